@@ -107,19 +107,21 @@ def black_litterman(task_input: Json) -> Json:
     """Posterior with explicit inverses and the long-only weights at λ = δ/2; adds `posterior_returns`."""
     tickers, sigma = _read(task_input)
     delta, tau = task_input["risk_aversion"], task_input["tau"]
-    pi = delta * sigma @ _vector(tickers, task_input["market_cap_weights"])
+    market = _vector(tickers, task_input["market_cap_weights"])
     views = task_input["analyst_views"]
-    picks = np.zeros((len(views), len(tickers)))
+    picks, excess = np.zeros((len(views), len(tickers))), np.array([view["return"] for view in views])
     for k, view in enumerate(views):
-        picks[k, tickers.index(view["symbols"][0])] = 1.0
-        if view["type"] == "relative":
-            picks[k, tickers.index(view["symbols"][1])] = -1.0
-    omega = np.diag([(1 - v["confidence"]) * tau * p @ sigma @ p for v, p in zip(views, picks, strict=True)])
-    prior, certain = np.linalg.inv(tau * sigma), np.linalg.inv(omega)
+        for leg, sign in ((view["symbols"], 1.0), (view.get("against", []), -1.0)):
+            places = [tickers.index(symbol) for symbol in leg]
+            picks[k, places] = sign * market[places] / market[places].sum()
+        excess[k] -= task_input["risk_free_rate"] if view["type"] == "absolute" else 0.0
+    doubt = [(1 - v["confidence"]) / v["confidence"] * tau * p @ sigma @ p for v, p in zip(views, picks, strict=True)]
+    prior, certain = np.linalg.inv(tau * sigma), np.diag(1 / np.array(doubt))
     posterior = np.linalg.inv(prior + picks.T @ certain @ picks) @ (
-        prior @ pi + picks.T @ certain @ np.array([v["return"] for v in views])
+        prior @ (delta * sigma @ market) + picks.T @ certain @ excess
     )
     w = cp.Variable(len(tickers))
     goal = delta / 2 * cp.quad_form(w, cp.psd_wrap(sigma)) - posterior @ w
     found = _report(_solve(goal, [cp.sum(w) == 1, w >= 0]), tickers, w, goal)
-    return found | {"posterior_returns": dict(zip(tickers, posterior.tolist(), strict=True))}
+    total = (posterior + task_input["risk_free_rate"]).tolist()
+    return found | {"posterior_returns": dict(zip(tickers, total, strict=True))}

@@ -28,7 +28,7 @@ Array = Floats
 Json = dict[str, Any]
 named = by_ticker
 
-NEEDS_AN_OPTIMISER = ("nearest feasible", "optimum", "of the way", "views taken", "minimum variance")
+NEEDS_AN_OPTIMISER = ("nearest feasible", "optimum", "of the way", "minimum variance")
 """What the name of an attack contains when finding it takes a quadratic program."""
 
 
@@ -110,28 +110,16 @@ def rebalancing(task_input: Json) -> dict[str, Json]:
 
 
 def black_litterman(task_input: Json) -> dict[str, Json]:
-    """Attacks on Black-Litterman: portfolios of the equilibrium, and views taken as certain."""
+    """Attacks on Black-Litterman: portfolios of the equilibrium."""
     problem, after = black_litterman_from(task_input)
     found = nearest(replace(problem, expected_returns=after.equilibrium), task_input)
     found["minimum variance"] = optimise(replace(problem, objective=Objective.MIN_VARIANCE)).weights
     found["optimum of the equilibrium"] = optimise(replace(problem, expected_returns=after.equilibrium)).weights
-    equilibrium = named(problem, after.equilibrium)
-    viewed = dict(equilibrium)
-    for view in task_input["analyst_views"]:
-        if view["type"] == "absolute":
-            viewed[view["symbols"][0]] = view["return"]
-        else:
-            viewed[view["symbols"][0]] = viewed[view["symbols"][1]] + view["return"]
-    certain = np.array([viewed[ticker] for ticker in problem.tickers])
-    blind = optimise(replace(problem, expected_returns=certain)).weights
-    return (
-        exploits.black_litterman(task_input)
-        | {
-            name: {"posterior_returns": equilibrium, "optimal_weights": named(problem, weights)}
-            for name, weights in found.items()
-        }
-        | {"views taken as certain": {"posterior_returns": viewed, "optimal_weights": named(problem, blind)}}
-    )
+    prior = named(problem, after.equilibrium + task_input["risk_free_rate"])
+    return exploits.black_litterman(task_input) | {
+        name: {"posterior_returns": prior, "optimal_weights": named(problem, weights)}
+        for name, weights in found.items()
+    }
 
 
 def infeasibility(task_input: Json) -> dict[str, Json]:

@@ -278,6 +278,6 @@ def black_litterman(task_input: Json) -> Solution:
     return {
         "status": "optimal",
         "objective": value,
-        "posterior_returns": universe.named(posterior),
+        "posterior_returns": universe.named(posterior + task_input["risk_free_rate"]),
         "weights": universe.named(w.value),
     }

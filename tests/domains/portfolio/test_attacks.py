@@ -21,6 +21,8 @@ from tests.domains.shared.attacks import FLOOR, right_answer, scored
 from tests.sampling import sampled
 
 from finskillbench.domains import by_name
+from finskillbench.domains.portfolio.audits import view_shortcuts
+from finskillbench.domains.portfolio.black_litterman import NEARLY_RIGHT
 from finskillbench.edition import Edition
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, turnover
@@ -143,13 +145,13 @@ def test_a_ticker_outside_the_universe_or_a_negative_weight_voids_the_answer(edi
         for extra in ({"CASH": 0.0}, {"ZZZZ": 0.1}):
             answer = right_answer(edition, episode)
             answer[field] |= extra
-            assert scored(edition, episode, answer).value <= 0.5 * (sub_task == "black_litterman"), extra
+            assert scored(edition, episode, answer).value == 0.0, extra
         short = right_answer(edition, episode)
         least, most = min(short[field], key=short[field].get), max(short[field], key=short[field].get)
         moved = short[field][least] + 2 * FEASIBILITY_TOLERANCE
         short[field][least] -= moved
         short[field][most] += moved
-        assert scored(edition, episode, short).value <= 0.5 * (sub_task == "black_litterman")
+        assert scored(edition, episode, short).value == 0.0
 
 
 def test_using_all_of_the_tolerance_gains_nothing_on_an_honest_answer(edition: Edition) -> None:
@@ -250,11 +252,17 @@ def test_trading_more_than_needed_costs_in_proportion(edition: Edition) -> None:
     assert max(extra) < 0.25
 
 
-def test_a_black_litterman_half_is_worth_half(edition: Edition) -> None:
+def test_half_an_answer_to_black_litterman_is_worth_nothing(edition: Edition) -> None:
     for episode in edition.episodes(["black_litterman"]):
         answer = right_answer(edition, episode)
         for field in answer:
-            assert scored(edition, episode, {field: answer[field]}).value == pytest.approx(0.5)
+            assert scored(edition, episode, {field: answer[field]}).value == 0.0
+
+
+def test_no_standard_mistake_with_black_litterman_is_nearly_right(edition: Edition) -> None:
+    for episode in sampled(edition.episodes(["black_litterman"]), 2):
+        for name, answer in view_shortcuts.shortcuts(edition.full_input(episode)).items():
+            assert scored(edition, episode, answer).value <= NEARLY_RIGHT + 1e-9, (episode.task_id, name)
 
 
 def test_every_parameter_at_once_is_no_reading(edition: Edition) -> None:

@@ -94,13 +94,14 @@ def test_rebalancing_stays_near_the_optimum_and_trades_less_than_it(task_input: 
 def test_posterior_equals_the_form_without_inverses_of_the_prior(task_input: dict) -> None:
     views = [
         {"type": "absolute", "symbols": ["B"], "return": 0.11, "confidence": 0.4},
-        {"type": "relative", "symbols": ["C", "D"], "return": 0.02, "confidence": 0.8},
+        {"type": "relative", "symbols": ["C", "E"], "against": ["D"], "return": 0.02, "confidence": 0.8},
     ]
     sigma = np.array(task_input["covariance_matrix"]["matrix"])
-    found = second.posterior(task_input | {"analyst_views": views, "tau": 0.05, "risk_aversion": 2.5}, sigma)
-    picks = np.array([[0, 1, 0, 0, 0], [0, 0, 1, -1, 0]], dtype=float)
+    stated = {"analyst_views": views, "tau": 0.05, "risk_aversion": 2.5, "risk_free_rate": 0.03}
+    found = second.posterior(task_input | stated, sigma)
+    picks = np.array([[0, 1, 0, 0, 0], [0, 0, 0.5, -1, 0.5]])
     spread = 0.05 * picks @ sigma @ picks.T
-    omega = np.diag([0.6 * spread[0, 0], 0.2 * spread[1, 1]])
+    omega = np.diag([0.6 / 0.4 * spread[0, 0], 0.2 / 0.8 * spread[1, 1]])
     pi = 2.5 * sigma @ np.full(5, 0.2)
-    gap = np.array([0.11, 0.02]) - picks @ pi
+    gap = np.array([0.08, 0.02]) - picks @ pi
     assert found == pytest.approx(pi + 0.05 * sigma @ picks.T @ np.linalg.solve(spread + omega, gap), abs=1e-10)

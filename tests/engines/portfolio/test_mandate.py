@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.sampling import examples
 
-from finskillbench.engines.portfolio.black_litterman import pick_matrix
+from finskillbench.engines.portfolio.black_litterman import picks_of
 from finskillbench.engines.portfolio.mandates.fields import problem_from, views_from
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective
@@ -47,7 +47,7 @@ def _task() -> dict[str, Any]:
         "factor_exposures": {t: {"mkt_rf": 0.8 + 0.1 * i, "smb": 0.0} for i, t in enumerate(TICKERS)},
         "analyst_views": [
             {"type": "absolute", "symbols": ["A"], "return": 0.1, "confidence": 0.5},
-            {"type": "relative", "symbols": ["B", "C"], "return": 0.02, "confidence": 0.0},
+            {"type": "relative", "symbols": ["B"], "against": ["C"], "return": 0.02, "confidence": 0.3},
         ],
     }
 
@@ -89,7 +89,7 @@ def _read(task: Any) -> None:
     """What the library does with a task: the problem, its optimum, and the views' matrix."""
     problem = problem_from(task)
     optimise(problem)
-    pick_matrix(problem.tickers, views_from(task["analyst_views"]))
+    picks_of(problem.tickers, views_from(task["analyst_views"]), np.full(problem.size, 0.25), cash=0.01)
 
 
 def _refusal(task: Any) -> str:
@@ -223,14 +223,17 @@ def test_a_wrong_value_is_refused_in_one_line_that_names_it(path: tuple[Any, ...
         ((0, "return"), None),
         ((0, "confidence"), 1.0),
         ((1, "symbols"), ["B", "B"]),
-        ((1, "symbols"), ["B", "Z"]),
+        ((1, "symbols"), ["Z"]),
+        ((1, "against"), None),
+        ((1, "against"), "C"),
+        ((0, "against"), ["C"]),
     ],
 )
 def test_a_wrong_view_is_refused(path: tuple[Any, ...], value: Any) -> None:
     views = _task()["analyst_views"]
     _put(views, path, value)
     with pytest.raises(InputError, match="view"):
-        pick_matrix(TICKERS, views_from(views))
+        picks_of(TICKERS, views_from(views), np.full(len(TICKERS), 0.25), cash=0.01)
 
 
 def test_null_switches_a_limit_off() -> None:

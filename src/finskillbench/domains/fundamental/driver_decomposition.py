@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Label, Naive, Subtask, by_input
+from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.checks.agreement import AGREEMENT
 from finskillbench.domains.fundamental import misreadings
-from finskillbench.domains.fundamental.audits import exploits, ladders
+from finskillbench.domains.fundamental.audits import exploits, ladders, shortcuts
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
 from finskillbench.domains.fundamental.credit import Unit, credit
 from finskillbench.domains.fundamental.inputs import QuartersInput, filing_facts
@@ -380,5 +380,6 @@ SUBTASK = Subtask(
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     ladder=lambda label: tuple(ladders.driver_decomposition(label)),
     exploits=exploits.driver_decomposition,
+    shortcuts=Shortcuts(shortcuts.driver_decomposition),
     misreadings=misreadings.driver_decomposition,
 )

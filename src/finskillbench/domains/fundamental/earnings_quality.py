@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Label, Naive, Subtask, by_input
+from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.fundamental import misreadings
-from finskillbench.domains.fundamental.audits import exploits, ladders
+from finskillbench.domains.fundamental.audits import exploits, ladders, shortcuts
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION, YEAR_BEFORE
 from finskillbench.domains.fundamental.credit import credit, left_null
 from finskillbench.domains.fundamental.inputs import FilingInput, filing_facts
@@ -72,7 +72,7 @@ _STRICT_RATIO_WEIGHT = 0.3
 
 _EVIDENCE = ("accruals_ratio", "income_quality_ratio")
 _WEIGHTS = {"signals": 0.64, "beneish": 0.18, "ratios": 0.09, "flags": 0.09}
-_WRONG_SIGNAL = 4.0
+_WRONG_SIGNAL = 6.0
 """So many times its share of the signals a wrong one costs: the sum, and what is concluded from it, is wrong too."""
 _WRONG_TOTAL = 0.8
 _WRONG_FLAG = 0.5
@@ -185,7 +185,7 @@ def _figures(answer: JsonObject, expected: JsonObject) -> dict[str, float]:
 
 
 def _signals(answer: JsonObject, expected: JsonObject) -> float:
-    """The lesser of 2 b - 1 and 1 - 4 w, times 0.8 if the score is not the label's; not below 0.
+    """The lesser of 2 b - 1 and 1 - 6 w, times 0.8 if the score is not the label's; not below 0.
 
     b is the mean over the expected 1s and the expected 0s of the share given right, so that all 1 or all 0 earns
     nothing. w is the share of the known signals that are wrong, an invented one among them.
@@ -373,5 +373,6 @@ SUBTASK = Subtask(
     scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
     ladder=lambda label: tuple(ladders.earnings_quality(label)),
     exploits=exploits.earnings_quality,
+    shortcuts=Shortcuts(shortcuts.earnings_quality),
     misreadings=misreadings.earnings_quality,
 )

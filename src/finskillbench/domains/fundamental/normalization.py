@@ -8,10 +8,10 @@ from typing import Any
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Label, Naive, Subtask, by_input
+from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.fundamental import misreadings
-from finskillbench.domains.fundamental.audits import exploits, ladders
+from finskillbench.domains.fundamental.audits import exploits, ladders, shortcuts
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
 from finskillbench.domains.fundamental.credit import Unit, credit, left_null
 from finskillbench.domains.fundamental.inputs import FilingInput, filing_facts
@@ -202,5 +202,6 @@ SUBTASK = Subtask(
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     ladder=lambda label: tuple(ladders.normalization(label)),
     exploits=exploits.normalization,
+    shortcuts=Shortcuts(shortcuts.normalization),
     misreadings=misreadings.normalization,
 )

@@ -10,21 +10,20 @@ import numpy as np
 from pydantic import Field
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.base import Answer, Label, Naive, Subtask
+from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.draws import stratified
 from finskillbench.domains.portfolio import second
-from finskillbench.domains.portfolio.audits import exploits
+from finskillbench.domains.portfolio.audits import exploits, view_shortcuts
 from finskillbench.domains.portfolio.audits.ladders import black_litterman as ladders
 from finskillbench.domains.portfolio.definitions import METADATA, PRECISION, SKILL, TOLERANCE
 from finskillbench.domains.portfolio.inputs import AnalystView, BlackLittermanInput
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
-from finskillbench.domains.portfolio.objects.settings import ViewSettings
+from finskillbench.domains.portfolio.objects.settings import ViewSettings, ViewTier
 from finskillbench.domains.portfolio.proofs import Recheck
 from finskillbench.domains.portfolio.worth.merit import (
     DEAD_ZONE,
-    LEAST_SPREAD,
     judge_weights,
     submitted_weights,
     weight_score,
@@ -34,13 +33,13 @@ from finskillbench.engines.portfolio.black_litterman import (
     RISK_AVERSION,
     TAU,
     Posterior,
+    cut_off,
+    equilibrium,
     optimal_weights,
-    pick_matrix,
-    posterior,
 )
-from finskillbench.engines.portfolio.mandates.fields import black_litterman_from, views_from
+from finskillbench.engines.portfolio.mandates.fields import black_litterman_from
 from finskillbench.engines.portfolio.measures import clean
-from finskillbench.engines.portfolio.problem import Objective
+from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.measures import clip, mean, mean_absolute_error
@@ -49,18 +48,25 @@ from finskillbench.scoring.values import first_numbers, numbers, parameter
 NAME = "black_litterman"
 METHOD = "view_specification_and_weights"
 MODEL = {
-    "units": "covariance_matrix S and view returns are annualised decimals (0.05 is 5% a year)",
-    "equilibrium": "pi = risk_aversion * S * market_cap_weights",
-    "views": "an absolute view says that its symbol returns `return`; a relative view that its first symbol returns "
-    "`return` more than its second; P has +1 (and -1) there, Q is `return`",
-    "uncertainty": "Omega_kk = (1 - confidence_k) * tau * p_k S p_k', no other entries",
-    "posterior": "[(tau S)^-1 + P' Omega^-1 P]^-1 [(tau S)^-1 pi + P' Omega^-1 Q]",
+    "units": "covariance_matrix S, risk_free_rate and view returns are annualised decimals (0.05 is 5% a year)",
+    "equilibrium": "pi = risk_aversion * S * market_cap_weights: excess returns over risk_free_rate",
+    "views": "an absolute view quotes the total return of its symbol: Q is `return` - risk_free_rate; a relative view "
+    "says that `symbols` return `return` more than `against`: Q is `return`",
+    "legs": "P is positive on symbols and negative on against; each leg adds up to 1, shared out in proportion to "
+    "market_cap_weights where it names more than one ticker",
+    "uncertainty": "confidences are Idzorek's (2005): the share of the tilt that the view, taken alone, would cause if "
+    "it were certain; Omega_kk = (1 - confidence_k) / confidence_k * tau * p_k S p_k', no other entries",
+    "posterior": "excess returns are [(tau S)^-1 + P' Omega^-1 P]^-1 [(tau S)^-1 pi + P' Omega^-1 Q]; submit "
+    "posterior_returns as total returns: add risk_free_rate to each",
     "optimal_weights": "long-only, fully invested maximum of posterior'w - (risk_aversion / 2) * w'Sw; the factor 1/2 "
     "belongs to this model, the risk_aversion of the max_sharpe objective has none",
     "tolerance": TOLERANCE,
 }
 """The model as the agent reads it; the engine computes exactly this."""
-_DIFFICULTY = {2: "easy", 3: "medium", 4: "hard"}
+LEAST_GAIN = 2e-4
+"""What the optimum gains on the best portfolio at hand at least: certainty-equivalent return per year."""
+NEARLY_RIGHT = 0.7
+"""An episode in which a standard mistake earns more than this does not tell right from wrong."""
 
 _RETURN_TOLERANCE = 0.05
 _RETURN_ROUNDING = 5.001e-5
@@ -71,7 +77,8 @@ class BlackLitterman(Answer):
     """Answer: the posterior and the portfolio it implies."""
 
     posterior_returns: dict[str, float] = Field(
-        description="Ticker to posterior expected return, annual decimal (0.08 is 8 % a year), signed; every ticker."
+        description="Ticker to posterior expected total return, annual decimal (0.08 is 8 % a year), signed; every "
+        "ticker."
     )
     optimal_weights: dict[str, float] = Field(
         description="Ticker to weight of the portfolio optimal under the posterior, as a fraction of NAV; >= 0, "
@@ -80,26 +87,28 @@ class BlackLitterman(Answer):
 
 
 def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
-    """48 problems, 12 month-ends x 4 draws of views; those that discriminate, drawn by number of views.
+    """48 problems, 12 month-ends x 4 draws of views, which take turns in the tiers; an even draw of those.
 
-    More views come with more names: concentrated portfolios, which many views make, would be less work otherwise.
+    Views are drawn anew until the problem discriminates. Harder tiers have more names, more views and baskets.
     """
     settings = objects.settings["black_litterman"]
-    low, high = settings["views"]
+    tiers = tuple(settings["tiers"])
     pool: list[Task] = []
-    for month in objects.month_ends:
+    for row, month in enumerate(objects.month_ends):
         for variant in range(settings["variants"]):
             rng = context.generator(NAME, month.as_of, variant)
-            count = int(rng.integers(low, high + 1))
-            share = settings["listed"][count - low]
-            listed = month.of_list(context.generator(NAME, month.as_of, variant, "list"), share)
-            task = _task(listed, variant, _views(settings, listed, count, rng))
-            pool += [task] if task else []
+            tier = tiers[(row + variant) % len(tiers)]
+            drawn = (_task(month, variant, tier, settings, rng) for _ in range(settings["attempts"]))
+            pool += [task for task in (next(filter(None, drawn), None),) if task]
     count, rng = objects.settings["episodes_per_subtask"], context.generator(NAME, "draw")
     return stratified(pool, lambda task: task.episode.difficulty, count, rng)
 
 
-def _task(month: MonthEnd, variant: int, views: list[AnalystView]) -> Task | None:
+def _task(universe: MonthEnd, variant: int, tier: str, settings: ViewSettings, rng: np.random.Generator) -> Task | None:
+    """One draw of an approved list and of views; None where it does not discriminate."""
+    stated = settings["tiers"][tier]
+    month = universe.of_list(rng, stated["listed"])
+    views = _views(settings, stated, month, rng)
     task_input: BlackLittermanInput = {
         "market_cap_weights": month.by_ticker(month.benchmark),
         "covariance_matrix": month.covariance_table,
@@ -109,38 +118,30 @@ def _task(month: MonthEnd, variant: int, views: list[AnalystView]) -> Task | Non
         "tau": TAU,
         "conventions": MODEL,
     }
-    picks = pick_matrix(month.tickers, views_from(views))
-    after = posterior(month.risk, month.benchmark, *picks)
+    problem, after = black_litterman_from(task_input, risk=month.risk)
+    value = optimal_weights(month.tickers, month.risk, after.mean, unique=False).value
+    trivial = min(problem.value(weights) for weights in _at_hand(problem, after, month.benchmark))
+    if trivial - value < LEAST_GAIN or not _discriminates(task_input, problem, after, value, trivial):
+        return None
     best = optimal_weights(month.tickers, month.risk, after.mean)
-    equal = np.full(len(month.tickers), 1.0 / len(month.tickers))
-    trivial = min(_value(month, after, equal), _value(month, after, month.benchmark))
-    if not best.uniqueness.outcome.proved or trivial - best.value < LEAST_SPREAD:
+    if not best.uniqueness.outcome.proved:
         return None
     task_id = f"{SUBTASK.prefix}_{month.as_of}_v{variant}"
     prompt = Prompt(
         f"Combine the {len(views)} analyst views with the market equilibrium by the Black-Litterman model as of "
-        f"{month.as_of}, over the {len(month.tickers)} names of the universe: compute the posterior expected return of "
-        "every name and the long-only portfolio that is optimal under it. The prior comes from market_cap_weights, not "
-        "from any return forecast; conventions defines every step exactly.",
+        f"{month.as_of}, over the {len(month.tickers)} names of the universe: compute the posterior expected total "
+        "return of every name and the long-only portfolio that is optimal under the posterior. The prior comes from "
+        "market_cap_weights, not from any return forecast; conventions defines every step exactly.",
         "Submit a JSON object with posterior_returns (ticker to annual decimal) and optimal_weights (ticker to "
         f"fraction of NAV). {PRECISION}",
     )
     return Task(
-        Episode(
-            task_id,
-            SKILL,
-            NAME,
-            month.as_of,
-            _DIFFICULTY.get(len(views), "hard"),
-            task_input,
-            prompt,
-            {"views": len(views), **METADATA},
-        ),
+        Episode(task_id, SKILL, NAME, month.as_of, tier, task_input, prompt, {"views": len(views), **METADATA}),
         Truth(
             task_id,
             NAME,
             {
-                "posterior_returns": month.by_ticker(after.mean),
+                "posterior_returns": month.by_ticker(after.mean + month.risk_free_rate),
                 "optimal_weights": month.by_ticker(clean(best.weights)),
             },
             {"optimal_value": best.value, "trivial_value": trivial},
@@ -150,33 +151,52 @@ def _task(month: MonthEnd, variant: int, views: list[AnalystView]) -> Task | Non
     )
 
 
-def _value(month: MonthEnd, after: Posterior, weights: Floats) -> float:
-    return RISK_AVERSION / 2 * month.risk.variance(weights) - float(after.mean @ weights)
+def _at_hand(problem: PortfolioProblem, after: Posterior, market: Floats) -> list[Floats]:
+    """Portfolios that need no optimiser: equal and market weights, and optima without their short positions."""
+    equal = np.full(problem.size, 1.0 / problem.size)
+    return [equal, market, *cut_off(problem.risk, after.mean)]
 
 
-def _views(settings: ViewSettings, month: MonthEnd, count: int, rng: np.random.Generator) -> list[AnalystView]:
-    """Views that differ from the equilibrium by a fraction of its uncertainty, on distinct symbols.
+def _discriminates(
+    task_input: BlackLittermanInput, problem: PortfolioProblem, after: Posterior, value: float, trivial: float
+) -> bool:
+    """Whether no standard mistake earns nearly full marks; weights are solved for where the returns do."""
+    cash = task_input["risk_free_rate"]
+    for mistake in view_shortcuts.mistakes(task_input, problem, after).values():
+        near = _returns_score(mistake.returns - cash, after) > NEARLY_RIGHT
+        if near and judge_weights(problem, mistake.weights(), value, trivial).value > NEARLY_RIGHT:
+            return False
+    return True
 
-    Returns are quoted to a basis point and confidences to a hundredth, as an analyst would.
+
+def _views(settings: ViewSettings, tier: ViewTier, month: MonthEnd, rng: np.random.Generator) -> list[AnalystView]:
+    """Views that differ from the equilibrium in proportion to its uncertainty, on distinct symbols.
+
+    Returns are quoted to a tenth of a percent and confidences to a twentieth, as an analyst would. A relative view
+    names first what it says to do better.
     """
-    names = rng.permutation(len(month.tickers))[: 2 * count]
-    prior = RISK_AVERSION * month.risk.times(month.benchmark)
+    names = iter(rng.permutation(len(month.tickers)).tolist())
+    prior = equilibrium(month.risk, month.benchmark)
     views: list[AnalystView] = []
-    for row in range(count):
-        relative = bool(rng.random() < settings["relative_share"])
-        legs = names[2 * row : 2 * row + (2 if relative else 1)]
+    for size, relative in [(1, False)] * tier["absolute"] + [(1, True)] * tier["pairs"] + [(2, True)] * tier["baskets"]:
+        legs = [[next(names) for _ in range(size)] for _ in range(1 + relative)]
         pick = np.zeros(len(month.tickers))
-        pick[legs] = [1.0, -1.0][: len(legs)]
-        surprise = float(rng.uniform(0.5, 1.5) * rng.choice([-1.0, 1.0])) * settings["view_standard_deviations"]
-        expected = float(pick @ prior) + surprise * float(np.sqrt(TAU * month.risk.variance(pick)))
-        views.append(
-            {
-                "type": "relative" if relative else "absolute",
-                "symbols": [month.tickers[leg] for leg in legs],
-                "return": round(expected, 4),
-                "confidence": round(float(rng.uniform(*settings["confidence"])), 2),
-            }
-        )
+        for leg, sign in zip(legs, (1.0, -1.0), strict=False):
+            pick[leg] = sign * month.benchmark[leg] / month.benchmark[leg].sum()
+        surprise = float(rng.uniform(*tier["surprise"]) * rng.choice([-1.0, 1.0]))
+        excess = float(pick @ prior) + surprise * float(np.sqrt(TAU * month.risk.variance(pick)))
+        if relative and excess < 0:
+            legs, excess = legs[::-1], -excess
+        named: list[list[str]] = [[month.tickers[place] for place in leg] for leg in legs]
+        against: AnalystView = {"against": named[1]} if relative else {}
+        view: AnalystView = {
+            "type": "relative" if relative else "absolute",
+            "symbols": named[0],
+            **against,
+            "return": round(excess + (0.0 if relative else month.risk_free_rate), 3),
+            "confidence": round(20 * float(rng.uniform(*settings["confidence"]))) / 20,
+        }
+        views.append(view)
     return views
 
 
@@ -201,26 +221,30 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: BlackLittermanInput) -> Score:
-    """Half for the posterior, half for the weights; either one absent scores 0.
+    """The lesser of the scores of the posterior and of the weights; either one absent scores 0.
 
     Posterior returns are judged by their root mean square error in posterior standard deviations, scaled so that
     ignoring the views (the equilibrium), and one return for every name, score 0; weights by the objective gap, scaled
-    so that the better of equal and market weights scores 0.
+    so that the best of equal weights, market weights and unconstrained optima without their short positions scores 0.
     """
     problem, after = black_litterman_from(task_input)
     given = numbers(answer.get("posterior_returns"))
     returns = 0.0
     if given and not set(given) - set(problem.tickers):
         predicted = np.array([given.get(ticker, 0.0) for ticker in problem.tickers])
-        error = _distance(predicted, after) / _ignorance(after)
-        rounded = float(np.abs(predicted - after.mean).max()) <= _RETURN_ROUNDING
-        returns = 1.0 if rounded or error <= DEAD_ZONE else clip(1.0 - error)
+        returns = _returns_score(predicted - task_input["risk_free_rate"], after)
     weights = submitted_weights(first_numbers(answer, "optimal_weights", "posterior_weights"), problem.tickers)
     known = truth.verification
     merit = 0.0
     if weights is not None:
         merit = judge_weights(problem, weights, known["optimal_value"], known["trivial_value"]).value
-    return Score((returns + merit) / 2, {"posterior_returns": returns, "optimal_weights": merit})
+    return Score(min(returns, merit), {"posterior_returns": returns, "optimal_weights": merit})
+
+
+def _returns_score(excess: Floats, after: Posterior) -> float:
+    error = _distance(excess, after) / _ignorance(after)
+    rounded = float(np.abs(excess - after.mean).max()) <= _RETURN_ROUNDING
+    return 1.0 if rounded or error <= DEAD_ZONE else clip(1.0 - error)
 
 
 def _ignorance(after: Posterior) -> float:
@@ -243,7 +267,8 @@ def proof(label: Label[BlackLittermanInput], findings: Findings) -> None:
         for name, value in (("risk_aversion", RISK_AVERSION), ("tau", TAU)):
             recheck.expect(label.task_input.get(name) == value, f"{name} is not {value:g}, by which the truth is made")
     expected = second.posterior(label.task_input, recheck.covariance)
-    difference = recheck.vector(label.truth.expected_output["posterior_returns"]) - expected
+    stated = recheck.vector(label.truth.expected_output["posterior_returns"]) - label.task_input["risk_free_rate"]
+    difference = stated - expected
     recheck.close(float(np.abs(difference).max()), 0.0, "posterior error")
     weights = recheck.vector(label.truth.expected_output["optimal_weights"])
     recheck.within_limits(weights)
@@ -251,9 +276,8 @@ def proof(label: Label[BlackLittermanInput], findings: Findings) -> None:
     if recheck.states_value("trivial_value"):
         equal = np.full(len(weights), 1 / len(weights))
         market = recheck.vector(label.task_input["market_cap_weights"])
-        trivial = min(
-            second.objective(recheck.task_input, recheck.covariance, at_hand, expected) for at_hand in (equal, market)
-        )
+        at_hand = [equal, market, *second.cut_off(label.task_input, recheck.covariance, expected)]
+        trivial = min(second.objective(recheck.task_input, recheck.covariance, each, expected) for each in at_hand)
         recheck.trivial_value(trivial, value, expected)
 
 
@@ -272,7 +296,8 @@ def by_hand(data: Mapping[str, Any]) -> JsonObject:
     market, table = data["market_cap_weights"], data["covariance_matrix"]
     tickers = table["tickers"]
     returns = {
-        name: data["risk_aversion"] * math.fsum(row[j] * market.get(other, 0.0) for j, other in enumerate(tickers))
+        name: data["risk_free_rate"]
+        + data["risk_aversion"] * math.fsum(row[j] * market.get(other, 0.0) for j, other in enumerate(tickers))
         for name, row in zip(tickers, table["matrix"], strict=True)
     }
     return {"posterior_returns": returns, "optimal_weights": market}
@@ -301,7 +326,8 @@ SUBTASK = Subtask(
     proof=proof,
     ladder=ladders.ladder,
     exploits=exploits.black_litterman,
-    by_hand=Naive(("market_cap_weights", "covariance_matrix", "risk_aversion"), by_hand),
+    shortcuts=Shortcuts(view_shortcuts.shortcuts),
+    by_hand=Naive(("market_cap_weights", "covariance_matrix", "risk_free_rate", "risk_aversion"), by_hand),
     heuristic="optimum without correlations within the caps",
     trivial=Naive(("market_cap_weights",), trivial),
 )

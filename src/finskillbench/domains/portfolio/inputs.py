@@ -11,10 +11,10 @@ from finskillbench.domains.inputs import CovarianceTable
 
 AnalystView = TypedDict(
     "AnalystView",
-    {"type": str, "symbols": list[str], "return": float, "confidence": float},
+    {"type": str, "symbols": list[str], "against": NotRequired[list[str]], "return": float, "confidence": float},
     total=False,  # the release nests type, symbols and return in `view`
 )
-"""A view: `absolute` on one symbol, or `relative` of the first symbol over the second."""
+"""A view: `absolute` on a total return, or `relative` of `symbols` over `against`."""
 
 
 class Constraints(TypedDict):

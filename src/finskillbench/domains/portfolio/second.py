@@ -110,21 +110,35 @@ def turnover(task_input: JsonObject, weights: Floats) -> float:
 
 
 def posterior(task_input: JsonObject, sigma: Floats) -> Floats:
-    """Black-Litterman posterior mean (n,) by the textbook's double inverse.
+    """Black-Litterman posterior mean (n,) in excess of cash by the textbook's double inverse.
 
-    [(τΣ)^-1 + P'Ω^-1P]^-1 [(τΣ)^-1 π + P'Ω^-1 Q], π = δΣw, Ω_kk = (1 − c_k) τ p_kΣp_k'.
+    [(τΣ)^-1 + P'Ω^-1P]^-1 [(τΣ)^-1 π + P'Ω^-1 Q], π = δΣw, Ω_kk = (1 − c_k) / c_k · τ p_kΣp_k'.
     """
     tickers = list(task_input["covariance_matrix"]["tickers"])
     delta, tau = float(task_input["risk_aversion"]), float(task_input["tau"])
+    market = vector(task_input["market_cap_weights"], tickers)
     views = task_input["analyst_views"]
-    picks = np.zeros((len(views), len(tickers)))
+    picks, excess, doubt = np.zeros((len(views), len(tickers))), np.zeros(len(views)), np.zeros(len(views))
     for row, view in enumerate(views):
-        picks[row, tickers.index(view["symbols"][0])] = 1
-        if view["type"] == "relative":
-            picks[row, tickers.index(view["symbols"][1])] = -1
-    view_returns = np.array([view["return"] for view in views], dtype=float)
-    uncertainty = np.array([1 - view["confidence"] for view in views]) * tau * (picks @ sigma @ picks.T).diagonal()
+        for leg, sign in ((view["symbols"], 1), (view.get("against", []), -1)):
+            capitalisation = math.fsum(market[tickers.index(symbol)] for symbol in leg)
+            for symbol in leg:
+                place = tickers.index(symbol)
+                picks[row, place] = sign * (market[place] / capitalisation if len(leg) > 1 else 1)
+        excess[row] = view["return"] - (task_input["risk_free_rate"] if view["type"] == "absolute" else 0)
+        doubt[row] = 1 / view["confidence"] - 1
+    uncertainty = doubt * tau * (picks @ sigma @ picks.T).diagonal()
     precision = np.linalg.inv(tau * sigma)
-    prior = delta * sigma @ vector(task_input["market_cap_weights"], tickers)
     belief = picks.T @ np.diag(1 / uncertainty)
-    return np.linalg.inv(precision + belief @ picks) @ (precision @ prior + belief @ view_returns)
+    return np.linalg.inv(precision + belief @ picks) @ (precision @ (delta * sigma @ market) + belief @ excess)
+
+
+def cut_off(task_input: JsonObject, sigma: Floats, mean: Floats) -> list[Floats]:
+    """Unconstrained optima (n,) of mean'w - (delta / 2) w'Sw without their short positions, scaled to 1.
+
+    The first has no budget, the second is fully invested before the short positions are cut off.
+    """
+    inverse = np.linalg.inv(float(task_input["risk_aversion"]) * sigma)
+    free, ones = inverse @ mean, np.ones(len(mean))
+    invested = free + inverse @ ones * (1 - free.sum()) / (ones @ inverse @ ones)
+    return [np.maximum(weights, 0) / np.maximum(weights, 0).sum() for weights in (free, invested)]

@@ -47,18 +47,31 @@ class InfeasibilitySettings(TypedDict):
     gap: Range
 
 
+class ViewTier(TypedDict):
+    """The views of one tier.
+
+    listed : share of the universe on the approved list.
+    surprise : size of what a view says beyond the equilibrium, in prior standard deviations.
+    absolute, pairs, baskets : number of views on one name, on one name over another, and on two names over two.
+    """
+
+    listed: float
+    surprise: Range
+    absolute: int
+    pairs: int
+    baskets: int
+
+
 class ViewSettings(TypedDict):
     """How many draws of views a month-end has, and what they are drawn from.
 
-    listed : share of the universe on the approved list, by number of views from the fewest.
+    attempts : most draws until one discriminates.
     """
 
     variants: int
-    views: tuple[int, int]
-    listed: list[float]
-    relative_share: float
+    attempts: int
+    tiers: dict[str, ViewTier]
     confidence: Range
-    view_standard_deviations: float
 
 
 class Settings(TypedDict):

@@ -29,8 +29,11 @@ from finskillbench.engines.portfolio.black_litterman import (
     TAU,
     Posterior,
     View,
-    pick_matrix,
+    equilibrium,
+    idzorek,
+    picks_of,
     posterior,
+    view_variances,
 )
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
 from finskillbench.engines.statistics.risk_model import RiskModel
@@ -189,25 +192,37 @@ def views_from(data: object) -> list[View]:
     views: list[View] = []
     for index, row in enumerate(rows):
         where, view = f"analyst_views[{index}]", table_of(row) or {}
-        kind, symbols = view.get("type"), texts_of(view.get("symbols"))
+        kind = view.get("type")
         if kind not in ("absolute", "relative"):
             raise InputError(f"{where}.type must be absolute or relative, not {shown(kind)}")
-        if symbols is None:
-            raise InputError(f"{where}.symbols must be a list of tickers, not {shown(view.get('symbols'))}")
-        views.append(View(kind, symbols, number(view, "return", where), number(view, "confidence", where)))
+        expected, confidence = number(view, "return", where), number(view, "confidence", where)
+        against = () if view.get("against") is None else _leg(view, "against", where)
+        views.append(View(kind, _leg(view, "symbols", where), expected, confidence, against))
     return views
 
 
-def black_litterman_from(data: Mapping[str, Any]) -> tuple[PortfolioProblem, Posterior]:
-    """The posterior of a Black-Litterman task and the long-only problem that its optimal weights solve."""
+def _leg(view: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]:
+    if (symbols := texts_of(view.get(name))) is None:
+        raise InputError(f"{where}.{name} must be a list of tickers, not {shown(view.get(name))}")
+    return symbols
+
+
+def black_litterman_from(
+    data: Mapping[str, Any], *, risk: RiskModel | None = None
+) -> tuple[PortfolioProblem, Posterior]:
+    """The posterior of a Black-Litterman task and the long-only problem that its optimal weights solve.
+
+    All returns are in excess of `risk_free_rate`. A caller that holds the risk model passes it.
+    """
     tickers = tickers_from(data)
     aversion = number(data, "risk_aversion", "the task", default=RISK_AVERSION)
     fixed = {"objective": Objective.MAX_SHARPE.value, "constraints": {"long_only": True}, "expected_returns": None}
-    problem = problem_from({**data, **fixed, "risk_aversion": aversion / 2})
+    problem = problem_from({**data, **fixed, "risk_aversion": aversion / 2}, risk=risk)
     market = weights_from(data.get("market_cap_weights"), tickers, "market_cap_weights")
-    picks = pick_matrix(tickers, views_from(data.get("analyst_views")))
     tau = number(data, "tau", "the task", default=TAU)
-    after = posterior(problem.risk, market, *picks, risk_aversion=aversion, tau=tau)
+    picks = picks_of(tickers, views_from(data.get("analyst_views")), market, number(data, "risk_free_rate", "the task"))
+    uncertainty = idzorek(picks.confidence, view_variances(problem.risk, picks, tau))
+    after = posterior(problem.risk, equilibrium(problem.risk, market, aversion), picks, uncertainty, tau=tau)
     return replace(problem, expected_returns=after.mean), after
 
 

@@ -1,4 +1,4 @@
-"""The ladder of Black-Litterman: posterior and weights, one of the two, the equilibrium without the views, nothing."""
+"""The ladder of Black-Litterman: posterior and weights, weaker views, one of the two, the equilibrium, nothing."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ def ladder(label: Label[Any]) -> list[Rung]:
     problem, after = black_litterman_from(task_input)
     market = task_input["market_cap_weights"]
     equal = by_ticker(problem, np.full(problem.size, 1.0 / problem.size))
-    prior = by_ticker(problem, after.equilibrium)
+    prior = by_ticker(problem, after.equilibrium + task_input["risk_free_rate"])
+    tilted = {name: 0.95 * value + 0.05 * prior[name] for name, value in truth["posterior_returns"].items()}
     return [
         Rung("posterior and its optimum", truth, 1.0, 1.0),
         *of_digits(problem, truth, "optimal_weights"),
-        Rung("the posterior, with the market portfolio", {**truth, "optimal_weights": market}, 0.5, 0.51),
-        Rung("the posterior alone", {"posterior_returns": truth["posterior_returns"]}, 0.5, 0.5),
+        Rung("views held a twentieth too weakly", {**truth, "posterior_returns": tilted}, 0.6, 0.95),
+        Rung("the posterior, with the market portfolio", {**truth, "optimal_weights": market}, 0.0, WORTHLESS),
+        Rung("the posterior alone", {"posterior_returns": truth["posterior_returns"]}, 0.0, 0.0),
         Rung("the equilibrium", {"posterior_returns": prior, "optimal_weights": market}, 0.0, WORTHLESS),
         Rung(
             "one return for every name, and equal weights",

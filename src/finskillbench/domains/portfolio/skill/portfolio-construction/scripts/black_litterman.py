@@ -1,7 +1,8 @@
 """Black-Litterman: posterior expected returns from market weights and views, and the portfolio optimal under them.
 
-Payload: market_cap_weights, covariance_matrix, analyst_views, risk_aversion, tau.
-Result: posterior_returns, optimal_weights, equilibrium_returns, used (what went in), proof. Numbers have ten decimals.
+Payload: market_cap_weights, covariance_matrix, risk_free_rate, analyst_views, risk_aversion, tau.
+Result: posterior_returns, optimal_weights, equilibrium_returns, used (what went in), proof. Returns are total returns,
+the risk-free rate included. Numbers have ten decimals.
 """
 
 from typing import Any
@@ -16,14 +17,14 @@ from finskillbench.sandbox.script import cli, rounded
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Combine views and equilibrium; every return is annual."""
-    require(payload, "market_cap_weights", "analyst_views", "risk_aversion", "tau")
+    require(payload, "market_cap_weights", "risk_free_rate", "analyst_views", "risk_aversion", "tau")
     problem, after = black_litterman_from(payload)
-    best = optimise(problem)
+    best, cash = optimise(problem), payload["risk_free_rate"]
     answer: dict[str, Any] = {
-        "posterior_returns": named(problem, after.mean),
+        "posterior_returns": named(problem, after.mean + cash),
         "optimal_weights": named(problem, clean(best.weights)),
-        "equilibrium_returns": named(problem, after.equilibrium),
-        "used": {name: payload[name] for name in ("risk_aversion", "tau", "analyst_views")},
+        "equilibrium_returns": named(problem, after.equilibrium + cash),
+        "used": {name: payload[name] for name in ("risk_free_rate", "risk_aversion", "tau", "analyst_views")},
         "proof": proof(best),
     }
     return rounded(answer)
