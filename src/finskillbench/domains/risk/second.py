@@ -196,8 +196,17 @@ class Exposure(NamedTuple):
 
 def exposures(task_input: IdentificationInput) -> list[Exposure]:
     """The material exposures, the largest first; `LISTED` at most. `covariance_matrix` must be resolved."""
-    found = [one for one in every_exposure(task_input) if one.magnitude >= MATERIAL[one.type]]
-    return sorted(found, key=lambda one: (-one.magnitude, TYPES.index(one.type), one.subject))[:LISTED]
+    return listed(every_exposure(task_input))
+
+
+def listed(found: Iterable[Exposure]) -> list[Exposure]:
+    """The material ones of some exposures as a list ranks them."""
+    return ranked(one for one in found if one.magnitude >= MATERIAL[one.type])[:LISTED]
+
+
+def ranked(found: Iterable[Exposure]) -> list[Exposure]:
+    """Exposures in the order of a list."""
+    return sorted(found, key=lambda one: (-one.magnitude, TYPES.index(one.type), one.subject))
 
 
 def every_exposure(task_input: IdentificationInput) -> list[Exposure]:

@@ -31,8 +31,8 @@ from finskillbench.domains.risk.shared import (
     UNITS,
     by_ticker,
     covariance_field,
+    dense_covariance,
     planted,
-    resolved_covariance,
     sector_mapping,
 )
 from finskillbench.engines.risk.full_stress import (
@@ -243,7 +243,7 @@ def _traits(item: tuple[StressPair, str]) -> tuple[str, ...]:
 
 def _telling(task: Task, case: StressCase) -> bool:
     """Whether no shortcut is worth more than half of a task."""
-    given = cast("StressInput", {**task.episode.input, "covariance_matrix": resolved_covariance(case.market)})
+    given = cast("StressInput", {**task.episode.input, "covariance_matrix": dense_covariance(case.market)})
     return all(certified(answer, task.truth, given).value <= TELLING for answer in shortcuts(given).values())
 
 
@@ -305,7 +305,7 @@ def _task(case: StressCase) -> Task:
         ),
         {
             "kind": "rederived",
-            "second": asdict(whole({**task_input, "covariance_matrix": resolved_covariance(market)})),
+            "second": asdict(whole({**task_input, "covariance_matrix": dense_covariance(market)})),
         },
     )
 
