@@ -63,7 +63,7 @@ FULL, WRONG = 0.005, 0.01
 SHOWN, SIZED, BOTH = 0.25, 0.25, 0.5
 """What the evidence, the magnitude and both together are worth: one right figure alone may be luck."""
 DISORDER, TOP_MISSED, RANKS = 0.3, 0.65, 0.8
-"""What is left of a list in reverse, of one without the largest risk, and of one whose ranks are not its order."""
+"""What is left of a list in reverse, of one that another risk than the largest leads, of one with wrong ranks."""
 CLEAR = 0.01
 """Relative distance of every magnitude from what makes it material, at least: no listing hangs on rounding."""
 SHORTEST = 2
@@ -156,8 +156,8 @@ def certified(answer: JsonObject, truth: Truth, task_input: IdentificationInput)
     quarter times that of its magnitude and half of both (full within 0.5 %, nothing from 1 % on), discounted by
     its rank as in DCG. An exposure that is not of the list divides as one more that is missed. The result is
     multiplied by 0.3 + 0.7 x the share of pairs in their order (pairs within 5 % stand in either), by 0.65 where the
-    largest exposure is not named, and by 0.8 where a rank is not the place in the list. Of a list longer than 20 the
-    rest is not read.
+    largest exposure does not come first, and by 0.8 where a rank is not the place in the list. Of a list longer than 20
+    the rest is not read.
     """
     del task_input
     _, expected = _lists(truth.expected_output, truth)
@@ -171,8 +171,8 @@ def certified(answer: JsonObject, truth: Truth, task_input: IdentificationInput)
     earned = math.fsum(worth * own for worth, own in zip(discounts, credit, strict=False))
     order = _order(expected, [at if own else None for at, own in zip(places, credit, strict=True)])
     top = any(
-        own and _magnitude(item) * (1 + TOLERANCE) >= _magnitude(expected[0])
-        for item, own in zip(expected, credit, strict=True)
+        own and at == 0 and _magnitude(item) * (1 + TOLERANCE) >= _magnitude(expected[0])
+        for item, own, at in zip(expected, credit, places, strict=True)
     )
     ranks = all(item.get("rank") is None or number(item["rank"]) == place for place, item in enumerate(given, start=1))
     value = clip(2.0 * earned / math.fsum(discounts) - 1.0)
@@ -285,7 +285,8 @@ def _clear(item: ListedPortfolio) -> bool:
 def _traits(item: ListedPortfolio) -> tuple[str, ...]:
     case, kinds = item.case, [one.type for one in item.exposures]
     listed = [f"{kind} listed: {kind in kinds}" for kind in ExposureType]
-    return case.type, case.regime, _difficulty(case), f"{len(kinds)} listed", f"top {kinds[0]}", *listed
+    tier = _difficulty(case)
+    return case.type, case.regime, tier, f"{tier}, {len(kinds)} listed", f"top {kinds[0]}", *listed
 
 
 def _difficulty(case: PortfolioCase) -> str:

@@ -58,10 +58,10 @@ TENTH = 5.1e-4
 """What rounding to a tenth of a per cent of NAV leaves."""
 MATERIAL = 1e-3
 """A contribution of a tenth of a per cent of NAV: of a smaller one 0 would be nearly right."""
-NO_VAR = 0.3
+NO_VAR = 0.25
 """What is left of a report whose VaR is missing or wrong, where one is asked for."""
-TELLING = 0.5
-"""An episode is not drawn of which a shortcut would earn more."""
+EARNED = {"easy": 0.5, "medium": 0.5, "hard": NO_VAR}
+"""Most that a shortcut earns of an episode that is drawn, by tier."""
 
 
 class SectorContribution(Answer):
@@ -143,7 +143,7 @@ def _published(answer: JsonObject, truth: Truth, sectors: float | None) -> Score
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: StressInput) -> Score:
-    """P&L x (0.5 + 0.25 attribution by sector + 0.25 by factor), where a VaR is asked for x (0.3 + 0.7 VaR).
+    """P&L x (0.5 + 0.25 attribution by sector + 0.25 by factor), where a VaR is asked for x (0.25 + 0.75 VaR).
 
     An attribution counts as far as the P&L that it explains is right; see `_near` and `_attributed`. The VaR is full
     within 0.2 %, or half a basis point of NAV, and nothing from 1 %, or two basis points, on.
@@ -242,9 +242,9 @@ def _traits(item: tuple[StressPair, str]) -> tuple[str, ...]:
 
 
 def _telling(task: Task, case: StressCase) -> bool:
-    """Whether no shortcut is worth more than half of a task."""
+    """Whether no shortcut earns too much of a task."""
     given = cast("StressInput", {**task.episode.input, "covariance_matrix": dense_covariance(case.market)})
-    return all(certified(answer, task.truth, given).value <= TELLING for answer in shortcuts(given).values())
+    return all(certified(answer, task.truth, given).value <= EARNED[case.tier] for answer in shortcuts(given).values())
 
 
 def definitions(task_input: StressInput) -> Mapping[str, str]:
@@ -305,6 +305,7 @@ def _task(case: StressCase) -> Task:
         ),
         {
             "kind": "rederived",
+            "decisions": case.decisions,
             "second": asdict(whole({**task_input, "covariance_matrix": dense_covariance(market)})),
         },
     )

@@ -12,7 +12,7 @@ from finskillbench.arrays import FACTORS, Floats, Integers
 from finskillbench.domains.risk.inputs import OptionInput, ScenarioInput
 from finskillbench.domains.risk.objects.scenarios import REPLAY, ScenarioSet
 from finskillbench.domains.risk.objects.stress import StressPair
-from finskillbench.domains.risk.shared import factor_exposures
+from finskillbench.domains.risk.shared import factor_exposures, holdings
 from finskillbench.engines.risk.full_stress import Option, stress, with_estimated_betas
 from finskillbench.engines.risk.portfolio import Market, required
 from finskillbench.engines.risk.stress import StressResult, scenario_from
@@ -26,6 +26,8 @@ PROXIES: Mapping[str, str] = {
     "Basic Materials": "Industrials",
 }
 """Sectors whose sensitivity may be missing, none of which a scenario's story is about, and where it is taken from."""
+SMALL, LARGE = 18, 22
+"""Least holdings of a hard portfolio without short positions, and most of an easy one."""
 MISSING = {MEDIUM: (1, 3), HARD: (2, 4)}
 """Holdings without betas: at least, and fewer than."""
 MOVED = 2e-3
@@ -73,6 +75,12 @@ class StressCase:
         return {name: row for name, row in factor_exposures(self.market).items() if name not in self.missing}
 
     @property
+    def decisions(self) -> int:
+        """Numbers that have to be found or heeded beside the holdings' own."""
+        closed = holdings(self.pair.case) if "spread_widening_bp" in self.scenario else 0
+        return len(self.missing) + len(self.scenario.get("sector_proxies", {})) + len(self.overlay) + closed
+
+    @property
     def result(self) -> StressResult:
         """What the scenario does."""
         options = [Option(one["notional"], one["delta"], one["gamma"]) for one in self.overlay]
@@ -86,13 +94,20 @@ def as_stated(pair: StressPair) -> StressCase:
 
 
 def tiers_of(pairs: list[StressPair], rng: np.random.Generator) -> list[tuple[StressPair, str]]:
-    """Each pair with its tier: short positions and a scenario that moves correlations are hard, the others by lot."""
+    """Each pair with its tier, by lot but that no small portfolio is hard and no large one easy.
+
+    Short positions and a scenario that moves correlations are hard.
+    """
     levels = (EASY, MEDIUM, HARD)
     drawn = rng.integers(len(levels), size=len(pairs)).tolist()
-    return [
-        (pair, HARD if as_stated(pair).tier == HARD or (pair.case.portfolio.weights < 0).any() else levels[at])
-        for pair, at in zip(pairs, drawn, strict=True)
-    ]
+
+    def tier(pair: StressPair, at: int) -> str:
+        if as_stated(pair).tier == HARD or (pair.case.portfolio.weights < 0).any():
+            return HARD
+        names = holdings(pair.case)
+        return levels[min(max(at, int(names > LARGE)), 1 + int(names >= SMALL))]
+
+    return [(pair, tier(pair, at)) for pair, at in zip(pairs, drawn, strict=True)]
 
 
 def at_tier(pair: StressPair, tier: str, scenarios: ScenarioSet, rng: np.random.Generator) -> StressCase | None:

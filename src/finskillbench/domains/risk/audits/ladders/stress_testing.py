@@ -28,7 +28,7 @@ def ladder(label: Label[StressInput]) -> list[Rung]:
         Rung("P&L alone", _attributed(truth, by_factor=[], by_sector=[]), 0.5, 0.5),
     ]
     if var is not None:
-        rungs.append(Rung("a VaR that is a twentieth less", _with_var(truth, 0.95 * var), 0.3, 0.3))
+        rungs.append(Rung("a VaR that is a twentieth less", _with_var(truth, 0.95 * var), 0.25, 0.25))
     return [
         *rungs,
         Rung("the market's move for the P&L", _only(headline), 0.0, 0.5),
