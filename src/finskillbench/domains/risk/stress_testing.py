@@ -279,12 +279,18 @@ def _task(case: StressCase) -> Task:
     }
     task_input["conventions"] = dict(definitions(task_input))
     label = stress_answer(case.result)
+    options = ", its options included," if case.overlay else ""
+    closing = ", closed at the wider spreads," if "spread_widening_bp" in scenario else ""
+    var = "stressed_var_pct" in label
     prompt = Prompt(
-        f"Estimate what the portfolio as of {of.as_of} would make or lose under the stress scenario "
-        f"{scenario['name']!r}, and attribute the P&L by sector and by factor. conventions defines the P&L and both "
-        "attributions exactly.",
-        "Submit a JSON object with estimated_pnl_pct and attribution (by_sector: sector, contribution_pct; by_factor: "
-        f"factor, contribution_pct). {PRECISION}",
+        f"Estimate what the portfolio{options} as of {of.as_of}{closing} would make or lose under the stress scenario "
+        f"{scenario['name']!r}, and attribute the P&L by sector and by factor. "
+        + ("Measure its VaR at the scenario's correlations. " if var else "")
+        + f"conventions defines the P&L{', the VaR' if var else ''} and both attributions exactly.",
+        "Submit a JSON object with estimated_pnl_pct"
+        + (", stressed_var_pct" if var else "")
+        + " and attribution (by_sector: sector, contribution_pct; by_factor: factor, contribution_pct). "
+        + PRECISION,
     )
     return Task(
         Episode(
@@ -322,7 +328,8 @@ def _by_hand(data: Mapping[str, Any]) -> JsonObject:
     scenario = given["stress_scenario"]
     flat = {**dict.fromkeys(given["sector_mapping"].values(), 0.0), **scenario["sector_sensitivities"]}
     plain = {"stress_scenario": {**scenario, "sector_sensitivities": flat}, "factor_exposures": known}
-    return answer_of(stressed(cast("StressInput", {**given, **plain}), cast("ScenarioInput", plain["stress_scenario"])))
+    linear = stressed(cast("StressInput", {**given, **plain}), cast("ScenarioInput", plain["stress_scenario"]))
+    return {**answer_of(linear), "stressed_var_pct": None}
 
 
 def _no_loss(data: Mapping[str, Any]) -> JsonObject:
