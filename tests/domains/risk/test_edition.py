@@ -258,13 +258,13 @@ def test_difficulty_follows_from_what_the_input_shows(cases: Any) -> None:
     for name in ("risk_identification", "stress_testing"):
         for episode, _, _ in cases[name]:
             weights = [row["weight"] for row in _holdings(episode)]
+            short, many = min(weights) < 0, len(weights) > 20
             if name == "stress_testing":
-                turned = min(weights) < 0 or len(weights) > 22
-                expected = "hard" if turned else "easy" if len(weights) <= 19 else "medium"
-            elif min(weights) < 0 or len(weights) > 23:
-                expected = "hard"
+                wider = "spread_widening_bp" in episode.input["stress_scenario"]
+                expected = "hard" if wider else "medium" if "option_overlay" in episode.input["portfolio"] else "easy"
             else:
-                expected = "easy" if len(weights) <= 19 else "medium"
+                hard = len(weights) > 25 or (short and many)
+                expected = "hard" if hard else "medium" if short or many else "easy"
             assert episode.difficulty == expected, episode.task_id
     for episode, _, _ in cases["risk_remediation"]:
         broken = len(episode.input["violations"])

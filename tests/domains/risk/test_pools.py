@@ -7,6 +7,7 @@ import math
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.domains.risk import oracle
 from tests.domains.shared.attacks import scored
@@ -14,16 +15,18 @@ from tests.sampling import sampled, thorough
 
 from finskillbench.arrays import FACTORS
 from finskillbench.domains.checks.agreement import leaf_by_leaf
-from finskillbench.domains.risk import second
+from finskillbench.domains.risk import second, second_stress
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
+from finskillbench.domains.risk.objects.stress_tiers import at_tier
 from finskillbench.domains.risk.shared import by_ticker, factor_exposures, resolved_covariance, sector_mapping
 from finskillbench.edition import Edition
 from finskillbench.engines.portfolio.problem import required
+from finskillbench.engines.risk.full_stress import stress
 from finskillbench.engines.risk.monitor import constraint_report
 from finskillbench.engines.risk.report import exposure_list, remedy_answer, stress_answer
-from finskillbench.engines.risk.stress import apply, scenario_from
+from finskillbench.engines.risk.stress import scenario_from
 from finskillbench.episode import Episode
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::RuntimeWarning")  # cvxpy on its retries
@@ -236,10 +239,30 @@ def test_the_pool_of_stress(objects: RiskObjects) -> None:
     inputs = {case.portfolio_id: input_of(case) for case in objects.portfolios}
     for pair in objects.stress:
         task_input: Any = {**inputs[pair.case.portfolio_id], "stress_scenario": pair.scenario}
-        labelled = stress_answer(apply(pair.case.portfolio, scenario_from(pair.scenario), pair.case.market))
-        derived = second.stress_answer(task_input)
+        labelled = stress_answer(stress(pair.case.portfolio, (), scenario_from(pair.scenario), pair.case.market))
+        derived = second_stress.stress_answer(task_input)
         found[f"{pair.case.portfolio_id} {pair.scenario['scenario_id']}"] = differences(labelled, derived)
     assert len(found) == len(objects.stress)
+    _none(found)
+
+
+@pytest.mark.parametrize("tier", ["medium", "hard"])
+def test_the_pool_of_stress_at_a_tier(objects: RiskObjects, tier: str) -> None:
+    """The options and what is estimated, closed and correlated, of a sample of the pairs."""
+    found: dict[str, list[str]] = {}
+    rng = np.random.default_rng(7)
+    for pair in objects.stress[::20]:
+        case = at_tier(pair, tier, objects.scenarios, rng)
+        if case is None:
+            continue
+        changes = {"stress_scenario": case.scenario, "factor_exposures": case.exposures}
+        task_input: Any = {**input_of(pair.case), **changes}
+        task_input["portfolio"] = {**task_input["portfolio"], "option_overlay": list(case.overlay)}
+        derived = second_stress.stress_answer(task_input)
+        found[f"{pair.case.portfolio_id} {pair.scenario['scenario_id']}"] = differences(
+            stress_answer(case.result), derived
+        )
+    assert len(found) >= 20
     _none(found)
 
 

@@ -94,9 +94,29 @@ def test_a_severe_version_is_one_and_a_half_times_the_scenario(scenarios: Scenar
             assert severe[table] == pytest.approx(expected, abs=0.11 if table == "market_shocks" else 2e-6)
     severe = {one["scenario_id"]: one for one in scenarios.severe_at(market)}
     crash, spike = severe["equity_crash_20_x1.5"], severe["correlation_spike_x1.5"]
-    assert spike["market_shocks"]["correlation_change"] <= 0.5
+    assert spike["correlation_shift"] == pytest.approx(spike["market_shocks"]["correlation_shift_pct"] / 100)
     assert "-30.0 %" in crash["description"]
     assert "{" not in crash["description"] + crash["name"]
+
+
+def test_a_sector_with_a_proxy_has_no_sensitivity_and_the_benchmark_still_moves_by_the_headline(
+    scenarios: ScenarioSet, market: Market
+) -> None:
+    assert market.benchmark is not None
+    for usual in (*scenarios.hypothetical_at(market), *scenarios.severe_at(market), *scenarios.replays):
+        one = scenarios.with_proxies(usual, market, {"Healthcare": "Utilities"})
+        assert one["sector_sensitivities"].keys() == usual["sector_sensitivities"].keys() - {"Healthcare"}
+        assert one.get("sector_proxies") == {"Healthcare": "Utilities"}
+        sensitivities = {**one["sector_sensitivities"], "Healthcare": one["sector_sensitivities"]["Utilities"]}
+        if usual["type"] == "historical_replay":
+            assert {**usual["sector_sensitivities"], "Healthcare": sensitivities["Utilities"]} == sensitivities
+            continue
+        shocks = [one["factor_shocks"][factor] for factor in FACTORS]
+        moved = sum(
+            weight * (sum(b * s for b, s in zip(betas, shocks, strict=True)) + sensitivities[sector])
+            for weight, betas, sector in zip(market.benchmark, market.betas, market.sectors, strict=True)
+        )
+        assert moved == pytest.approx(usual["market_shocks"]["equity_change_pct"] / 100, abs=2e-6)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +129,7 @@ def test_a_severe_version_is_one_and_a_half_times_the_scenario(scenarios: Scenar
         ("equity_crash_20", "factor_shocks", "mkt_rf", 0.2),
         ("strong_dollar", "sector_sensitivities", "Technology", 0.1),
         ("stagflation", "sector_sensitivities", "Energy", -0.06),
+        ("equity_crash_20", "sector_sensitivities", "Industrials", 0.2),
         ("sector_rotation", "factor_shocks", "hml", 0.02),
         ("correlation_spike", "sector_sensitivities", "Energy", math.nan),
     ],

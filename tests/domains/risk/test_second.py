@@ -9,9 +9,9 @@ import pytest
 from tests.domains.risk.judging.cases import MARKET, mandate, portfolio
 
 from finskillbench.domains.building import conventions
-from finskillbench.domains.risk import second
+from finskillbench.domains.risk import second, second_stress
 from finskillbench.domains.risk.shared import UNITS
-from finskillbench.engines.risk import stress
+from finskillbench.engines.risk import full_stress
 from finskillbench.engines.risk.mandate import mandate_from
 from finskillbench.engines.risk.monitor import measure
 from finskillbench.engines.risk.task import market_from, portfolio_from
@@ -24,7 +24,7 @@ def test_definitions_are_merged_only_where_none_hides_another() -> None:
     assert conventions({"a": "1"}, {"b": "2"}, {"c": "3"}) == {"a": "1", "b": "2", "c": "3"}
     with pytest.raises(InternalError, match="conventions: b is defined twice"):
         conventions({"a": "1", "b": "2"}, {"b": "2"})
-    shown = conventions({"units": UNITS}, stress.CONVENTIONS)
+    shown = conventions({"units": UNITS}, full_stress.PNL)
     assert shown["units"] == UNITS
     assert "market_shocks only describe" in shown["shocks"]
 
@@ -107,7 +107,7 @@ def test_exposures_by_hand() -> None:
 def test_stress_by_hand_and_both_attributions_add_up() -> None:
     shocks = dict.fromkeys(second.FACTORS, 0.0) | {"mkt_rf": -0.2, "smb": 0.1}
     scenario = {"factor_shocks": shocks, "sector_sensitivities": {"X": -0.05, "Y": 0.02, "Z": 0.0}}
-    found = second.stress_answer(_episode() | {"stress_scenario": scenario})
+    found = second_stress.stress_answer(_episode() | {"stress_scenario": scenario})
     assert found["estimated_pnl_pct"] == pytest.approx(-0.2 * 0.94 + 0.1 * 0.09 - 0.05 * 0.8 + 0.02 * 0.1)
     for rows in found["attribution"].values():
         assert sum(r["contribution_pct"] for r in rows) == pytest.approx(found["estimated_pnl_pct"], abs=1e-15)

@@ -23,7 +23,7 @@ ORDER = [
     ("black_litterman", "pc_bl", ["posterior_returns", "optimal_weights"]),
     ("constraint_monitoring", "rm_cm", ["overall_compliant", "violations_count", "constraints"]),
     ("risk_identification", "rm_ri", ["top_risk_exposures"]),
-    ("stress_testing", "rm_st", ["estimated_pnl_pct", "attribution"]),
+    ("stress_testing", "rm_st", ["estimated_pnl_pct", "attribution", "stressed_var_pct"]),
     ("risk_remediation", "rm_rr", ["trades", "total_turnover", "post_trade_compliant"]),
     ("normalization", "fa_norm", ["metrics"]),
     (

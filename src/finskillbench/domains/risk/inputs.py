@@ -16,6 +16,15 @@ class Holding(TypedDict):
     weight: float
 
 
+class OptionInput(TypedDict):
+    """Options on the market: notional as a signed decimal of NAV, delta and gamma per unit of relative move."""
+
+    option: str
+    notional: float
+    delta: float
+    gamma: float
+
+
 class PortfolioInput(TypedDict):
     """A portfolio: weights and cash sum to 1, `total_nav` is in USD, trades are signed changes of weight."""
 
@@ -24,6 +33,7 @@ class PortfolioInput(TypedDict):
     cash_weight: float
     total_nav: float
     trades_this_month: dict[str, float]
+    option_overlay: NotRequired[list[OptionInput]]
 
 
 class ConstraintInput(TypedDict):
@@ -56,7 +66,10 @@ class CovarianceInput(TypedDict):
 
 
 class ScenarioInput(TypedDict):
-    """A stress scenario: `market_shocks` tell the story, the other two tables are applied."""
+    """A stress scenario: `market_shocks` tell the story, the other two tables are applied.
+
+    A sector that `sector_sensitivities` lacks has a proxy. Spreads and correlations move only in the hard tier.
+    """
 
     scenario_id: str
     type: str
@@ -65,6 +78,9 @@ class ScenarioInput(TypedDict):
     market_shocks: dict[str, float]
     factor_shocks: dict[str, float]
     sector_sensitivities: dict[str, float]
+    sector_proxies: NotRequired[dict[str, str]]
+    spread_widening_bp: NotRequired[float]
+    correlation_shift: NotRequired[float]
 
 
 class HoldingsInput(TypedDict):
@@ -100,6 +116,9 @@ class IdentificationInput(HoldingsInput):
 
 
 class StressInput(HoldingsInput):
-    """Input of stress testing."""
+    """Input of stress testing; volumes are in USD a day, and names may lack betas."""
 
     stress_scenario: ScenarioInput
+    benchmark_weights: dict[str, float]
+    average_daily_volume_usd: dict[str, float]
+    covariance_matrix: CovarianceInput

@@ -6,21 +6,23 @@ import math
 import re
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic import Field
 
 from finskillbench.arrays import FACTORS
-from finskillbench.domains.base import Answer, Label, Naive, Subtask
+from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
 from finskillbench.domains.building import BuildContext, Task, conventions
-from finskillbench.domains.draws import drawn, shuffled
+from finskillbench.domains.draws import shuffled
 from finskillbench.domains.risk import by_hand, second
 from finskillbench.domains.risk.audits import exploits
+from finskillbench.domains.risk.audits.identification_shortcuts import shortcuts
 from finskillbench.domains.risk.audits.ladders.risk_identification import ladder
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.inputs import IdentificationInput
 from finskillbench.domains.risk.objects.construct import ListedPortfolio, RiskObjects
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
+from finskillbench.domains.risk.objects.shares import drawn_within
 from finskillbench.domains.risk.own.pools import left_out
 from finskillbench.domains.risk.shared import (
     BENCHMARK,
@@ -30,10 +32,10 @@ from finskillbench.domains.risk.shared import (
     UNITS,
     by_ticker,
     covariance_field,
+    dense_covariance,
     factor_exposures,
     holdings,
     planted,
-    resolved_covariance,
     sector_mapping,
 )
 from finskillbench.engines.risk.exposures import (
@@ -49,7 +51,7 @@ from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, required
 from finskillbench.engines.risk.report import exposure_list
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.measures import closeness, dcg, overlap, share
+from finskillbench.scoring.measures import clip, closeness, dcg, overlap, share
 from finskillbench.scoring.values import number, objects, parameter, text
 
 NAME = "risk_identification"
@@ -61,15 +63,17 @@ FULL, WRONG = 0.005, 0.01
 SHOWN, SIZED, BOTH = 0.25, 0.25, 0.5
 """What the evidence, the magnitude and both together are worth: one right figure alone may be luck."""
 DISORDER, TOP_MISSED, RANKS = 0.3, 0.65, 0.8
-"""What is left of a list in reverse, of one without the largest risk, and of one whose ranks are not its order."""
-CLEAR = 0.02
+"""What is left of a list in reverse, of one that another risk than the largest leads, of one with wrong ranks."""
+CLEAR = 0.01
 """Relative distance of every magnitude from what makes it material, at least: no listing hangs on rounding."""
 SHORTEST = 2
 """Exposures of a list that is worth ranking."""
 LONGEST = 20
 """Entries of a list that are read."""
-FEW, MANY = 19, 23
-"""Most holdings of an easy episode, and of a medium one: about a third of the portfolios each."""
+FEW, MANY = 20, 25
+"""Most holdings of an easy episode, and of a medium one."""
+EARNED = {"easy": 0.5, "medium": 0.45, "hard": 0.35}
+"""Most that a shortcut earns on the mean of the episodes of a tier."""
 
 _Items = Sequence[Mapping[str, Any]]
 
@@ -146,31 +150,33 @@ def strict(answer: JsonObject, truth: Truth, task_input: IdentificationInput) ->
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: IdentificationInput) -> Score:
-    """Material exposures with right figures, the larger ones worth more, times order, top risk and length.
+    """What a list gets right beyond half of it, doubled, times order and top risk; the larger exposures are worth more.
 
     An exposure of the list, found by type and subject, earns a quarter times the ramp of its evidence, a
     quarter times that of its magnitude and half of both (full within 0.5 %, nothing from 1 % on), discounted by
-    its rank as in DCG. The sum is multiplied by 0.3 + 0.7 x the share of pairs in their order (pairs within 5 % stand
-    in either), by 0.65 where the largest exposure is not named, by the length of the list over that of a longer answer,
-    and by 0.8 where a rank is not the place in the list. Of a list longer than 20 the rest is not read.
+    its rank as in DCG. An exposure that is not of the list divides as one more that is missed. The result is
+    multiplied by 0.3 + 0.7 x the share of pairs in their order (pairs within 5 % stand in either), by 0.65 where the
+    largest exposure does not come first, and by 0.8 where a rank is not the place in the list. Of a list longer than 20
+    the rest is not read.
     """
     del task_input
     _, expected = _lists(truth.expected_output, truth)
     given = _exposures(answer)[:LONGEST]
     places = [_place(item, given) for item in expected]
     credit = [0.0 if at is None else _earned(given[at], item) for item, at in zip(expected, places, strict=True)]
-    discounts = [1.0 / math.log2(rank + 1) for rank in range(1, len(expected) + 1)]
     if not expected:
         return Score(0.0 if given else 1.0, {"given": len(given)})
-    value = math.fsum(worth * earned for worth, earned in zip(discounts, credit, strict=True)) / math.fsum(discounts)
-    order = _order(expected, [at if earned else None for at, earned in zip(places, credit, strict=True)])
+    invented = len(given) - len({at for at in places if at is not None})
+    discounts = [1.0 / math.log2(rank + 1) for rank in range(1, len(expected) + invented + 1)]
+    earned = math.fsum(worth * own for worth, own in zip(discounts, credit, strict=False))
+    order = _order(expected, [at if own else None for at, own in zip(places, credit, strict=True)])
     top = any(
-        earned and _magnitude(item) * (1 + TOLERANCE) >= _magnitude(expected[0])
-        for item, earned in zip(expected, credit, strict=True)
+        own and at == 0 and _magnitude(item) * (1 + TOLERANCE) >= _magnitude(expected[0])
+        for item, own, at in zip(expected, credit, places, strict=True)
     )
     ranks = all(item.get("rank") is None or number(item["rank"]) == place for place, item in enumerate(given, start=1))
+    value = clip(2.0 * earned / math.fsum(discounts) - 1.0)
     value *= (DISORDER + (1 - DISORDER) * order) * (1.0 if top else TOP_MISSED) * (1.0 if ranks else RANKS)
-    value *= len(expected) / max(len(expected), len(given))
     return Score(value, {"credit": credit, "given": len(given), "order": order, "top": top, "ranks": ranks})
 
 
@@ -256,8 +262,15 @@ def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
     why = "fewer than two risks are material, or one is by rounding"
     context.notes.extend(left_out(NAME, objects.own.books, [item.case for item in own], why))
     items = [item for item in objects.identification if _clear(item)]
-    tasks = drawn(items, _traits, context.most(EPISODES), context.generator(NAME, "draw"), _task)
+    tasks = drawn_within(EARNED, items, _traits, context.most(EPISODES), context.generator(NAME, "draw"), _scored)
     return [*map(_task, own), *shuffled(tasks, context.generator(NAME, "order"))]
+
+
+def _scored(item: ListedPortfolio) -> tuple[Task, dict[str, float]]:
+    """The task of a portfolio, and what each shortcut earns of it."""
+    task = _task(item)
+    given = cast("IdentificationInput", {**task.episode.input, "covariance_matrix": dense_covariance(item.case.market)})
+    return task, {name: certified(answer, task.truth, given).value for name, answer in shortcuts(given).items()}
 
 
 def _clear(item: ListedPortfolio) -> bool:
@@ -272,15 +285,16 @@ def _clear(item: ListedPortfolio) -> bool:
 def _traits(item: ListedPortfolio) -> tuple[str, ...]:
     case, kinds = item.case, [one.type for one in item.exposures]
     listed = [f"{kind} listed: {kind in kinds}" for kind in ExposureType]
-    return case.type, case.regime, _difficulty(case), f"{len(kinds)} listed", f"top {kinds[0]}", *listed
+    tier = _difficulty(case)
+    return case.type, case.regime, tier, f"{tier}, {len(kinds)} listed", f"top {kinds[0]}", *listed
 
 
 def _difficulty(case: PortfolioCase) -> str:
-    """By the size of the portfolio, never by its list: the prompt shows it. Short positions make it hard."""
-    if (case.portfolio.weights < -ZERO_WEIGHT).any():
+    """By the size of the portfolio and its short positions, never by its list: the prompt shows it."""
+    names, short = holdings(case), bool((case.portfolio.weights < -ZERO_WEIGHT).any())
+    if names > MANY or (short and names > FEW):
         return "hard"
-    names = holdings(case)
-    return "easy" if names <= FEW else "medium" if names <= MANY else "hard"
+    return "medium" if short or names > FEW else "easy"
 
 
 def _task(item: ListedPortfolio) -> Task:
@@ -305,7 +319,7 @@ def _task(item: ListedPortfolio) -> Task:
         "Submit a JSON object with top_risk_exposures, ranked by magnitude in descending order (rank, type, subject, "
         f"detail, magnitude, evidence). {PRECISION}",
     )
-    resolved: IdentificationInput = {**task_input, "covariance_matrix": resolved_covariance(market)}
+    resolved: IdentificationInput = {**task_input, "covariance_matrix": dense_covariance(market)}
     return Task(
         Episode(task_id, SKILL, NAME, case.as_of, _difficulty(case), task_input, prompt),
         Truth(task_id, NAME, label, planted(case)),
@@ -370,5 +384,6 @@ SUBTASK: Subtask[IdentificationInput, RiskObjects] = Subtask(
     input=IdentificationInput,
     ladder=ladder,
     exploits=exploits.identification,
+    shortcuts=Shortcuts(shortcuts),
     definitions=conventions({"units": UNITS}, BENCHMARK, CONVENTIONS),
 )

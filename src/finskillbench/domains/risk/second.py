@@ -17,7 +17,6 @@ from finskillbench.domains.risk.inputs import (
     IdentificationInput,
     MonitoringInput,
     PortfolioInput,
-    ScenarioInput,
     StressInput,
 )
 from finskillbench.episode import JsonObject
@@ -197,8 +196,17 @@ class Exposure(NamedTuple):
 
 def exposures(task_input: IdentificationInput) -> list[Exposure]:
     """The material exposures, the largest first; `LISTED` at most. `covariance_matrix` must be resolved."""
-    found = [one for one in every_exposure(task_input) if one.magnitude >= MATERIAL[one.type]]
-    return sorted(found, key=lambda one: (-one.magnitude, TYPES.index(one.type), one.subject))[:LISTED]
+    return listed(every_exposure(task_input))
+
+
+def listed(found: Iterable[Exposure]) -> list[Exposure]:
+    """The material ones of some exposures as a list ranks them."""
+    return ranked(one for one in found if one.magnitude >= MATERIAL[one.type])[:LISTED]
+
+
+def ranked(found: Iterable[Exposure]) -> list[Exposure]:
+    """Exposures in the order of a list."""
+    return sorted(found, key=lambda one: (-one.magnitude, TYPES.index(one.type), one.subject))
 
 
 def every_exposure(task_input: IdentificationInput) -> list[Exposure]:
@@ -214,14 +222,14 @@ def every_exposure(task_input: IdentificationInput) -> list[Exposure]:
     for sector, total in sector_totals(task_input).items():
         own = {symbol: amount for symbol, amount in active.items() if mapped[symbol] == sector}
         if math.fsum(own.values()) > 0:
-            found.append(Exposure("sector_concentration", sector, _deviation(own, task_input), total))
-    alone = {symbol: _deviation({symbol: amount}, task_input) for symbol, amount in active.items()}
+            found.append(Exposure("sector_concentration", sector, deviation(own, task_input), total))
+    alone = {symbol: deviation({symbol: amount}, task_input) for symbol, amount in active.items()}
     found += [Exposure("single_name", symbol, alone[symbol], weight) for symbol, weight in owned.items()]
     unrelated = math.sqrt(math.fsum(loss * loss for loss in alone.values()))
     found.append(Exposure("concentration", "portfolio", unrelated, _herfindahl(owned)))
     left = _unsold(task_input["portfolio"], task_input["average_daily_volume_usd"])
     share = math.fsum(map(abs, left.values()))
-    return [*found, Exposure("liquidity_risk", "portfolio", _deviation(left, task_input), share)]
+    return [*found, Exposure("liquidity_risk", "portfolio", deviation(left, task_input), share)]
 
 
 def identification_answer(task_input: IdentificationInput) -> JsonObject:
@@ -254,42 +262,6 @@ def days_to_sell(portfolio: PortfolioInput, volumes: Mapping[str, float]) -> lis
     nav = portfolio["total_nav"]
     sold = [(abs(item["weight"]) * nav, PARTICIPATION * volumes[item["symbol"]]) for item in portfolio["holdings"]]
     return [size / daily if daily > 0 else math.inf for size, daily in sold]
-
-
-@dataclass(frozen=True, slots=True)
-class Stressed:
-    """P&L under a scenario and its two attributions, decimals of NAV."""
-
-    pnl: float
-    by_sector: dict[str, float]
-    by_factor: dict[str, float]
-
-
-def stressed(task_input: HoldingsInput, scenario: ScenarioInput) -> Stressed:
-    """Name by name: what each holding makes, and which part of it each shock explains."""
-    betas = task_input["factor_exposures"]
-    by_sector: dict[str, list[float]] = {}
-    by_factor: dict[str, list[float]] = {factor: [] for factor in (*FACTORS, "sector_sensitivity")}
-    for symbol, weight in weights(task_input).items():
-        sector = task_input["sector_mapping"][symbol]
-        parts = {factor: weight * betas[symbol][factor] * scenario["factor_shocks"][factor] for factor in FACTORS}
-        parts["sector_sensitivity"] = weight * scenario["sector_sensitivities"][sector]
-        for name, amount in parts.items():
-            by_factor[name].append(amount)
-        by_sector.setdefault(sector, []).extend(parts.values())
-    return Stressed(
-        math.fsum(amount for amounts in by_sector.values() for amount in amounts),
-        {sector: math.fsum(amounts) for sector, amounts in by_sector.items()},
-        {name: math.fsum(amounts) for name, amounts in by_factor.items()},
-    )
-
-
-def stress_answer(task_input: StressInput) -> JsonObject:
-    """The answer of stress testing."""
-    found = stressed(task_input, task_input["stress_scenario"])
-    by_sector = [{"sector": name, "contribution_pct": amount} for name, amount in found.by_sector.items()]
-    by_factor = [{"factor": name, "contribution_pct": amount} for name, amount in found.by_factor.items()]
-    return {"estimated_pnl_pct": found.pnl, "attribution": {"by_sector": by_sector, "by_factor": by_factor}}
 
 
 def weights(task_input: HoldingsInput) -> dict[str, float]:
@@ -325,10 +297,10 @@ def _herfindahl(owned: Mapping[str, float]) -> float:
 def _tracking_error(task_input: MonitoringInput) -> float:
     owned, benchmark = weights(task_input), task_input["benchmark_weights"]
     active = {symbol: owned.get(symbol, 0.0) - benchmark[symbol] for symbol in task_input["sector_mapping"]}
-    return _deviation(active, task_input)
+    return deviation(active, task_input)
 
 
-def _deviation(amounts: Mapping[str, float], task_input: MonitoringInput | IdentificationInput) -> float:
+def deviation(amounts: Mapping[str, float], task_input: MonitoringInput | IdentificationInput | StressInput) -> float:
     """sqrt(x'Sx) of amounts by ticker; a ticker that is not named has none."""
     covariance: CovarianceInput = task_input["covariance_matrix"]
     held = [(place, amounts[symbol]) for place, symbol in enumerate(covariance["tickers"]) if amounts.get(symbol)]

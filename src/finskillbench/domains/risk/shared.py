@@ -79,6 +79,12 @@ def resolved_covariance(market: Market) -> CovarianceInput:
     return {"tickers": list(market.tickers), "loadings": risk.root.tolist(), "specific": risk.diagonal.tolist()}
 
 
+def dense_covariance(market: Market) -> CovarianceInput:
+    """The covariance in full, as a matrix."""
+    risk = required(market.risk, "covariance")
+    return {"tickers": list(market.tickers), "matrix": risk.matrix.tolist()}
+
+
 def mandate_input(pair: MonitoringPair, definitions: Mapping[str, str], **more: list[str]) -> MonitoringInput:
     """The input of every subtask that holds a portfolio against a mandate; `more` are fields that only one gives.
 

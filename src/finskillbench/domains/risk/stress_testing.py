@@ -9,29 +9,42 @@ from typing import Any, cast
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Naive, Subtask, by_input
+from finskillbench.arrays import FACTORS
+from finskillbench.domains.base import Answer, Naive, Shortcuts, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.draws import drawn, shuffled
 from finskillbench.domains.risk.audits import trades
 from finskillbench.domains.risk.audits.ladders.stress_testing import ladder
+from finskillbench.domains.risk.audits.stress_shortcuts import shortcuts
 from finskillbench.domains.risk.catalogs import EPISODES
-from finskillbench.domains.risk.inputs import StressInput
+from finskillbench.domains.risk.inputs import ScenarioInput, StressInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
-from finskillbench.domains.risk.objects.stress import StressPair
-from finskillbench.domains.risk.second import stress_answer as second_answer
-from finskillbench.domains.risk.second import stressed
+from finskillbench.domains.risk.objects.stress import LEAST_PNL, StressPair
+from finskillbench.domains.risk.objects.stress_tiers import StressCase, as_stated, at_tier, tiers_of
+from finskillbench.domains.risk.second_stress import answer_of, stressed, whole
+from finskillbench.domains.risk.second_stress import stress_answer as second_answer
 from finskillbench.domains.risk.shared import (
+    BENCHMARK,
     PLANTED,
     PRECISION,
     SKILL,
     UNITS,
-    factor_exposures,
-    holdings,
+    by_ticker,
+    covariance_field,
+    dense_covariance,
     planted,
     sector_mapping,
 )
+from finskillbench.engines.risk.full_stress import (
+    CORRELATION,
+    LIQUIDITY,
+    MISSING_BETAS,
+    MISSING_SENSITIVITIES,
+    OPTIONS,
+    PNL,
+)
+from finskillbench.engines.risk.portfolio import required
 from finskillbench.engines.risk.report import stress_answer
-from finskillbench.engines.risk.stress import CONVENTIONS, apply, scenario_from
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.scoring.measures import clip, closeness, mean, mean_absolute_error, ramp
 from finskillbench.scoring.values import array, keyed_numbers, mapping, number, objects, parameter, text, weighted
@@ -43,18 +56,20 @@ _WEIGHTS = {"pnl": ("pnl_score_weight", 0.7), "by_sector": ("attribution_score_w
 """Each part of the published score, the key by which a verification may set its weight, and the default."""
 TENTH = 5.1e-4
 """What rounding to a tenth of a per cent of NAV leaves."""
-MATERIAL = 2.5e-3
-"""A contribution of a quarter of a per cent of NAV: of a smaller one 0 would be nearly right."""
-FEW, MANY = 19, 22
-"""Most holdings of an easy and of a medium episode: each holding is seven products to add up."""
+MATERIAL = 1e-3
+"""A contribution of a tenth of a per cent of NAV: of a smaller one 0 would be nearly right."""
+NO_VAR = 0.25
+"""What is left of a report whose VaR is missing or wrong, where one is asked for."""
+EARNED = {"easy": 0.5, "medium": 0.5, "hard": NO_VAR}
+"""Most that a shortcut earns of an episode that is drawn, by tier."""
 
 
 class SectorContribution(Answer):
     """One sector's part of the P&L."""
 
-    sector: str = Field(description="Sector name, as the task spells it.")
+    sector: str = Field(description="Sector name, as the task spells it, or an entry that conventions names.")
     contribution_pct: float = Field(
-        description="The sector's contribution to portfolio P&L, decimal (-0.01 is -1 % of NAV); a loss is negative."
+        description="The sector's part of the P&L, decimal of NAV (-0.01 is -1 %); a loss is negative."
     )
 
 
@@ -62,30 +77,33 @@ class FactorContribution(Answer):
     """One factor's part of the P&L."""
 
     factor: str = Field(
-        description='Factor name, as the scenario\'s factor_shocks spell it, or "sector_sensitivity" for what the '
-        "scenario's sector_sensitivities contribute."
+        description='Factor name, as the scenario\'s factor_shocks spell it, "sector_sensitivity" for what the '
+        "scenario's sector_sensitivities contribute, or an entry that conventions names."
     )
     contribution_pct: float = Field(
-        description="The factor's contribution to portfolio P&L, decimal (-0.01 is -1 % of NAV); a loss is negative."
+        description="The factor's part of the P&L, decimal of NAV (-0.01 is -1 %); a loss is negative."
     )
 
 
 class Attribution(Answer):
     """The P&L, split twice; each split adds up to it."""
 
-    by_sector: list[SectorContribution] = Field(description="One entry per sector held.")
-    by_factor: list[FactorContribution] = Field(
-        description="One entry per factor of factor_shocks, and one for sector_sensitivity."
-    )
+    by_sector: list[SectorContribution] = Field(description="Entries as conventions lists them.")
+    by_factor: list[FactorContribution] = Field(description="Entries as conventions lists them.")
 
 
 class StressTesting(Answer):
     """Answer: P&L and its attribution."""
 
     estimated_pnl_pct: float = Field(
-        description="Portfolio P&L under the scenario, decimal return (-0.167 is -16.7 %); a loss is negative."
+        description="Portfolio P&L under the scenario, decimal of NAV (-0.167 is -16.7 %); a loss is negative."
     )
     attribution: Attribution = Field(description="Contributions by sector and by factor.")
+    stressed_var_pct: float | None = Field(
+        default=None,
+        description="Where stress_scenario has a correlation_shift: VaR as conventions defines it, positive decimal of "
+        "NAV (0.021 is 2.1 %).",
+    )
 
 
 def paper(answer: JsonObject, truth: Truth, task_input: StressInput) -> Score:
@@ -125,7 +143,11 @@ def _published(answer: JsonObject, truth: Truth, sectors: float | None) -> Score
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: StressInput) -> Score:
-    """0.5 P&L + 0.25 attribution by sector + 0.25 by factor; see `_near` and `_attributed`."""
+    """P&L x (0.5 + 0.25 attribution by sector + 0.25 by factor), where a VaR is asked for x (0.25 + 0.75 VaR).
+
+    An attribution counts as far as the P&L that it explains is right; see `_near` and `_attributed`. The VaR is full
+    within 0.2 %, or half a basis point of NAV, and nothing from 1 %, or two basis points, on.
+    """
     del task_input
     wanted = number(truth.expected_output.get("estimated_pnl_pct"))
     if wanted is None:
@@ -136,12 +158,17 @@ def certified(answer: JsonObject, truth: Truth, task_input: StressInput) -> Scor
         "by_sector": _attributed(answer, truth, "by_sector", "sector", given),
         "by_factor": _attributed(answer, truth, "by_factor", "factor", given),
     }
-    return Score(0.5 * parts["pnl"] + 0.25 * (parts["by_sector"] + parts["by_factor"]), parts)
+    value = parts["pnl"] * (0.5 + 0.25 * (parts["by_sector"] + parts["by_factor"]))
+    if (risk := number(truth.expected_output.get("stressed_var_pct"))) is not None:
+        told = number(answer.get("stressed_var_pct"))
+        parts["var"] = closeness(told, risk, full=0.002, full_floor=5e-5, zero=0.01, zero_floor=2e-4)
+        value *= NO_VAR + (1.0 - NO_VAR) * parts["var"]
+    return Score(value, parts)
 
 
 def _near(given: float | None, wanted: float) -> float:
-    """Full within 0.2 %, or what rounding to a tenth of a per cent leaves; nothing from 2 %, or 25 bp of NAV, on."""
-    return closeness(given, wanted, full=0.002, full_floor=TENTH, zero=0.02, zero_floor=MATERIAL)
+    """Full within 0.2 %, or what rounding to a tenth of a per cent leaves; nothing from 1 %, or 10 bp of NAV, on."""
+    return closeness(given, wanted, full=0.002, full_floor=TENTH, zero=0.01, zero_floor=MATERIAL)
 
 
 def _attributed(answer: JsonObject, truth: Truth, split: str, key: str, submitted: float | None) -> float:
@@ -195,49 +222,83 @@ def _by_sector(source: JsonObject) -> dict[str, float]:
 
 
 def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
-    """A user's books; then pairs, drawn by scenario, difficulty, type, regime; none with a P&L near 0."""
-    pool = [pair for pair in objects.stress if pair.large_enough]
-    tasks = drawn(pool, _traits, context.most(EPISODES), context.generator(NAME, "draw"), _task)
-    return [*map(_task, objects.own.stress), *shuffled(tasks, context.generator(NAME, "order"))]
+    """A user's books; then pairs, drawn by scenario, difficulty, type, regime; none that a shortcut gets right."""
+    rng = context.generator(NAME, "tiers")
+    pool = tiers_of([pair for pair in objects.stress if pair.large_enough], rng)
+
+    def made(item: tuple[StressPair, str]) -> Task | None:
+        case = at_tier(*item, objects.scenarios, rng)
+        task = None if case is None or abs(case.result.pnl) < LEAST_PNL else _task(case)
+        return task if task is not None and case is not None and _telling(task, case) else None
+
+    tasks = drawn(pool, _traits, context.most(EPISODES), context.generator(NAME, "draw"), made)
+    own = [_task(as_stated(pair)) for pair in objects.own.stress]
+    return [*own, *shuffled(tasks, context.generator(NAME, "order"))]
 
 
-def _traits(pair: StressPair) -> tuple[str, ...]:
-    return _difficulty(pair), pair.scenario["scenario_id"], pair.case.type, pair.case.regime
+def _traits(item: tuple[StressPair, str]) -> tuple[str, ...]:
+    pair, tier = item
+    return tier, pair.scenario["scenario_id"], pair.case.type, pair.case.regime
 
 
-def _difficulty(pair: StressPair) -> str:
-    """By the work that the input shows: the number of holdings; one on the short side turns signs, and is hard."""
-    held = holdings(pair.case)
-    if held > MANY or (pair.case.portfolio.weights < 0).any():
-        return "hard"
-    return "easy" if held <= FEW else "medium"
+def _telling(task: Task, case: StressCase) -> bool:
+    """Whether no shortcut earns too much of a task."""
+    given = cast("StressInput", {**task.episode.input, "covariance_matrix": dense_covariance(case.market)})
+    return all(certified(answer, task.truth, given).value <= EARNED[case.tier] for answer in shortcuts(given).values())
 
 
-def _task(pair: StressPair) -> Task:
-    case, scenario, market = pair.case, pair.scenario, pair.case.market
-    task_id = f"{SUBTASK.prefix}_{case.as_of}_{case.portfolio_id}_{scenario['scenario_id']}"
+def definitions(task_input: StressInput) -> Mapping[str, str]:
+    """The conventions of an episode: those of the parts that it has."""
+    scenario = task_input["stress_scenario"]
+    missing = task_input["sector_mapping"].keys() - task_input["factor_exposures"].keys()
+    parts = [
+        (MISSING_BETAS, bool(missing)),
+        (MISSING_SENSITIVITIES, "sector_proxies" in scenario),
+        (OPTIONS, "option_overlay" in task_input["portfolio"]),
+        (LIQUIDITY, "spread_widening_bp" in scenario),
+        (CORRELATION, "correlation_shift" in scenario),
+    ]
+    return conventions({"units": UNITS}, BENCHMARK, PNL, *(part for part, there in parts if there))
+
+
+def _task(case: StressCase) -> Task:
+    of, scenario, market = case.pair.case, case.scenario, case.market
+    task_id = f"{SUBTASK.prefix}_{of.as_of}_{of.portfolio_id}_{scenario['scenario_id']}"
+    portfolio = of.to_json()
+    if case.overlay:
+        portfolio["option_overlay"] = list(case.overlay)
     task_input: StressInput = {
-        "portfolio": case.to_json(),
+        "portfolio": portfolio,
         "stress_scenario": scenario,
         "sector_mapping": sector_mapping(market),
-        "factor_exposures": factor_exposures(market),
-        "conventions": conventions({"units": UNITS}, CONVENTIONS),
+        "factor_exposures": case.exposures,
+        "benchmark_weights": by_ticker(market, required(market.benchmark, "benchmark weights")),
+        "average_daily_volume_usd": by_ticker(market, required(market.dollar_volume, "average daily volume")),
+        "covariance_matrix": covariance_field(market, of.as_of),
+        "conventions": {},
     }
-    label = stress_answer(apply(case.portfolio, scenario_from(scenario), market))
+    task_input["conventions"] = dict(definitions(task_input))
+    label = stress_answer(case.result)
+    options = ", its options included," if case.overlay else ""
+    closing = ", closed at the wider spreads," if "spread_widening_bp" in scenario else ""
+    var = "stressed_var_pct" in label
     prompt = Prompt(
-        f"Estimate what the portfolio as of {case.as_of} would make or lose under the stress scenario "
-        f"{scenario['name']!r}, and attribute the P&L by sector and by factor. conventions defines the P&L and both "
-        "attributions exactly.",
-        "Submit a JSON object with estimated_pnl_pct and attribution (by_sector: sector, contribution_pct; by_factor: "
-        f"factor, contribution_pct). {PRECISION}",
+        f"Estimate what the portfolio{options} as of {of.as_of}{closing} would make or lose under the stress scenario "
+        f"{scenario['name']!r}, and attribute the P&L by sector and by factor. "
+        + ("Measure its VaR at the scenario's correlations. " if var else "")
+        + f"conventions defines the P&L{', the VaR' if var else ''} and both attributions exactly.",
+        "Submit a JSON object with estimated_pnl_pct"
+        + (", stressed_var_pct" if var else "")
+        + " and attribution (by_sector: sector, contribution_pct; by_factor: factor, contribution_pct). "
+        + PRECISION,
     )
     return Task(
         Episode(
             task_id,
             SKILL,
             NAME,
-            case.as_of,
-            _difficulty(pair),
+            of.as_of,
+            case.tier,
             task_input,
             prompt,
             {"scenario_type": scenario["type"], "scenario": scenario["scenario_id"]},
@@ -246,19 +307,29 @@ def _task(pair: StressPair) -> Task:
             task_id,
             NAME,
             label,
-            planted(case),
+            planted(of),
         ),
-        {"kind": "rederived", "second": asdict(stressed(task_input, scenario))},
+        {
+            "kind": "rederived",
+            "decisions": case.decisions,
+            "second": asdict(whole({**task_input, "covariance_matrix": dense_covariance(market)})),
+        },
     )
 
 
 def _by_hand(data: Mapping[str, Any]) -> JsonObject:
-    """The printed definitions: each holding moves by its betas times the shocks and by what its sector adds.
+    """Each holding by its betas times the shocks and by what its sector adds; nothing for what the task does not give.
 
-    Nothing is left to decide, as in the paper's tasks: a skill spares a model the arithmetic, which a program does
-    without one. Three printed digits are enough for full marks.
+    That is all of an easy episode: nothing is left to decide, as in the paper's tasks, and three printed digits are
+    enough for full marks. Of the others it leaves out what is estimated, options, the cost of closing and correlations.
     """
-    return second_answer(cast("StressInput", data))
+    given = cast("StressInput", data)
+    known = {**dict.fromkeys(given["sector_mapping"], dict.fromkeys(FACTORS, 0.0)), **given["factor_exposures"]}
+    scenario = given["stress_scenario"]
+    flat = {**dict.fromkeys(given["sector_mapping"].values(), 0.0), **scenario["sector_sensitivities"]}
+    plain = {"stress_scenario": {**scenario, "sector_sensitivities": flat}, "factor_exposures": known}
+    linear = stressed(cast("StressInput", {**given, **plain}), cast("ScenarioInput", plain["stress_scenario"]))
+    return {**answer_of(linear), "stressed_var_pct": None}
 
 
 def _no_loss(data: Mapping[str, Any]) -> JsonObject:
@@ -281,7 +352,8 @@ SUBTASK: Subtask[StressInput, RiskObjects] = Subtask(
     heuristic="the shock to the market",
     trivial=Naive((), _no_loss),
     input=StressInput,
-    definitions=conventions({"units": UNITS}, CONVENTIONS),
+    definitions=definitions,
     ladder=ladder,
     exploits=trades.stress,
+    shortcuts=Shortcuts(shortcuts),
 )

@@ -63,8 +63,8 @@ def risk_figures(portfolio: Portfolio, market: Market) -> dict[str, Any]:
 
 
 def stress_answer(result: StressResult) -> dict[str, Any]:
-    """P&L and both attributions as stress testing answers them."""
-    return {
+    """P&L, both attributions and, where correlations move, the VaR as stress testing answers them."""
+    answer: dict[str, Any] = {
         "estimated_pnl_pct": result.pnl,
         "attribution": {
             "by_sector": [
@@ -75,6 +75,7 @@ def stress_answer(result: StressResult) -> dict[str, Any]:
             ],
         },
     }
+    return answer if result.stressed_var is None else answer | {"stressed_var_pct": result.stressed_var}
 
 
 def traded(remedy: Remedy) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,36 +18,38 @@ KINDS = ("historical_replay", "hypothetical")
 SECTOR_SENSITIVITY = "sector_sensitivity"
 """The seventh entry of the attribution by factor: what the sectors' own sensitivities contribute."""
 BY_FACTOR = (*FACTORS, SECTOR_SENSITIVITY)
-CONVENTIONS: Mapping[str, str] = {
-    "pnl": "estimated P&L as a decimal of NAV: sum over holdings of weight_i x (sum over the six factors f of "
-    "beta_i,f x factor_shocks_f + sector_sensitivities of the holding's sector); betas by factor_exposures; cash 0",
-    "by_sector": "one entry per sector held: the sum above over the holdings of the sector",
-    "by_factor": "one entry per factor f: (sum over holdings of weight x beta_f) x factor_shocks_f; and one entry "
-    f'"{SECTOR_SENSITIVITY}": sum over holdings of weight x sector_sensitivities of its sector',
-    "additivity": "either attribution adds up to the P&L",
-    "shocks": "factor_shocks and sector_sensitivities are decimals (-0.2 is -20 %); market_shocks only describe",
-}
-"""The definitions of the P&L, as the agent reads them."""
+WIDEST = 5000.0
+"""Basis points by which bid-ask spreads can widen, at most."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """Decimal shocks of the six `FACTORS` (6,), and decimal sensitivities of sectors."""
+    """Decimal shocks of the six `FACTORS` (6,), and decimal sensitivities of sectors.
+
+    A sector without a sensitivity of its own has that of its proxy. `spread_widening_bp` and `correlation_shift` (the
+    part of its distance to 1 by which every correlation moves) are None where the scenario moves neither.
+    """
 
     scenario_id: str
     kind: str
     name: str
     factor_shocks: Floats
     sector_sensitivities: Mapping[str, float]
+    spread_widening_bp: float | None = None
+    correlation_shift: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StressResult:
-    """P&L, a decimal of NAV, and its split by sector held and by `BY_FACTOR`; a loss is negative."""
+    """P&L, a decimal of NAV, and its split by sector held and by `BY_FACTOR`; a loss is negative.
+
+    `stressed_var` is a decimal of NAV, positive; None where the scenario moves no correlations.
+    """
 
     pnl: float
     by_sector: Mapping[str, float]
     by_factor: Mapping[str, float]
+    stressed_var: float | None = None
 
 
 def scenario_from(data: object) -> Scenario:
@@ -71,17 +74,43 @@ def scenario_from(data: object) -> Scenario:
         unknown = sorted(str(key) for key in set(table) - set(known))
         if unknown:
             raise InputError(f"stress_scenario: {field} names {listed(unknown[:5])}; known: {', '.join(known)}")
+    own = {
+        sector: number(sensitivities, sector, "sector_sensitivities") for sector in SECTORS if sector in sensitivities
+    }
     return Scenario(
         scenario_id=identity,
         kind=kind,
         name=name,
         factor_shocks=np.array([number(shocks, factor, "factor_shocks") for factor in FACTORS]),
-        sector_sensitivities={
-            sector: number(sensitivities, sector, "sector_sensitivities")
-            for sector in SECTORS
-            if sector in sensitivities
-        },
+        sector_sensitivities=own | _by_proxy(scenario.get("sector_proxies"), own),
+        spread_widening_bp=_within(scenario, "spread_widening_bp", WIDEST),
+        correlation_shift=_within(scenario, "correlation_shift", 1.0),
     )
+
+
+def _by_proxy(data: object, own: Mapping[str, float]) -> dict[str, float]:
+    """The sensitivities of the sectors that have a proxy; nothing where the scenario names none."""
+    if data is None:
+        return {}
+    if (proxies := table_of(data)) is None:
+        raise InputError("stress_scenario: sector_proxies must map a sector to the sector whose sensitivity it takes")
+    for sector, proxy in proxies.items():
+        if sector not in SECTORS or sector in own or proxy not in own:
+            raise InputError(
+                f"stress_scenario: sector_proxies gives {shown(sector)} the sensitivity of {shown(proxy)}; name a "
+                "sector without a sensitivity and one that has its own"
+            )
+    return {sector: own[str(proxy)] for sector, proxy in proxies.items()}
+
+
+def _within(scenario: Mapping[str, Any], field: str, largest: float) -> float | None:
+    """A number from 0 to `largest`, or None where the scenario does not give it."""
+    if scenario.get(field) is None:
+        return None
+    value = number(scenario, field, "stress_scenario", largest=largest)
+    if value < 0:
+        raise InputError(f"stress_scenario: {field} is {value:g}; give a number from 0 to {largest:g}")
+    return value
 
 
 def apply(portfolio: Portfolio, scenario: Scenario, market: Market) -> StressResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +23,11 @@ def identified(change: Callable[[list[Json]], list[Json]], case: Case | None = N
 
 
 def _discounts(count: int) -> list[float]:
-    return [1.0, 0.6309297535714574, 0.5, 0.43067655807339306, 0.38685280723454163][:count]
+    return [1.0 / math.log2(rank + 1) for rank in range(1, count + 1)]
+
+
+def _beyond_half(part: float) -> float:
+    return max(0.0, 2 * part - 1)
 
 
 def test_the_list_worked_by_hand() -> None:
@@ -53,11 +58,12 @@ def test_names_without_a_right_figure_earn_nothing() -> None:
 )
 def test_a_magnitude_earns_by_its_relative_error(error: float, credit: float) -> None:
     off = identified(lambda rows: [row | {"magnitude": row["magnitude"] * (1 + error)} for row in rows])
-    assert off == pytest.approx(0.25 + 0.75 * credit, abs=3e-3)
+    assert off == pytest.approx(_beyond_half(0.25 + 0.75 * credit), abs=6e-3)
 
 
-def test_weights_for_magnitudes_are_worth_a_quarter() -> None:
-    assert identified(lambda rows: [row | {"magnitude": row["evidence"]} for row in rows]) == pytest.approx(0.25)
+def test_half_of_a_list_is_worth_nothing() -> None:
+    assert identified(lambda rows: [row | {"magnitude": row["evidence"]} for row in rows]) == 0.0
+    assert identified(lambda rows: rows[:1]) == 0.0
 
 
 def test_another_subject_is_another_exposure_and_the_detail_may_name_it() -> None:
@@ -66,23 +72,28 @@ def test_another_subject_is_another_exposure_and_the_detail_may_name_it() -> Non
 
     count = len(identification()[0].expected_output["top_risk_exposures"])
     discounts = _discounts(count)
-    assert identified(renamed) == pytest.approx(1 - discounts[1] / sum(discounts))
+    right, all_of = sum(discounts) - discounts[1], sum(_discounts(count + 1))
+    assert identified(renamed) == pytest.approx(_beyond_half(right / all_of))
     assert identified(lambda rows: [{k: v for k, v in row.items() if k != "subject"} for row in rows]) == 1.0
 
 
 def test_repeats_and_padding_only_lower_the_score() -> None:
     unranked = [row | {"rank": None} for row in identification()[0].expected_output["top_risk_exposures"]]
     count, discounts = len(unranked), _discounts(len(unranked))
-    assert identified(lambda rows: unranked[:1] * count) == pytest.approx(1 / sum(discounts))
-    assert identified(lambda rows: unranked + unranked) == pytest.approx(1 / 2)
-    assert identified(lambda rows: rows + [{"type": "single_name"}] * 100) == pytest.approx(count / 20)
+    doubled = sum(discounts) / sum(_discounts(2 * count))
+    assert identified(lambda rows: unranked + unranked[:1]) == (
+        pytest.approx(_beyond_half(sum(discounts) / sum(_discounts(count + 1))))
+    )
+    assert identified(lambda rows: unranked + unranked) == pytest.approx(_beyond_half(doubled))
+    assert identified(lambda rows: rows + [{"type": "single_name"}] * 100) == 0.0
 
 
 def test_order_and_the_largest_risk_matter() -> None:
     unranked = [row | {"rank": None} for row in identification()[0].expected_output["top_risk_exposures"]]
     discounts = _discounts(len(unranked))
-    assert identified(lambda rows: unranked[::-1]) == pytest.approx(0.3)
-    assert identified(lambda rows: unranked[1:]) == pytest.approx(0.65 * (1 - discounts[0] / sum(discounts)))
+    assert identified(lambda rows: unranked[::-1]) == pytest.approx(0.3 * 0.65)
+    missed = _beyond_half(1 - discounts[0] / sum(discounts))
+    assert identified(lambda rows: unranked[1:]) == pytest.approx(0.65 * missed)
     # The name and the sector are within 5 % of each other: which of them comes first does not matter.
     swapped = [unranked[0], unranked[2], unranked[1], *unranked[3:]]
     assert identified(lambda rows: swapped) == 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from tests.domains.risk.judging.cases import Json, judged, stress, stress_answer
@@ -37,10 +38,30 @@ def test_pnl_alone_is_worth_half_and_the_splits_nothing_without_it() -> None:
     assert stressed(lambda pnl, s, f: stress_answer(pnl, {}, f)) == 0.75
 
 
-@pytest.mark.parametrize(("error", "earned"), [(5e-4, 1.0), (1.505e-3, 0.5), (2.5e-3, 0.0), (-1.505e-3, 0.5)])
+@pytest.mark.parametrize(("error", "earned"), [(5e-4, 1.0), (7.555e-4, 0.5), (1.001e-3, 0.0), (-7.555e-4, 0.5)])
 def test_pnl_earns_by_its_error_and_a_tenth_of_a_per_cent_is_rounding(error: float, earned: float) -> None:
     off = stressed(lambda pnl, s, f: {"estimated_pnl_pct": pnl + error})
     assert off == pytest.approx(0.5 * earned, abs=1e-9)
+
+
+def test_an_attribution_counts_as_far_as_its_pnl_is_right() -> None:
+    def off(pnl: float, sectors: dict[str, float], factors: dict[str, float]) -> Json:
+        error = 7.55e-4
+        return stress_answer(pnl + error, sectors | {"Energy": 0.01 + error}, factors | {"hml": 0.004 + error})
+
+    assert stressed(off) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("var", "earned"),
+    [(0.0254, 1.0), (0.02544, 1.0), (None, 0.25), (0.0231, 0.25), (-0.0254, 0.25), (0.0255524, 0.625)],
+)
+def test_where_a_var_is_asked_for_it_is_worth_three_quarters(var: float | None, earned: float) -> None:
+    truth, task_input = stress()
+    wanted = replace(truth, expected_output={**truth.expected_output, "stressed_var_pct": 0.0254})
+    answer = {**truth.expected_output, "stressed_var_pct": var}
+    assert judged(ST, answer, wanted, task_input).value == pytest.approx(earned, abs=2e-3)
+    assert judged(ST, {**answer, "estimated_pnl_pct": 0.0}, wanted, task_input).value == 0.0
 
 
 def test_an_answer_rounded_to_three_decimals_is_right() -> None:

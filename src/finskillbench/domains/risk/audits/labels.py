@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from finskillbench.arrays import SECTORS
 from finskillbench.domains.checks.examination import Subject, each_label
+from finskillbench.engines.risk.full_stress import OVERLAY
 from finskillbench.episode import Episode, JsonObject, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import mapping, number, objects, text
@@ -79,7 +80,7 @@ def _examine_sectors(episode: Episode, label: JsonObject, findings: Findings) ->
         },
     }
     for place, sectors in named.items():
-        strangers = sorted(map(str, sectors - set(SECTORS)))
+        strangers = sorted(map(str, sectors - {*SECTORS, OVERLAY}))
         message = f"names sectors outside the vocabulary: {', '.join(strangers)}"
         findings.expect(not strangers, episode.task_id, message, place)
 

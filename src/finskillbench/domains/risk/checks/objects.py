@@ -25,10 +25,10 @@ from finskillbench.domains.risk.second import (
     illiquid_share,
     measured,
     sector_totals,
-    stressed,
     tilts,
     weights,
 )
+from finskillbench.domains.risk.second_stress import sensitivities_of, stressed
 from finskillbench.engines.risk.mandate import DEFINITIONS, mandate_from
 from finskillbench.engines.risk.remediation import nearest
 from finskillbench.engines.risk.task import market_from
@@ -38,6 +38,8 @@ from finskillbench.panels import Panels
 from finskillbench.scoring.values import mapping, objects
 
 _EXACT = 1e-9
+_BY_TIER = ("description", "spread_widening_bp", "correlation_shift")
+"""Fields of a scenario that its hard version has otherwise."""
 _SLOWEST = 3
 """So many positions of a liquidity-stressed portfolio take long to sell."""
 
@@ -99,27 +101,29 @@ def scenarios(subject: Subject, findings: Findings) -> None:
     A user's scenario may have another economics than ours: this is only said.
     """
     panels, brought = subject.panels(Findings()), own_scenarios(subject.edition.manifest)
-    seen: dict[tuple[str, date | None], tuple[str, Any]] = {}
+    seen: dict[tuple[Any, ...], tuple[str, Any]] = {}
     for episode in subject.of("stress_testing"):
         with examining(episode.task_id, findings, fatal=subject.built):
             task_input = cast("StressInput", episode.input)
             scenario = task_input["stress_scenario"]
             identity = str(scenario["scenario_id"])
             sectors = {task_input["sector_mapping"][symbol] for symbol in weights(task_input)}
-            lacking = sorted(sectors - set(scenario["sector_sensitivities"]))
+            lacking = sorted(sectors - sensitivities_of(scenario).keys())
             findings.expect(not lacking, episode.task_id, f"no sensitivity of {', '.join(lacking)}")
-            # A hypothetical scenario is fitted to the benchmark of its date.
+            # A hypothetical scenario is fitted to the benchmark of its date, by the sensitivities that there are.
             fitted = subject.built and scenario["type"] == HYPOTHETICAL
-            key = identity, episode.as_of_date if fitted else None
+            given = tuple(sorted(task_input["factor_exposures"])) if fitted else ()
+            key = identity, episode.as_of_date if fitted else None, tuple(scenario["sector_sensitivities"]), given
+            shared = {name: value for name, value in scenario.items() if name not in _BY_TIER}
             if key in seen:
                 first, known = seen[key]
-                findings.expect(known == scenario, episode.task_id, f"{identity} is another scenario in {first}")
+                findings.expect(known == shared, episode.task_id, f"{identity} is another scenario in {first}")
                 continue
-            seen[key] = (episode.task_id, scenario)
+            seen[key] = (episode.task_id, shared)
             findings.add(str(scenario["type"]))
             own = identity.removesuffix(SEVERE) in brought
             _check_scenario(episode.task_id, scenario, panels, findings, own=own)
-    findings.figures["scenarios"] = len({identity for identity, _ in seen})
+    findings.figures["scenarios"] = len({key[0] for key in seen})
 
 
 def _check_scenario(
@@ -216,23 +220,32 @@ def _check_trades(episode: Episode, findings: Findings) -> None:
 
 
 class _Evidence:
-    """What the episodes of a date tell about it together, and the hypothetical scenarios of all."""
+    """What the episodes of a date tell about it together, and the hypothetical scenarios of the catalog."""
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.panels = subject.panels(Findings())
         self.under: dict[date, dict[str, Episode]] = {}
         parameters = mapping(subject.edition.manifest["parameters"].get("scenarios", scenario_catalog()))
-        self.stated = len(objects(parameters.get("hypothetical")))
-        self.hypothetical: dict[str, ScenarioInput] = {}
-        """One date's version of each; those of other dates differ from it by a number that all sectors share."""
+        self.hypothetical = cast("list[ScenarioInput]", objects(parameters.get("hypothetical")))
+        """As stated; the version of a date differs by a number that all sectors share."""
         for episode in subject.episodes:
             if "mandate" in episode.input:
                 name = str(mapping(episode.input["mandate"]).get("mandate_id"))
                 self.under.setdefault(episode.as_of_date, {}).setdefault(name, episode)
-            scenario = mapping(episode.input.get("stress_scenario"))
-            if scenario.get("type") == HYPOTHETICAL and not str(scenario.get("scenario_id")).endswith(SEVERE):
-                self.hypothetical[str(scenario.get("scenario_id"))] = cast("ScenarioInput", scenario)
+
+    def with_betas(self, episode: Episode) -> StressInput | None:
+        """The input with the betas that the panels say where it lacks some; None without panels."""
+        task_input = cast("StressInput", episode.input)
+        if task_input["sector_mapping"].keys() <= task_input["factor_exposures"].keys():
+            return task_input
+        if self.panels is None:
+            return None
+        rows = self.panels.factor_exposures.filter(pl.col("date") == episode.as_of_date)
+        known = {
+            symbol: dict(zip(FACTORS, row, strict=True)) for symbol, *row in rows.select("symbol", *FACTORS).iter_rows()
+        }
+        return cast("StressInput", {**task_input, "factor_exposures": known})
 
     def concentrated(self, episode: Episode) -> bool | None:
         """A sector and a name that weigh as much as is planted."""
@@ -242,7 +255,8 @@ class _Evidence:
 
     def factor_tilted(self, episode: Episode) -> bool | None:
         """A beta as far from the market's own as is planted."""
-        return max(tilts(cast("StressInput", episode.input)).values()) >= LEAST["tilt"]
+        task_input = self.with_betas(episode)
+        return None if task_input is None else max(tilts(task_input).values()) >= LEAST["tilt"]
 
     def liquidity_stressed(self, episode: Episode) -> bool | None:
         """A share of NAV that cannot be sold in five days, and names that take more than ten."""
@@ -274,17 +288,17 @@ class _Evidence:
             rows = self.panels.benchmark_weights.filter(pl.col("date") == episode.as_of_date)
             by_cap = capped(rows["weight"].to_numpy())
             benchmark = dict(zip(rows["symbol"].to_list(), by_cap.tolist(), strict=True))
-        if not benchmark:
+        task_input = self.with_betas(episode)
+        if not benchmark or task_input is None:
             return None
-        task_input = cast("StressInput", episode.input)
         market = [{"symbol": symbol, "weight": benchmark[symbol]} for symbol in task_input["sector_mapping"]]
         of_market = cast("StressInput", {**task_input, "portfolio": {**task_input["portfolio"], "holdings": market}})
-        for scenario in self.hypothetical.values():
+        for scenario in self.hypothetical:
             of_benchmark, own = stressed(of_market, scenario).pnl, stressed(task_input, scenario).pnl
             shift = scenario["market_shocks"]["equity_change_pct"] / 100 - of_benchmark
             if of_benchmark - own + shift * (1 - math.fsum(weights(task_input).values())) >= LEAST["worse"]:
                 return True
-        return False if len(self.hypothetical) >= self.stated else None
+        return False
 
 
 _SHOWN: Mapping[str, Callable[[_Evidence, Episode], bool | None]] = {

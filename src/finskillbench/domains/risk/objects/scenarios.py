@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import cast
 
 import numpy as np
 import polars as pl
@@ -39,6 +40,8 @@ _LOOKED_AT = 8
 """Drawdowns looked at for each one that is taken."""
 _EXPORTERS = ("Technology", "Industrials", "Basic Materials", "Energy")
 _DURATION = ("Real Estate", "Utilities")
+_CYCLICAL = ("Basic Materials", "Consumer Cyclical", "Financial Services", "Industrials")
+_DEFENSIVE = ("Consumer Defensive", "Healthcare", "Utilities")
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,16 @@ class ScenarioSet:
     def severe_at(self, market: Market) -> tuple[ScenarioInput, ...]:
         """The same at `severity` times the severity, in the same order."""
         return tuple(calibrated(one, market, self.severity) for one in self.hypothetical)
+
+    def with_proxies(self, scenario: ScenarioInput, market: Market, proxies: Mapping[str, str]) -> ScenarioInput:
+        """A scenario of a date without the sensitivities of the sectors that have a proxy, calibrated to the market."""
+        name = scenario["scenario_id"].removesuffix(SEVERE)
+        for entry in self.hypothetical:
+            if entry["scenario_id"] == name:
+                severe = scenario["scenario_id"] != name
+                return calibrated(entry, market, self.severity if severe else 1.0, proxies)
+        own = {sector: value for sector, value in scenario["sector_sensitivities"].items() if sector not in proxies}
+        return {**scenario, "sector_sensitivities": own, "sector_proxies": dict(proxies)}
 
 
 def build_scenarios(panels: Panels, catalog: ScenarioCatalog, notes: list[str]) -> ScenarioSet:
@@ -163,15 +176,25 @@ def _refuse_unknown_sectors(panels: Panels, catalog: ScenarioCatalog) -> None:
             )
 
 
-def calibrated(entry: ScenarioInput, market: Market, severity: float = 1.0) -> ScenarioInput:
+def calibrated(
+    entry: ScenarioInput, market: Market, severity: float = 1.0, proxies: Mapping[str, str] | None = None
+) -> ScenarioInput:
     """A hypothetical scenario of the catalog on the benchmark of a date, every number times `severity`.
 
     Factors and sectors beside the market's own fall would move the benchmark further than the headline says: what they
-    add to it is taken off the sensitivities of all sectors alike, so that these are moves against the market.
+    add to it is taken off the sensitivities of all sectors alike, so that these are moves against the market. A sector
+    that has a proxy has no sensitivity of its own.
     """
     moves = _times(entry["market_shocks"], severity)
     shocks, raw = (_times(entry[table], severity) for table in ("factor_shocks", "sector_sensitivities"))
-    applied = scenario_from({**entry, "factor_shocks": shocks, "sector_sensitivities": raw})
+    raw = {sector: value for sector, value in raw.items() if sector not in (proxies or {})}
+    stated = {
+        name: round(cast("float", entry.get(name)) * severity, 10)
+        for name in ("spread_widening_bp", "correlation_shift")
+        if name in entry
+    }
+    optional = ({"sector_proxies": dict(proxies)} if proxies else {}) | stated
+    applied = scenario_from({**entry, **optional, "factor_shocks": shocks, "sector_sensitivities": raw})
     benchmark = required(market.benchmark, "benchmark weights")
     found = apply(Portfolio(benchmark, 1.0 - float(benchmark.sum()), 1.0), applied, market).pnl
     shift = (moves["equity_change_pct"] / 100 - found) / float(benchmark.sum())
@@ -179,7 +202,7 @@ def calibrated(entry: ScenarioInput, market: Market, severity: float = 1.0) -> S
     if "technology_change_pct" in moves:
         moves["technology_change_pct"] = round(100 * sensitivities["Technology"], 1)
     name = entry["name"].format(**moves)
-    return {
+    fields = {
         "scenario_id": entry["scenario_id"] + (SEVERE if severity != 1.0 else ""),
         "type": HYPOTHETICAL,
         "name": name if severity == 1.0 else f"{name} ({severity:g} times the severity)",
@@ -187,7 +210,9 @@ def calibrated(entry: ScenarioInput, market: Market, severity: float = 1.0) -> S
         "market_shocks": moves,
         "factor_shocks": shocks,
         "sector_sensitivities": sensitivities,
+        **optional,
     }
+    return cast("ScenarioInput", fields)
 
 
 def _times(numbers: Mapping[str, float], by: float) -> dict[str, float]:
@@ -273,7 +298,8 @@ def economics(scenario: ScenarioInput) -> list[str]:
 
     A replay is what happened: it is held to its vocabulary, and to an equity move that is its own market shock.
     """
-    shocks, sensitivities = scenario["factor_shocks"], scenario["sector_sensitivities"]
+    shocks, own = scenario["factor_shocks"], scenario["sector_sensitivities"]
+    sensitivities = {**own, **{sector: own[proxy] for sector, proxy in scenario.get("sector_proxies", {}).items()}}
     broken: list[str] = []
     if set(shocks) != set(FACTORS):
         broken.append(f"the factor shocks name {sorted(shocks)}, not the six factors")
@@ -307,6 +333,10 @@ def _rules(
         rules += [
             ("small companies gain where spreads widen", shocks["smb"] < 0),
             ("Financial Services do not lose where spreads widen", beside["Financial Services"] < 0),
+            (
+                "cyclical sectors do not lag defensive ones where spreads widen",
+                _mean(sectors, _CYCLICAL, _DEFENSIVE) < 0,
+            ),
         ]
     if rates >= _RATE_SHOCK:
         rules.append(("a duration sector gains from higher rates", max(duration) < 0))
@@ -328,6 +358,12 @@ def _rules(
     if market.get("inflation_change_pct", 0.0) > 0:
         rules.append(("Energy is not the best sector under inflation", sectors["Energy"] == max(sectors.values())))
     return rules
+
+
+def _mean(sectors: Mapping[str, float], first: Sequence[str], second: Sequence[str]) -> float:
+    """The mean of some sectors beside that of others."""
+    own, other = (math.fsum(sectors[name] for name in names) / len(names) for names in (first, second))
+    return own - other
 
 
 def _near(decimal: float, percent: float) -> bool:

@@ -45,6 +45,8 @@ def _day(text: str) -> str:
 _Day = Annotated[str, AfterValidator(_day)]
 _Shock = Annotated[float, within(-0.9, 0.9, "write a decimal, -0.05 for -5 %")]
 _Move = Annotated[float, within(-5000, 5000, "write per cent, or basis points where the name ends in _bp")]
+_Widening = Annotated[float, within(0, 1000, "write basis points, 80 where bid-ask spreads widen by 0.8 %")]
+_Shift = Annotated[float, within(0, 0.6, "write the part of its distance to 1 by which every correlation moves")]
 _Fall = Annotated[float, within(-95, -0.5, "write the market's fall in per cent, -20 for -20 %")]
 _Text = Annotated[str, Field(min_length=1, max_length=1000)]
 
@@ -73,6 +75,8 @@ class _Hypothetical(TypedDict):
     market_shocks: dict[Identity, _Move]
     factor_shocks: dict[str, _Shock]
     sector_sensitivities: dict[str, _Shock]
+    spread_widening_bp: NotRequired[_Widening]
+    correlation_shift: NotRequired[_Shift]
 
 
 class _File(TypedDict):

@@ -24,17 +24,15 @@ def ladder(label: Label[IdentificationInput]) -> list[Rung]:
         Rung("six digits", rounded(truth, 6), 1.0, 1.0),
         Rung("four digits", rounded(truth, 4), 0.99, 1.0),
         Rung("three digits", rounded(truth, 3), 0.9, 1.0),
-        Rung("without the last of the list", _ranked(rows[:-1]), 0.5, 0.9),
-        Rung("magnitudes off by 0.8 per cent", _ranked([_times(row, 1.008) for row in rows]), 0.4, 0.6),
+        Rung("without the last of the list", _ranked(rows[:-1]), 0.2, 0.8),
     ]
-    if rows[0]["magnitude"] > _CLEARLY * rows[1]["magnitude"]:
-        rungs.append(Rung("the largest risk left out", _ranked(rows[1:]), 0.0, 0.45))
     if len(rows) > 2 and rows[0]["magnitude"] > _CLEARLY * rows[-1]["magnitude"]:
         rungs.append(Rung("the list in reverse", _ranked(rows[::-1]), 0.0, 0.3))
+    rungs.append(Rung("magnitudes off by 0.8 per cent", _ranked([_times(row, 1.008) for row in rows]), 0.05, 0.2))
     if all(abs(abs(row["evidence"]) / row["magnitude"] - 1) > _CLEARLY - 1 for row in rows):
         plain = [row | {"magnitude": abs(row["evidence"])} for row in rows]
-        rungs.append(Rung("weights and betas for magnitudes", _ranked(plain), 0.0, 0.3))
-    rungs.append(Rung("magnitudes in per cent", _ranked([_per_cent(row) for row in rows]), 0.0, 0.1))
+        rungs.append(Rung("weights and betas for magnitudes", _ranked(plain), 0.0, 0.0))
+    rungs.append(Rung("magnitudes in per cent", _ranked([_per_cent(row) for row in rows]), 0.0, 0.0))
     rungs.append(Rung("no exposures", {"top_risk_exposures": []}, 0.0, 0.0))
     return rungs
 

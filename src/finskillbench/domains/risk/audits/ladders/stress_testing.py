@@ -13,23 +13,33 @@ _SENSITIVITY = "sector_sensitivity"
 
 
 def ladder(label: Label[StressInput]) -> list[Rung]:
-    """From the truth to a gain for a loss; three decimals are a tenth of a per cent of NAV."""
+    """From the truth to a gain for a loss; three decimals are a tenth of a per cent of NAV, too few for a VaR."""
     truth = label.truth.expected_output
     headline = label.task_input["stress_scenario"]["market_shocks"].get("equity_change_pct", 0.0) / 100
     by_factor = [row for row in truth["attribution"]["by_factor"] if row["factor"] != _SENSITIVITY]
-    return [
+    var = truth.get("stressed_var_pct")
+    rungs = [
         Rung("truth", truth, 1.0, 1.0),
         Rung("six decimals", to_decimals(truth, 6), 1.0, 1.0),
         Rung("four decimals", to_decimals(truth, 4), 0.99, 1.0),
-        Rung("three decimals", to_decimals(truth, 3), 0.9, 1.0),
+        Rung("three decimals, four of the VaR", _with_var(to_decimals(truth, 3), var), 0.9, 1.0),
         Rung("without the sectors' own moves by factor", _attributed(truth, by_factor=by_factor), 0.75, 0.97),
         Rung("P&L and sectors only", _attributed(truth, by_factor=[]), 0.75, 0.75),
         Rung("P&L alone", _attributed(truth, by_factor=[], by_sector=[]), 0.5, 0.5),
+    ]
+    if var is not None:
+        rungs.append(Rung("a VaR that is a twentieth less", _with_var(truth, 0.95 * var), 0.25, 0.25))
+    return [
+        *rungs,
         Rung("the market's move for the P&L", _only(headline), 0.0, 0.5),
         Rung("a gain for the loss", _times(truth, -1.0), 0.0, 0.0),
         Rung("per cent for decimals", _times(truth, 100.0), 0.0, 0.0),
         Rung("nothing lost", _only(0.0), 0.0, 0.0),
     ]
+
+
+def _with_var(truth: JsonObject, var: float | None) -> JsonObject:
+    return truth if var is None else {**truth, "stressed_var_pct": round(var, 4)}
 
 
 def _attributed(truth: JsonObject, **splits: list[Any]) -> JsonObject:
@@ -45,4 +55,4 @@ def _times(truth: JsonObject, factor: float) -> JsonObject:
         name: [{**row, "contribution_pct": row["contribution_pct"] * factor} for row in rows]
         for name, rows in truth["attribution"].items()
     }
-    return {"estimated_pnl_pct": truth["estimated_pnl_pct"] * factor, "attribution": splits}
+    return {**truth, "estimated_pnl_pct": truth["estimated_pnl_pct"] * factor, "attribution": splits}

@@ -1,0 +1,176 @@
+"""The P&L of a portfolio with its option overlay and the cost of closing it, and VaR at stressed correlations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from finskillbench.arrays import FACTORS, Floats
+from finskillbench.engines.fields import list_of, mapping, number, require, table_of
+from finskillbench.engines.risk.exposures import PARTICIPATION, days_to_liquidate
+from finskillbench.engines.risk.portfolio import Market, Portfolio, required
+from finskillbench.engines.risk.stress import Scenario, StressResult, apply
+from finskillbench.errors import InputError
+from finskillbench.sums import summed
+
+OVERLAY, LIQUIDATION = "option_overlay", "liquidation"
+"""The entries of the attributions that no factor and no sector explains."""
+Z, SESSIONS = 2.326, 252
+"""Standard deviations of a VaR at 99 %, and sessions in a year."""
+_MARKET = FACTORS.index("mkt_rf")
+
+PNL: Mapping[str, str] = {
+    "pnl": "estimated P&L as a decimal of NAV: sum over holdings of weight_i x (sum over the six factors f of "
+    "beta_i,f x factor_shocks_f + sector_sensitivities of the holding's sector); betas by factor_exposures; cash 0",
+    "by_sector": "one entry per sector held: the sum above over the holdings of the sector",
+    "by_factor": "one entry per factor f: (sum over holdings of weight x beta_f) x factor_shocks_f; and one entry "
+    '"sector_sensitivity": sum over holdings of weight x sector_sensitivities of its sector',
+    "additivity": "either attribution adds up to the P&L",
+    "shocks": "factor_shocks and sector_sensitivities are decimals (-0.2 is -20 %); market_shocks only describe",
+}
+"""The definitions of the P&L, as the agent reads them."""
+MISSING_BETAS = {
+    "missing_betas": "a name that factor_exposures lacks has, for each factor, the mean beta of the names of its "
+    "sector that have betas, weighted by their benchmark_weights",
+}
+MISSING_SENSITIVITIES = {
+    "missing_sensitivities": "a sector that sector_sensitivities lacks has the sensitivity of the sector that "
+    "sector_proxies names for it",
+}
+OPTIONS = {
+    "option_overlay": "the P&L also has the portfolio's options on the market: sum of notional x (delta x s + 0.5 x "
+    "gamma x s^2), s = the shock to mkt_rf; notional is a decimal of NAV beside holdings and cash, negative where "
+    f'options are sold; either attribution has it as one entry "{OVERLAY}"',
+}
+LIQUIDITY = {
+    "liquidation": "the P&L also has the cost of closing every holding, as a loss: sum of |weight_i| x "
+    "spread_widening_bp / 20000 x max(1, sqrt(days_i)), days_i = |weight_i| x total_nav / "
+    f'({PARTICIPATION:g} x average_daily_volume_usd_i); by_factor has it as one entry "{LIQUIDATION}", by_sector in '
+    "the sectors of the holdings",
+}
+CORRELATION = {
+    "stressed_var_pct": f"one-day VaR at 99 %, a positive decimal of NAV: {Z} x sqrt(x'S x / {SESSIONS}); x_i = "
+    "weight_i + benchmark_weights_i x (sum of notional x delta of the options) for every name of the universe; S is "
+    "covariance_matrix with its volatilities and each correlation c replaced by c + correlation_shift x (1 - c)",
+}
+"""The definitions of what a portfolio or a scenario may have beside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """Options on the market: notional as a signed decimal of NAV; delta and gamma per unit of relative move."""
+
+    notional: float
+    delta: float
+    gamma: float
+
+    def pnl(self, shock: float) -> float:
+        """P&L at a relative move of the market, to the second order."""
+        return self.notional * (self.delta * shock + 0.5 * self.gamma * shock**2)
+
+
+def overlay_from(task_input: Mapping[str, Any]) -> tuple[Option, ...]:
+    """Read `portfolio.option_overlay`; no options where it is absent.
+
+    Raises
+    ------
+    InputError : one line naming the field and the remedy.
+    """
+    data = mapping(task_input, "portfolio").get("option_overlay")
+    if data is None:
+        return ()
+    if (rows := list_of(data)) is None:
+        raise InputError("portfolio: option_overlay must be a list of {option, notional, delta, gamma} objects")
+    return tuple(
+        Option(*(number(table_of(row) or {}, name, f"option_overlay[{at}]") for name in ("notional", "delta", "gamma")))
+        for at, row in enumerate(rows)
+    )
+
+
+def with_estimated_betas(task_input: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The input with betas for every name of `sector_mapping`: see `MISSING_BETAS`.
+
+    Raises
+    ------
+    InputError : a sector has no name with betas, or none that the benchmark holds.
+    """
+    sectors, known = mapping(task_input, "sector_mapping"), mapping(task_input, "factor_exposures")
+    missing = [ticker for ticker in sectors if ticker not in known]
+    if not missing:
+        return task_input
+    require(task_input, "benchmark_weights")
+    estimated: dict[str, dict[str, float]] = {}
+    for ticker in missing:
+        peers = [peer for peer in sectors if peer in known and sectors[peer] == sectors[ticker]]
+        sizes = np.array(
+            [number(mapping(task_input, "benchmark_weights"), peer, "benchmark_weights", 0.0) for peer in peers]
+        )
+        if not sizes.sum() > 0:
+            raise InputError(f"factor_exposures lacks {ticker}, and no name of its sector has betas; give them")
+        rows = [
+            [number(table_of(known[peer]) or {}, factor, f"factor_exposures of {peer}") for factor in FACTORS]
+            for peer in peers
+        ]
+        estimated[ticker] = dict(zip(FACTORS, (sizes @ np.array(rows) / sizes.sum()).tolist(), strict=True))
+    return {**task_input, "factor_exposures": {**known, **estimated}}
+
+
+def stress(portfolio: Portfolio, overlay: Sequence[Option], scenario: Scenario, market: Market) -> StressResult:
+    """Everything that a scenario does to a portfolio with its options.
+
+    Raises
+    ------
+    InputError : the scenario needs volumes, a covariance or benchmark weights that the market does not give.
+    """
+    found = apply(portfolio, scenario, market)
+    by_sector, by_factor = dict(found.by_sector), dict(found.by_factor)
+    pnl, var = found.pnl, None
+    if overlay:
+        gained = summed(option.pnl(float(scenario.factor_shocks[_MARKET])) for option in overlay)
+        by_sector[OVERLAY] = by_factor[OVERLAY] = gained
+        pnl += gained
+    if scenario.spread_widening_bp is not None:
+        costs = liquidation_costs(portfolio, scenario.spread_widening_bp, market)
+        for sector, cost in zip(market.sector_names, (costs @ market.membership).tolist(), strict=True):
+            if sector in by_sector:
+                by_sector[sector] -= cost
+        by_factor[LIQUIDATION] = -float(costs.sum())
+        pnl += by_factor[LIQUIDATION]
+    if scenario.correlation_shift is not None:
+        var = stressed_var(portfolio, overlay, scenario.correlation_shift, market)
+    return replace(found, pnl=pnl, by_sector=by_sector, by_factor=by_factor, stressed_var=var)
+
+
+def liquidation_costs(portfolio: Portfolio, widening: float, market: Market) -> Floats:
+    """(n,) what closing each position costs, decimals of NAV, at spreads wider by so many basis points.
+
+    Raises
+    ------
+    InputError : the market gives no volumes, or a holding has none.
+    """
+    days = days_to_liquidate(portfolio, market)
+    if not np.isfinite(days).all():
+        name = market.tickers[int(np.argmin(np.isfinite(days)))]
+        raise InputError(f"average_daily_volume_usd of {name} is 0: it is held and cannot be sold; correct the volume")
+    return np.abs(portfolio.weights) * widening / 20000 * np.maximum(1.0, np.sqrt(days))
+
+
+def stressed_var(portfolio: Portfolio, overlay: Sequence[Option], shift: float, market: Market) -> float:
+    """One-day VaR at 99 % after every correlation moved by `shift` of its distance to 1; see `CORRELATION`.
+
+    With volatilities v the shifted covariance is (1 - shift) S + shift v v'.
+
+    Raises
+    ------
+    InputError : the market gives no covariance, or no benchmark where there are options.
+    """
+    risk, exposure = required(market.risk, "covariance_matrix"), portfolio.weights
+    if overlay:
+        delta = summed(option.notional * option.delta for option in overlay)
+        exposure = exposure + delta * required(market.benchmark, "benchmark_weights")
+    together = float(exposure @ np.sqrt(risk.variances))
+    variance = (1.0 - shift) * risk.variance(exposure) + shift * together**2
+    return Z * float(np.sqrt(max(variance, 0.0) / SESSIONS))
