@@ -1,13 +1,14 @@
-"""Trades of a minimum ticket: each is 0, or a purchase or a sale of at least the ticket."""
+"""Trades of a minimum ticket: each is 0, or a purchase or a sale of at least the ticket, or sells a position in full."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from finskillbench.arrays import Booleans, Floats, Integers
+from finskillbench.arrays import Floats, Integers
 from finskillbench.engines.optimisation.branching import (
     TIE,
     Branch,
@@ -16,12 +17,20 @@ from finskillbench.engines.optimisation.branching import (
     Relaxation,
     relaxation,
 )
-from finskillbench.engines.optimisation.certified import Certified, UndecidedError, certify
+from finskillbench.engines.optimisation.certified import (
+    Certified,
+    UndecidedError,
+    certify,
+    certify_solution,
+    find,
+)
 from finskillbench.engines.optimisation.formulation import Formulation
 from finskillbench.engines.optimisation.uniqueness import Uniqueness, UniquenessProof
 
 SLACK = 1e-9
 """A trade within this of 0 or of the ticket is one of the two."""
+_ROUGH = 1e-6
+"""A trade that misses the ticket by more in an interior point is left to branching."""
 
 Formulate = Callable[[Floats, Floats], Formulation]
 """From (n,) lower and upper bounds of the weights to a convex program."""
@@ -29,28 +38,38 @@ Formulate = Callable[[Floats, Floats], Formulation]
 
 @dataclass(frozen=True)
 class Tickets:
-    """What may be traded: from weights `held` (n,), in trades of 0 or of at least `least`, between two bounds (n,)."""
+    """What may be traded: from weights `held` (n,), in trades of 0 or of at least `least`, between two bounds (n,).
+
+    Where a weight may not be negative, a position below the ticket may be sold in full.
+    """
 
     held: Floats
     least: float
     lower: Floats
     upper: Floats
 
-    def undersized(self, weights: Floats) -> Booleans:
-        """(n,) whether a trade is neither 0 nor at least the ticket."""
-        size = np.abs(weights - self.held)
-        return (size > SLACK) & (size < self.least - SLACK)
+    @cached_property
+    def least_sale(self) -> Floats:
+        """(n,) the least that can be sold."""
+        return np.where((self.lower == 0) & (self.held > 0), np.minimum(self.held, self.least), self.least)
+
+    def missed(self, weights: Floats) -> Floats:
+        """(n,) how far each trade is from 0 and from the least that may be bought or sold: 0 where it is allowed."""
+        trades = weights - self.held
+        needed = np.where(trades > 0, self.least, self.least_sale)
+        return np.maximum(np.minimum(np.abs(trades), needed - np.abs(trades)), 0.0)
 
     def bounds(self, decisions: Integers) -> tuple[Floats, Floats]:
         """(n,) lower and upper bounds of the weights once some names are not traded, bought or sold."""
         off = decisions == Decision.OFF
         lower = np.where(decisions == Decision.LONG, self.held + self.least, self.lower)
-        upper = np.where(decisions == Decision.SHORT, self.held - self.least, self.upper)
+        upper = np.where(decisions == Decision.SHORT, self.held - self.least_sale, self.upper)
         return np.where(off, self.held, lower), np.where(off, self.held, upper)
 
     def possible(self, decision: Decision, name: int) -> bool:
         """Whether a name can be bought or sold by a ticket, or left as it is, within its bounds."""
-        to = self.held[name] + {Decision.LONG: self.least, Decision.SHORT: -self.least}.get(decision, 0.0)
+        least = {Decision.LONG: self.least, Decision.SHORT: -float(self.least_sale[name])}.get(decision, 0.0)
+        to = self.held[name] + least
         return bool(self.lower[name] - SLACK <= to <= self.upper[name] + SLACK)
 
     def exact(self, weights: Floats) -> Floats:
@@ -84,24 +103,22 @@ class _Search(BranchAndBound):
         self.formulate, self.tickets, self.most_programs = formulate, tickets, most_programs
 
     def relax(self, decisions: Integers) -> Relaxation:
-        """The branch without tickets for the names that are still open."""
-        return relaxation(self._certify(decisions, unique=False))
-
-    def _certify(self, decisions: Integers, *, unique: bool) -> Certified:
+        """The branch without tickets for the names that are still open; exact only where it may be an answer."""
         self.programs += 1
-        return certify(self.formulate(*self.tickets.bounds(decisions)), unique=unique)
+        formulation = self.formulate(*self.tickets.bounds(decisions))
+        solution = find(formulation)
+        open_names = self.tickets.missed(solution.x[formulation.weights]).max() > _ROUGH
+        return relaxation(certify_solution(formulation, solution, unique=False, polished=not open_names))
 
     def propose(self, decisions: Integers, relaxed: Relaxation) -> None:
-        """The relaxation itself, where it trades no less than the ticket."""
-        if relaxed.certified is not None and not self.tickets.undersized(relaxed.values).any():
+        """The relaxation itself, where every trade is allowed."""
+        if relaxed.certified is not None and self.tickets.missed(relaxed.values).max() <= SLACK:
             self.offer(relaxed.certified, decisions)
 
     def choose(self, decisions: Integers, relaxed: Relaxation, bound: float) -> int | None:
-        """The undersized trade that is furthest from both 0 and the ticket."""
-        undersized = self.tickets.undersized(relaxed.values)
-        size = np.abs(relaxed.values - self.tickets.held)
-        score = np.where(undersized, np.minimum(size, self.tickets.least - size), 0.0)
-        return int(np.argmax(score)) if score.max() > 0.0 else None
+        """The trade that is furthest from an allowed one."""
+        missed = self.tickets.missed(relaxed.values)
+        return int(np.argmax(missed)) if missed.max() > SLACK else None
 
     def children(self, decisions: Integers, name: int) -> Iterable[Integers]:
         """Not traded, bought, sold: as far as the bounds of the name allow."""
@@ -112,9 +129,10 @@ class _Search(BranchAndBound):
                 yield child
 
     def alone(self, branch: Branch) -> UniquenessProof:
-        """By the branch's relaxation, solved once more with the question where there are other branches."""
+        """By the branch's relaxation, solved once more with the question."""
+        self.programs += 1
         try:
-            found = self._certify(branch.decisions, unique=True).uniqueness
+            found = certify(self.formulate(*self.tickets.bounds(branch.decisions))).uniqueness
         except UndecidedError:
             return UniquenessProof(Uniqueness.UNDECIDED)
         if not found.outcome.proved or not (branch.decisions != Decision.FREE).any():
