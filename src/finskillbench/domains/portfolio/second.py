@@ -109,6 +109,25 @@ def turnover(task_input: JsonObject, weights: Floats) -> float:
     return float(np.abs(weights - current).sum()) / 2
 
 
+def trading_cost(task_input: JsonObject, weights: Floats) -> float:
+    """Cost of the trades from the input's current portfolio, basis points of NAV."""
+    tickers = task_input["covariance_matrix"]["tickers"]
+    current, costs = (vector(task_input[name], tickers) for name in ("current_portfolio", "trading_costs_bps"))
+    return math.fsum((costs * np.abs(weights - current)).tolist())
+
+
+def undersized(task_input: JsonObject, weights: Floats) -> float:
+    """By how much the worst trade misses `min_trade`, and 0; a sale of the whole position may be smaller."""
+    current = vector(task_input["current_portfolio"], task_input["covariance_matrix"]["tickers"])
+    missed = 0.0
+    for before, after in zip(current.tolist(), weights.tolist(), strict=True):
+        size = abs(after - before)
+        closes = after < before and after <= 1e-12
+        if not closes:
+            missed = max(missed, min(size, task_input["min_trade"] - size))
+    return missed
+
+
 def posterior(task_input: JsonObject, sigma: Floats) -> Floats:
     """Black-Litterman posterior mean (n,) by the textbook's double inverse.
 
