@@ -70,7 +70,7 @@ def test_the_optimum_is_the_least_of_all_combinations() -> None:
 
 def test_without_a_ticket_that_binds_one_program_is_enough() -> None:
     best = optimise_with_tickets(_program, _tickets(least=1e-4))
-    assert best.nodes == 2  # the relaxation, and once more whether it is the only optimum
+    assert best.nodes == 1
     assert best.uniqueness.outcome.proved
 
 

@@ -27,7 +27,7 @@ from finskillbench.domains.portfolio.proofs import EXACT, Recheck
 from finskillbench.domains.portfolio.worth.distinct import is_different
 from finskillbench.domains.portfolio.worth.merit import weight_score
 from finskillbench.domains.portfolio.worth.naive import rule_of_thumb
-from finskillbench.domains.portfolio.worth.trading import EXTRA_COST, SHORTFALL, judge_rebalancing
+from finskillbench.domains.portfolio.worth.trading import EXTRA_COST, SHORTFALL, judge_rebalancing, marks
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.formulation import Aim, Goal
 from finskillbench.engines.portfolio.mandates.fields import problem_from
@@ -51,12 +51,10 @@ _LEAST_TURNOVER = 0.05
 """A rebalancing that trades less than this is no test of trading."""
 _MOST_NAMES = 40
 """Names on an approved list at most."""
-_MOST_PROGRAMS = 80
-"""Programs after which another current portfolio is drawn."""
-_TURNOVER_COSTS = 1.05
-"""What the trades of least turnover cost at least, as a multiple of the least cost, both without a minimum trade."""
-_MENDED = {"easy": 0.75, "medium": 0.65, "hard": 0.5}
-"""What an answer earns at most that ignores the minimum trade and mends the small trades by hand."""
+_MOST_SMALL, _MOST_PROGRAMS = 4, 30
+"""Trades below the minimum before branching, and programs, from which on another current portfolio is drawn."""
+_SHORTCUT = {"easy": 0.7, "medium": 0.75, "hard": 0.55}
+"""What a shortcut earns at most of an episode: the minimum trade mended by hand, least turnover for least cost."""
 TERMS = {
     "two_stages": "f is the objective written as a minimum: risk_aversion*w'Sw - expected_returns'w, w'Sw, "
     "-expected_returns'w, or the risk_parity form. Stage 1: f* = least f under the limits, costs and min_trade left "
@@ -175,7 +173,7 @@ def _task(
     }
     task_input["conventions"] = definitions(task_input)
     problem = month_problem(month, task_input)
-    result = _solved(problem, TradingTerms.of(task_input, problem), _MENDED.get(tier_name, 0.5))
+    result = _solved(problem, TradingTerms.of(task_input, problem), _SHORTCUT.get(tier_name, 0.5))
     if result is None:
         return None
     weights = clean(result.weights)
@@ -224,6 +222,8 @@ def _solved(problem: PortfolioProblem, terms: TradingTerms, most: float) -> Solv
         value = required_value(problem, target.value, terms)
         free = replace(terms, min_trade=0.0)
         relaxed = cheapest(problem, free, value)
+        if trade_shortcuts.small_trades(problem, terms, relaxed.weights).sum() > _MOST_SMALL:
+            return None
         hand_made = [
             exploits.traded(problem, weights) for weights in trade_shortcuts.mended(problem, terms, relaxed.weights)
         ]
@@ -234,7 +234,7 @@ def _solved(problem: PortfolioProblem, terms: TradingTerms, most: float) -> Solv
         if near(relaxed.value):  # the least cost with a minimum trade is higher, and what they earn too
             return None
         alike = cheapest(problem, replace(free, costs=np.ones(problem.size)), value)
-        if terms.cost(alike.weights, current) < _TURNOVER_COSTS * relaxed.value:
+        if marks(terms.cost(alike.weights, current) / relaxed.value - 1.0, EXTRA_COST) > most:
             return None
         result = rebalance(problem, terms, most_programs=_MOST_PROGRAMS)
     except (InfeasibleError, UndecidedError):

@@ -1,4 +1,4 @@
-"""Trades of a minimum ticket: each is 0, or a purchase or a sale of at least the ticket, or sells a position in full."""
+"""Trades of a minimum ticket: each is 0, buys or sells at least the ticket, or sells a position in full."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from finskillbench.engines.optimisation.branching import (
 )
 from finskillbench.engines.optimisation.certified import (
     Certified,
-    UndecidedError,
-    certify,
     certify_solution,
     find,
 )
@@ -103,12 +101,12 @@ class _Search(BranchAndBound):
         self.formulate, self.tickets, self.most_programs = formulate, tickets, most_programs
 
     def relax(self, decisions: Integers) -> Relaxation:
-        """The branch without tickets for the names that are still open; exact only where it may be an answer."""
+        """The branch without tickets for the names that are still open; proved unique where it may be an answer."""
         self.programs += 1
         formulation = self.formulate(*self.tickets.bounds(decisions))
         solution = find(formulation)
-        open_names = self.tickets.missed(solution.x[formulation.weights]).max() > _ROUGH
-        return relaxation(certify_solution(formulation, solution, unique=False, polished=not open_names))
+        answer = self.tickets.missed(solution.x[formulation.weights]).max() <= _ROUGH
+        return relaxation(certify_solution(formulation, solution, unique=answer, polished=answer))
 
     def propose(self, decisions: Integers, relaxed: Relaxation) -> None:
         """The relaxation itself, where every trade is allowed."""
@@ -129,12 +127,7 @@ class _Search(BranchAndBound):
                 yield child
 
     def alone(self, branch: Branch) -> UniquenessProof:
-        """By the branch's relaxation, solved once more with the question."""
-        self.programs += 1
-        try:
-            found = certify(self.formulate(*self.tickets.bounds(branch.decisions))).uniqueness
-        except UndecidedError:
-            return UniquenessProof(Uniqueness.UNDECIDED)
-        if not found.outcome.proved or not (branch.decisions != Decision.FREE).any():
-            return found
-        return UniquenessProof(Uniqueness.BRANCHES)
+        """By the branch's own relaxation."""
+        found = branch.relaxed.uniqueness if branch.relaxed else UniquenessProof(Uniqueness.UNDECIDED)
+        first = not (branch.decisions != Decision.FREE).any()
+        return found if first or not found.outcome.proved else UniquenessProof(Uniqueness.BRANCHES)

@@ -52,6 +52,11 @@ def mended(problem: PortfolioProblem, terms: TradingTerms, relaxed: Floats) -> t
     return _dropped(problem, terms, relaxed), _rounded(problem, terms, relaxed)
 
 
+def small_trades(problem: PortfolioProblem, terms: TradingTerms, weights: Floats) -> Booleans:
+    """(n,) whether a trade is below the minimum."""
+    return _tickets(problem, terms).missed(weights) > SLACK
+
+
 def _tickets(problem: PortfolioProblem, terms: TradingTerms) -> Tickets:
     current = required(problem.current, "current portfolio")
     return Tickets(current, terms.min_trade, problem.lower_bounds(), problem.upper_bounds())
@@ -70,13 +75,13 @@ def _straight(problem: PortfolioProblem, target: Floats, value: float) -> Floats
 
 def _dropped(problem: PortfolioProblem, terms: TradingTerms, weights: Floats) -> Floats:
     tickets = _tickets(problem, terms)
-    small = tickets.missed(weights) > SLACK
+    small = small_trades(problem, terms, weights)
     return _balanced(tickets, np.where(small, 0.0, weights - tickets.held), ~small)
 
 
 def _rounded(problem: PortfolioProblem, terms: TradingTerms, weights: Floats) -> Floats:
     tickets = _tickets(problem, terms)
-    small, trades = tickets.missed(weights) > SLACK, weights - tickets.held
+    small, trades = small_trades(problem, terms, weights), weights - tickets.held
     up = np.abs(trades) > tickets.least / 2
     return _balanced(tickets, np.where(small, np.where(up, np.sign(trades) * tickets.least, 0.0), trades), ~small)
 

@@ -16,9 +16,9 @@ from finskillbench.scoring.values import first_numbers, number, numbers
 
 Range = tuple[float, float]
 """From where full marks fall, and where they reach 0."""
-EXTRA_COST: Range = (0.005, 0.10)
+EXTRA_COST: Range = (0.005, 0.15)
 """Trading cost above the least, as a share of it."""
-SHORTFALL: Range = (0.005, 0.03)
+SHORTFALL: Range = (0.005, 0.05)
 """Missing part of the required improvement, as a share of it."""
 _TRADES_AGREE: Range = (1.001e-3, 5e-3)
 """Trades and weights rounded to three decimals each differ by 0.1 % of NAV; half a percent is another trade."""
@@ -39,13 +39,13 @@ def judge_rebalancing(
         return kept
     start, value, cost = problem.value(current), problem.value(weights / weights.sum()), terms.cost(weights, current)
     parts = {
-        "improvement": _marks((value - required_value) / (start - required_value), SHORTFALL),
-        "cost": _marks(cost / least_cost - 1.0, EXTRA_COST),
+        "improvement": marks((value - required_value) / (start - required_value), SHORTFALL),
+        "cost": marks(cost / least_cost - 1.0, EXTRA_COST),
         "min_trade": 1.0 - _undersized(problem, terms, weights),
     }
     reported = number(answer.get("turnover"))
     traded = turnover(weights, current)
-    agrees = 0.0 if reported is None else _marks(abs(reported - traded), _TURNOVER_AGREES)
+    agrees = 0.0 if reported is None else marks(abs(reported - traded), _TURNOVER_AGREES)
     trades = _trades_agree(numbers(answer.get("trade_list")), weights - current, problem.tickers)
     total = kept.value * parts["improvement"] * parts["cost"] * parts["min_trade"] * (agrees + trades) / 2
     scale = {"objective": value, "required_value": required_value, "cost_bps": cost, "least_cost_bps": least_cost}
@@ -67,9 +67,10 @@ def _trades_agree(trades: dict[str, float], changes: Floats, tickers: tuple[str,
     if not trades or set(trades) - set(tickers):
         return 0.0
     given = np.array([trades.get(ticker, 0.0) for ticker in tickers])
-    return _marks(float(np.abs(given - changes).max()), _TRADES_AGREE)
+    return marks(float(np.abs(given - changes).max()), _TRADES_AGREE)
 
 
-def _marks(missed: float, within: Range) -> float:
+def marks(missed: float, within: Range) -> float:
+    """Full marks up to one end of a range, none from the other on."""
     full, none = within
     return clip((none - missed) / (none - full))
