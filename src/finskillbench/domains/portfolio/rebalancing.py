@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from pydantic import Field
@@ -51,10 +51,22 @@ _LEAST_TURNOVER = 0.05
 """A rebalancing that trades less than this is no test of trading."""
 _MOST_NAMES = 40
 """Names on an approved list at most."""
-_MOST_SMALL, _MOST_PROGRAMS = 4, 30
-"""Trades below the minimum before branching, and programs, from which on another current portfolio is drawn."""
-_SHORTCUT = {"easy": 0.7, "medium": 0.75, "hard": 0.55}
-"""What a shortcut earns at most of an episode: the minimum trade mended by hand, least turnover for least cost."""
+
+
+class _Bounds(NamedTuple):
+    """What a tier's episodes ask at most, so that another current portfolio is drawn in time.
+
+    shortcut : what an answer earns that mends the minimum trade by hand, or takes least turnover for least cost.
+    small : trades below the minimum before branching.
+    programs : convex programs that settle them.
+    """
+
+    shortcut: float
+    small: int
+    programs: int
+
+
+_BOUNDS = {"easy": _Bounds(0.7, 3, 15), "medium": _Bounds(0.7, 4, 25), "hard": _Bounds(0.5, 5, 40)}
 TERMS = {
     "two_stages": "f is the objective written as a minimum: risk_aversion*w'Sw - expected_returns'w, w'Sw, "
     "-expected_returns'w, or the risk_parity form. Stage 1: f* = least f under the limits, costs and min_trade left "
@@ -173,7 +185,7 @@ def _task(
     }
     task_input["conventions"] = definitions(task_input)
     problem = month_problem(month, task_input)
-    result = _solved(problem, TradingTerms.of(task_input, problem), _SHORTCUT.get(tier_name, 0.5))
+    result = _solved(problem, TradingTerms.of(task_input, problem), _BOUNDS[tier_name])
     if result is None:
         return None
     weights = clean(result.weights)
@@ -206,11 +218,12 @@ def _task(
 def _rounds_well(problem: PortfolioProblem, task: Task) -> bool:
     """Whether fewer decimals cost little: on a narrow scale a typist's error would pass for one of merit."""
     written = of_digits(problem, task.truth.expected_output, "new_weights", fewest=4)
-    scored = (certified(rung.answer, task.truth, task.episode.input, problem=problem).value for rung in written)
+    task_input = cast("RebalancingInput", task.episode.input)
+    scored = (certified(rung.answer, task.truth, task_input, problem=problem).value for rung in written)
     return all(score >= rung.least for score, rung in zip(scored, written, strict=True))
 
 
-def _solved(problem: PortfolioProblem, terms: TradingTerms, most: float) -> Solved | None:
+def _solved(problem: PortfolioProblem, terms: TradingTerms, bounds: _Bounds) -> Solved | None:
     """Both stages where they have one answer and no shortcut comes near it: the cheap questions first."""
     current = problem.current
     if current is None:
@@ -222,21 +235,23 @@ def _solved(problem: PortfolioProblem, terms: TradingTerms, most: float) -> Solv
         value = required_value(problem, target.value, terms)
         free = replace(terms, min_trade=0.0)
         relaxed = cheapest(problem, free, value)
-        if trade_shortcuts.small_trades(problem, terms, relaxed.weights).sum() > _MOST_SMALL:
+        if trade_shortcuts.small_trades(problem, terms, relaxed.weights).sum() > bounds.small:
             return None
         hand_made = [
             exploits.traded(problem, weights) for weights in trade_shortcuts.mended(problem, terms, relaxed.weights)
         ]
 
         def near(least: float) -> bool:
-            return any(judge_rebalancing(problem, terms, answer, value, least).value > most for answer in hand_made)
+            return any(
+                judge_rebalancing(problem, terms, answer, value, least).value > bounds.shortcut for answer in hand_made
+            )
 
         if near(relaxed.value):  # the least cost with a minimum trade is higher, and what they earn too
             return None
         alike = cheapest(problem, replace(free, costs=np.ones(problem.size)), value)
-        if marks(terms.cost(alike.weights, current) / relaxed.value - 1.0, EXTRA_COST) > most:
+        if marks(terms.cost(alike.weights, current) / relaxed.value - 1.0, EXTRA_COST) > bounds.shortcut:
             return None
-        result = rebalance(problem, terms, most_programs=_MOST_PROGRAMS)
+        result = rebalance(problem, terms, most_programs=bounds.programs)
     except (InfeasibleError, UndecidedError):
         return None
     unique, large = result.cheapest.uniqueness.outcome.proved, result.turnover >= _LEAST_TURNOVER
