@@ -73,7 +73,9 @@ class RebalancingInput(Market):
     current_portfolio_date: str
     constraints: NotRequired[Constraints]
     sector_mapping: NotRequired[dict[str, str]]
-    objective_tolerance: NotRequired[float]
+    trading_costs_bps: NotRequired[dict[str, float]]
+    min_trade: NotRequired[float]
+    required_improvement: NotRequired[float]
     conventions: NotRequired[dict[str, str]]
 
 

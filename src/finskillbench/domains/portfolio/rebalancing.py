@@ -1,70 +1,87 @@
-"""Rebalancing: from the current portfolio to the optimum with the least one-way turnover."""
+"""Rebalancing: from the current portfolio to most of what the optimum gains, at the least trading cost."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from pydantic import Field
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.base import Answer, Label, Naive, Subtask
+from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.draws import stratified
 from finskillbench.domains.portfolio import second
-from finskillbench.domains.portfolio.audits import exploits
+from finskillbench.domains.portfolio.audits import exploits, trade_shortcuts
 from finskillbench.domains.portfolio.audits.ladders import rebalancing as ladders
 from finskillbench.domains.portfolio.audits.ladders.written import of_digits
 from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
 from finskillbench.domains.portfolio.inputs import RebalancingInput
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
 from finskillbench.domains.portfolio.objects.tiers import market_fields, month_problem, sized_limits
-from finskillbench.domains.portfolio.proofs import EXACT, WEIGHT_TOLERANCE, Recheck
+from finskillbench.domains.portfolio.proofs import EXACT, Recheck
 from finskillbench.domains.portfolio.worth.distinct import is_different
-from finskillbench.domains.portfolio.worth.merit import (
-    LEAST_SPREAD,
-    judge_weights,
-    submitted_weights,
-    weight_score,
-    zero_value,
-)
+from finskillbench.domains.portfolio.worth.merit import weight_score
 from finskillbench.domains.portfolio.worth.naive import rule_of_thumb
-from finskillbench.engines.optimisation.certified import UndecidedError
+from finskillbench.domains.portfolio.worth.trading import EXTRA_COST, SHORTFALL, judge_rebalancing, marks
+from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.formulation import Aim, Goal
 from finskillbench.engines.portfolio.mandates.fields import problem_from
-from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, clean, turnover
+from finskillbench.engines.portfolio.measures import clean
+from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
-from finskillbench.engines.portfolio.rebalance import OBJECTIVE_TOLERANCE, rebalance
 from finskillbench.engines.portfolio.rebalance import Rebalancing as Solved
+from finskillbench.engines.portfolio.rebalance import TradingTerms, cheapest, rebalance, required_value
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
-from finskillbench.errors import InternalError
 from finskillbench.findings import Findings
-from finskillbench.scoring.measures import clip, mean, ramp
+from finskillbench.scoring.measures import mean, ramp
 from finskillbench.scoring.values import first_numbers, number, numbers, weighted
 
 NAME = "rebalancing"
 METHOD = "turnover_compliance_and_objective"
 LEAST_TRADE = 1e-5
 """A change of weight below a tenth of a basis point is no trade: independent solvers differ by as much."""
-_LEAST_SAVING = 1e-3
-"""Turnover that stage 2 must save at least, or it is not tested."""
-_LEAST_OBJECTIVE = 1e-3
-"""An optimum nearer to 0 than this leaves stage 2 a band of less than 1e-7, which no solver but an exact one enters."""
+_LEAST_IMPROVEMENT = 1e-3
+"""Improvement of the objective, per year, below which the rounding of weights decides whether it is reached."""
 _LEAST_TURNOVER = 0.05
 """A rebalancing that trades less than this is no test of trading."""
-TWO_STAGES = (
-    "f is the objective written as a minimum: risk_aversion*w'Sw - expected_returns'w, w'Sw, -expected_returns'w, or "
-    "the risk_parity form; stage 1: f* = min f under the limits; stage 2: least one-way turnover with "
-    "f(w) <= f* + objective_tolerance*|f*| under the same limits, ties by least ||w - current_portfolio||^2"
-)
+_MOST_NAMES = 40
+"""Names on an approved list at most."""
 
-_TRADES_AGREE = (1.001e-3, 5e-3)
-"""Trades and weights rounded to three decimals each differ by 0.1 % of NAV; half a percent is another trade."""
-_TURNOVER_AGREES = (2.5e-3, 1e-2)
-"""Rounding thirty weights to three decimals moves their turnover by a quarter of a percent; one percent is wrong."""
+
+class _Bounds(NamedTuple):
+    """What a tier's episodes ask at most, so that another current portfolio is drawn in time.
+
+    shortcut : what an answer earns that mends the minimum trade by hand, or takes least turnover for least cost.
+    small : trades below the minimum before branching.
+    programs : convex programs that settle them.
+    """
+
+    shortcut: float
+    small: int
+    programs: int
+
+
+_BOUNDS = {"easy": _Bounds(0.7, 3, 15), "medium": _Bounds(0.7, 4, 25), "hard": _Bounds(0.5, 5, 40)}
+TERMS = {
+    "two_stages": "f is the objective written as a minimum: risk_aversion*w'Sw - expected_returns'w, w'Sw, "
+    "-expected_returns'w, or the risk_parity form. Stage 1: f* = least f under the limits, costs and min_trade left "
+    "aside. Stage 2: under the same limits, of the portfolios with f(w) <= f(current_portfolio) - "
+    "required_improvement*(f(current_portfolio) - f*) the one whose trades cost least; no two tie",
+    "trading_costs_bps": "one-way cost of each name in basis points of the amount bought or sold (commission, spread "
+    "and impact, as the trading desk estimates them); total = sum of trading_costs_bps*|w - current_portfolio|",
+    "min_trade": "each trade is 0 or at least min_trade in size, a fraction of NAV; only a sale of the whole position "
+    "may be smaller",
+    "marks": f"trading cost: full marks up to {EXTRA_COST[0]:.1%} above the least, falling to 0 at {EXTRA_COST[1]:.0%} "
+    f"above; required improvement: full marks up to {SHORTFALL[0]:.1%} short of it, falling to 0 at {SHORTFALL[1]:.0%} "
+    "short",
+}
+"""The definitions that only this subtask has."""
+
 _FLOOR = 1e-9
 _L2_THRESHOLD = 0.05  # 4θ = 0.2
 _WEIGHTS = {
@@ -90,49 +107,67 @@ class Rebalancing(Answer):
 
 def definitions(task_input: JsonObject) -> dict[str, str]:
     """What an input of this subtask states; turnover is defined although the mandate does not limit it."""
-    return conventions(task_input, "max_turnover") | {"two_stages": TWO_STAGES}
+    return conventions(task_input, "max_turnover") | TERMS
+
+
+Cell = tuple[MonthEnd, str, Objective, int]
+"""Date, tier and objective, and the number of the current portfolio drawn for them."""
 
 
 def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
-    """12 month-ends x 3 tiers x 4 objectives; 40 drawn by tier and objective.
+    """12 month-ends x 3 tiers x 4 objectives, with several current portfolios; 40 drawn by tier and objective.
 
-    One that does not discriminate, or repeats an answer, is replaced by another month-end of its own stratum while
-    there is one.
+    One that does not discriminate, or repeats an answer, is replaced by another of its own stratum while there is one.
     """
-    cells: list[tuple[MonthEnd, str, Objective]] = [
-        (month, tier, objective)
+    cells: list[Cell] = [
+        (month, tier, objective, draw)
+        for draw in range(objects.settings["rebalancing"]["draws"])
         for month in objects.month_ends
         for tier in objects.settings["tiers"]
         for objective in Objective
     ]
+    first = len(cells) // objects.settings["rebalancing"]["draws"]
     count = objects.settings["episodes_per_subtask"]
     rng = context.generator(NAME, "draw")
-    places = stratified(range(len(cells)), lambda place: cells[place][1:], count, rng)
-    spare: list[int] = [place for place in rng.permutation(len(cells)).tolist() if place not in set(places)]
-    tasks: list[Task] = []
+    places = stratified(range(first), lambda place: cells[place][1:3], count, rng)
+    spare: list[int] = [place for place in rng.permutation(first).tolist() if place not in set(places)]
+    spare += range(first, len(cells))
+    tasks: dict[str, Task] = {}
     kept: list[Mapping[str, float]] = []
 
-    def usable(task: Task | None) -> bool:
-        return task is not None and is_different(task.truth.expected_output["new_weights"], kept)
+    def attempt(place: int) -> bool:
+        task = _task(context, objects, *cells[place]) if _task_id(*cells[place]) not in tasks else None
+        if task is None or not is_different(task.truth.expected_output["new_weights"], kept):
+            return False
+        kept.append(task.truth.expected_output["new_weights"])
+        tasks[task.episode.task_id] = task
+        return True
 
     for place in places:
-        stratum = cells[place][1:]
-        task = _task(context, objects, *cells[place])
-        while not usable(task) and spare:
-            spare.sort(key=lambda other: cells[other][1:] != stratum)  # stable: the drawn order stays
-            task = _task(context, objects, *cells[spare.pop(0)])
-        if task is not None and usable(task):
-            kept.append(task.truth.expected_output["new_weights"])
-            tasks.append(task)
-    return sorted(tasks, key=lambda task: task.episode.task_id)
+        stratum, found = cells[place][1:3], attempt(place)
+        while not found and spare:
+            spare.sort(key=lambda other: cells[other][1:3] != stratum)  # stable: the drawn order stays
+            found = attempt(spare.pop(0))
+    return [tasks[task_id] for task_id in sorted(tasks)]
+
+
+def _task_id(month: MonthEnd, tier_name: str, objective: Objective, draw: int) -> str:
+    del draw
+    return f"{SUBTASK.prefix}_{month.as_of}_{tier_name}_{objective}"
 
 
 def _task(
-    context: BuildContext, objects: PortfolioObjects, month: MonthEnd, tier_name: str, objective: Objective
+    context: BuildContext,
+    objects: PortfolioObjects,
+    month: MonthEnd,
+    tier_name: str,
+    objective: Objective,
+    draw: int,
 ) -> Task | None:
-    tier = objects.settings["tiers"][tier_name]
-    month = month.of_list(context.generator(NAME, month.as_of, tier_name, objective, "list"), tier["listed"])
-    current = _drifted_portfolio(context, month, tier_name, objective)
+    tier, terms = objects.settings["tiers"][tier_name], objects.settings["rebalancing"]
+    share = min(tier["listed"], _MOST_NAMES / len(month.tickers))
+    month = month.of_list(context.generator(NAME, month.as_of, tier_name, objective, draw, "list"), share)
+    current = _drifted_portfolio(context, month, tier_name, objective, draw)
     limits = sized_limits(tier, month)
     task_input: RebalancingInput = {
         **market_fields(month, objective, tier["risk_aversion"]),
@@ -144,27 +179,25 @@ def _task(
             "sector_limits": limits.get("sector_limits"),
         },
         "sector_mapping": month.sector_mapping,
-        "objective_tolerance": OBJECTIVE_TOLERANCE,
+        "trading_costs_bps": month.by_ticker(month.trading_costs),
+        "min_trade": terms["min_trade"],
+        "required_improvement": terms["required_improvement"],
     }
     task_input["conventions"] = definitions(task_input)
     problem = month_problem(month, task_input)
-    try:
-        result = rebalance(problem)
-        accepted = result.target.value + OBJECTIVE_TOLERANCE * abs(result.target.value)
-        trivial = min(problem.value(current), zero_value(problem, accepted, problem.inverse_variance))
-    except UndecidedError:
-        return None
-    if trivial - accepted < LEAST_SPREAD or not _worth_asking(result, current):
+    result = _solved(problem, TradingTerms.of(task_input, problem), _BOUNDS[tier_name])
+    if result is None:
         return None
     weights = clean(result.weights)
     trades = {
         ticker: change for ticker, change in month.by_ticker(weights - current).items() if abs(change) > LEAST_TRADE
     }
-    task_id = f"{SUBTASK.prefix}_{month.as_of}_{tier_name}_{objective}"
+    task_id = _task_id(month, tier_name, objective, draw)
     prompt = Prompt(
         f"Rebalance the current portfolio as of {month.as_of} towards {OBJECTIVE_NAME[objective]} under the limits in "
-        "constraints. Among the portfolios whose objective is as good as the optimum within objective_tolerance, take "
-        "the one that needs the least one-way turnover; conventions defines both stages exactly.",
+        f"constraints. Gain at least {terms['required_improvement']:.0%} of the improvement of the objective that is "
+        f"attainable under them, at the least trading cost, in trades of {terms['min_trade']:.2%} of NAV or more; "
+        "conventions defines both stages, costs and trades exactly.",
         "Submit a JSON object with trade_list (ticker to signed change of weight), new_weights (ticker to weight) and "
         f"turnover (one-way). {PRECISION}",
     )
@@ -174,31 +207,62 @@ def _task(
             task_id,
             NAME,
             {"trade_list": trades, "new_weights": month.by_ticker(weights), "turnover": result.turnover},
-            {"accepted_value": accepted, "trivial_value": trivial, "least_turnover": result.turnover},
-            proof_of(result.least_trading) | {"stage_1": proof_of(result.target)},
+            {"required_value": result.required_value, "least_cost_bps": result.cost},
+            proof_of(result.cheapest) | {"stage_1": proof_of(result.target)},
         ),
-        {"stage_1": certificate_of(result.target), "stage_2": certificate_of(result.least_trading)},
+        {"stage_1": certificate_of(result.target), "stage_2": certificate_of(result.cheapest)},
     )
     return task if _rounds_well(problem, task) else None
 
 
 def _rounds_well(problem: PortfolioProblem, task: Task) -> bool:
     """Whether fewer decimals cost little: on a narrow scale a typist's error would pass for one of merit."""
-    written = of_digits(problem, task.truth.expected_output, "new_weights")
-    return all(_judged(problem, rung.answer, task.truth).value >= rung.least for rung in written)
+    written = of_digits(problem, task.truth.expected_output, "new_weights", fewest=4)
+    task_input = cast("RebalancingInput", task.episode.input)
+    scored = (certified(rung.answer, task.truth, task_input, problem=problem).value for rung in written)
+    return all(score >= rung.least for score, rung in zip(scored, written, strict=True))
 
 
-def _worth_asking(result: Solved, current: Floats) -> bool:
-    """Whether both stages have one answer, and the second trades enough, and enough less than the first."""
-    stages = result.target, result.least_trading
-    saved = turnover(result.target.weights, current) - result.turnover
-    large_enough = result.turnover >= _LEAST_TURNOVER and abs(result.target.value) >= _LEAST_OBJECTIVE
-    return all(stage.uniqueness.outcome.proved for stage in stages) and large_enough and saved >= _LEAST_SAVING
+def _solved(problem: PortfolioProblem, terms: TradingTerms, bounds: _Bounds) -> Solved | None:
+    """Both stages where they have one answer and no shortcut comes near it: the cheap questions first."""
+    current = problem.current
+    if current is None:
+        return None
+    try:
+        target = optimise(problem, unique=False)
+        if problem.value(current) - target.value < _LEAST_IMPROVEMENT:
+            return None
+        value = required_value(problem, target.value, terms)
+        free = replace(terms, min_trade=0.0)
+        relaxed = cheapest(problem, free, value)
+        if trade_shortcuts.small_trades(problem, terms, relaxed.weights).sum() > bounds.small:
+            return None
+        hand_made = [
+            exploits.traded(problem, weights) for weights in trade_shortcuts.mended(problem, terms, relaxed.weights)
+        ]
+
+        def near(least: float) -> bool:
+            return any(
+                judge_rebalancing(problem, terms, answer, value, least).value > bounds.shortcut for answer in hand_made
+            )
+
+        if near(relaxed.value):  # the least cost with a minimum trade is higher, and what they earn too
+            return None
+        alike = cheapest(problem, replace(free, costs=np.ones(problem.size)), value)
+        if marks(terms.cost(alike.weights, current) / relaxed.value - 1.0, EXTRA_COST) > bounds.shortcut:
+            return None
+        result = rebalance(problem, terms, most_programs=bounds.programs)
+    except (InfeasibleError, UndecidedError):
+        return None
+    unique, large = result.cheapest.uniqueness.outcome.proved, result.turnover >= _LEAST_TURNOVER
+    return result if unique and large and not near(result.cost) else None
 
 
-def _drifted_portfolio(context: BuildContext, month: MonthEnd, tier_name: str, objective: Objective) -> Floats:
+def _drifted_portfolio(
+    context: BuildContext, month: MonthEnd, tier_name: str, objective: Objective, draw: int
+) -> Floats:
     """A diversified portfolio of random tilts around the benchmark, drifted by the market since it was bought."""
-    rng = context.generator(NAME, month.as_of, tier_name, objective)
+    rng = context.generator(NAME, month.as_of, tier_name, objective, draw)
     share = float(rng.uniform(0.4, 0.8))
     bought = share * rng.dirichlet(np.full(len(month.tickers), 2.0)) + (1 - share) * month.benchmark
     return month.drifted(bought)
@@ -226,77 +290,49 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     return Score(weighted(parts, _WEIGHTS, truth.verification), parts)
 
 
-def certified(answer: JsonObject, truth: Truth, task_input: RebalancingInput) -> Score:
-    """Objective merit x trading merit x agreement of the reported turnover and trades with the weights.
+def certified(
+    answer: JsonObject, truth: Truth, task_input: RebalancingInput, *, problem: PortfolioProblem | None = None
+) -> Score:
+    """Limits and minimum trade kept x required improvement x trading cost x agreement of the reports.
 
-    The objective is judged beyond the tolerance of stage 2, scaled so that not trading, and trading to equal or to
-    inverse-variance weights, scores 0. Turnover beyond the certified least costs in proportion to it: a tenth more
-    turnover a tenth, twice the turnover everything. Each report that is missing or disagrees costs half.
+    Cost above the certified least and improvement below the required one lose marks by `EXTRA_COST` and `SHORTFALL`.
+    Each report, of turnover and of trades, that is missing or disagrees with the weights costs half.
     """
-    return _judged(problem_from(task_input), answer, truth)
-
-
-def _judged(problem: PortfolioProblem, answer: JsonObject, truth: Truth) -> Score:
-    current = problem.current
-    if current is None:
-        raise InternalError(f"{truth.task_id}: a rebalancing task without a current portfolio")
-    weights = submitted_weights(first_numbers(answer, "new_weights", "weights"), problem.tickers)
-    if weights is None:
-        return Score(0.0, {"weights": "absent or outside the universe"})
+    problem = problem or problem_from(task_input)
     known = truth.verification
-    merit = judge_weights(problem, weights, known["accepted_value"], known["trivial_value"])
-    traded, least = turnover(weights, current), known["least_turnover"]
-    trading = clip(1.0 - max(0.0, traded - least - FEASIBILITY_TOLERANCE) / max(least, _FLOOR))
-    reported = number(answer.get("turnover"))
-    agrees = 0.0 if reported is None else _agrees(abs(reported - traded), _TURNOVER_AGREES)
-    trades = _trades_agree(numbers(answer.get("trade_list")), weights - current, problem.tickers)
-    value = merit.value * trading * (agrees + trades) / 2
-    return Score(value, {**merit.details, "trading": trading, "turnover_agrees": agrees, "trades_agree": trades})
-
-
-def _trades_agree(trades: dict[str, float], changes: Floats, tickers: tuple[str, ...]) -> float:
-    """How well a list that is there and stays in the universe gives every change of weight."""
-    if not trades or set(trades) - set(tickers):
-        return 0.0
-    given = np.array([trades.get(ticker, 0.0) for ticker in tickers])
-    return _agrees(float(np.abs(given - changes).max()), _TRADES_AGREE)
-
-
-def _agrees(apart: float, within: tuple[float, float]) -> float:
-    full, none = within
-    return clip((none - apart) / (none - full))
+    terms = TradingTerms.of(task_input, problem)
+    return judge_rebalancing(problem, terms, answer, known["required_value"], known["least_cost_bps"])
 
 
 def proof(label: Label[RebalancingInput], findings: Findings) -> None:
     """Trades lead from the current to the new weights, which are the certified optimum of both stages."""
     recheck = Recheck(label, findings)
     truth, task_input = label.truth, recheck.task_input
-    tolerance = task_input["objective_tolerance"]
-    if label.built:
-        stated = tolerance == OBJECTIVE_TOLERANCE
-        recheck.expect(stated, f"objective_tolerance is not {OBJECTIVE_TOLERANCE:g}, by which the truth is made")
     weights = recheck.vector(truth.expected_output["new_weights"])
     recheck.within_limits(weights)
     _recheck_trades(recheck, weights)
-    traded = second.turnover(task_input, weights)
-    recheck.close(truth.expected_output["turnover"], traded, "turnover")
+    recheck.close(truth.expected_output["turnover"], second.turnover(task_input, weights), "turnover")
+    undersized = second.undersized(task_input, weights)
+    recheck.expect(undersized <= EXACT, f"a trade misses min_trade by {undersized:.1e}")
     problem = problem_from(task_input)
-    solved = rebalance(problem, tolerance)
-    accepted = solved.target.value + tolerance * abs(solved.target.value)
-    value = second.objective(task_input, recheck.covariance, weights)
-    recheck.expect(value <= accepted + EXACT, f"its objective {value:.9g} is beyond the accepted {accepted:.9g}")
-    recheck.close(traded, solved.turnover, "least turnover", 1e-8)
+    terms = TradingTerms.of(task_input, problem)
+    solved = rebalance(problem, terms)
+    current = recheck.vector(task_input["current_portfolio"])
+    start, value = (second.objective(task_input, recheck.covariance, each) for each in (current, weights))
+    enough = start - task_input["required_improvement"] * (start - solved.target.value)
+    recheck.expect(value <= enough + EXACT, f"its objective {value:.9g} misses the required {enough:.9g}")
+    cost = second.trading_cost(task_input, weights)
+    recheck.close(cost, solved.cost, "least cost", 1e-7)
     recheck.same_weights(weights, solved.weights)
     known = truth.verification
-    if recheck.states_value("accepted_value"):
-        recheck.close(known["accepted_value"], accepted, "accepted value")
-        current = recheck.vector(task_input["current_portfolio"])
-        unmoved = second.objective(task_input, recheck.covariance, current)
-        trivial = min(unmoved, zero_value(problem, accepted, problem.inverse_variance))
-        recheck.trivial_value(trivial, accepted)
-        recheck.close(known["least_turnover"], traded, "stated least turnover")
+    if recheck.states_value("required_value"):
+        recheck.close(known["required_value"], enough, "required value")
+        recheck.close(known["least_cost_bps"], cost, "stated least cost", 1e-7)
     if label.certificate:
-        _recheck_stages(recheck, problem, solved, tolerance)
+        first, stage_2 = (label.certificate[name] for name in ("stage_1", "stage_2"))
+        recheck.certificate(problem, Aim(), first, truth.proof["stage_1"], solved.target, unique=False)
+        aim = Aim(Goal.COST, enough, costs=terms.costs)
+        recheck.certificate(problem, aim, stage_2, truth.proof, solved.cheapest)
 
 
 def _recheck_trades(recheck: Recheck, weights: Floats) -> None:
@@ -309,25 +345,6 @@ def _recheck_trades(recheck: Recheck, weights: Floats) -> None:
         recheck.expect(
             difference <= allowed, f"{ticker}: current weight and trade miss the new weight by {difference:.1e}"
         )
-
-
-def _recheck_stages(recheck: Recheck, problem: PortfolioProblem, solved: Solved, tolerance: float) -> None:
-    """The certificates of both stages; where several portfolios trade as little, the label is the nearest of them."""
-    first, stage_2, summary = (
-        *(recheck.label.certificate[name] for name in ("stage_1", "stage_2")),
-        recheck.label.truth.proof,
-    )
-    recheck.certificate(problem, Aim(), first, summary["stage_1"], solved.target, unique=False)
-    cap = first["objective"] + tolerance * abs(first["objective"])
-    proved = recheck.certificate(problem, Aim(Goal.TURNOVER, cap), stage_2, summary, solved.least_trading)
-    if not proved and stage_2["programs_solved"] == 1:
-        # The nearest is unique by a program of its own.
-        difference = float(np.abs(solved.weights - np.array(stage_2["weights"])).max())
-        recheck.expect(
-            difference <= WEIGHT_TOLERANCE,
-            f"is not the nearest of several portfolios of least turnover, by {difference:.1e}",
-        )
-        recheck.findings.add("ties_broken")
 
 
 def by_hand(data: Mapping[str, Any]) -> JsonObject:
@@ -347,7 +364,7 @@ SUBTASK = Subtask(
     prefix="pc_rebal",
     method=METHOD,
     parameters={"ground_truth_source": "certified optimiser, two stages"},
-    proved=("accepted_value", "trivial_value", "least_turnover"),
+    proved=("required_value", "least_cost_bps"),
     answer=Rebalancing,
     input=RebalancingInput,
     definitions=definitions,
@@ -356,6 +373,7 @@ SUBTASK = Subtask(
     proof=proof,
     ladder=ladders.ladder,
     exploits=exploits.rebalancing,
+    shortcuts=Shortcuts(trade_shortcuts.answers),
     by_hand=Naive(("objective", "expected_returns", "covariance_matrix", "current_portfolio"), by_hand),
     heuristic="optimum without correlations within the caps",
     trivial=Naive(("current_portfolio",), trivial),

@@ -15,8 +15,8 @@ from finskillbench.episode import JsonObject
 
 Floats = NDArray[np.float64]
 
-HOLDING = 0.005
-"""A holding is a weight of at least so much, as the conventions of the tasks say."""
+HOLDING = 0.001
+"""A holding is a weight of at least so much in size, as the conventions of the tasks say."""
 
 
 def covariance(task_input: JsonObject) -> tuple[tuple[str, ...], Floats]:
@@ -50,7 +50,7 @@ def inverse_variance(sigma: Floats) -> Floats:
 
 
 def objective(task_input: JsonObject, sigma: Floats, weights: Floats, mean: Floats | None = None) -> float:
-    """The objective in its minimisation form, without the risk-free constant (specification: data, Truth)."""
+    """The objective in its minimisation form (specification: data, Truth)."""
     name = task_input["objective"]
     variance = float(weights @ sigma @ weights)
     if name == "min_variance":
@@ -85,7 +85,7 @@ def excesses(task_input: JsonObject, sigma: Floats, weights: Floats) -> dict[str
             math.fsum(weight for weight, of in zip(weights.tolist(), sectors, strict=True) if of == sector) - cap
             for sector, cap in limits["sector_limits"].items()
         )
-    holdings = int((weights >= HOLDING - 1e-9).sum())
+    holdings = int((np.abs(weights) >= HOLDING - 1e-9).sum())
     if limits.get("min_names") is not None:
         over["min_names"] = limits["min_names"] - holdings
     if limits.get("max_names") is not None:
@@ -107,6 +107,25 @@ def turnover(task_input: JsonObject, weights: Floats) -> float:
     """One-way turnover from the input's current portfolio."""
     current = vector(task_input["current_portfolio"], task_input["covariance_matrix"]["tickers"])
     return float(np.abs(weights - current).sum()) / 2
+
+
+def trading_cost(task_input: JsonObject, weights: Floats) -> float:
+    """Cost of the trades from the input's current portfolio, basis points of NAV."""
+    tickers = task_input["covariance_matrix"]["tickers"]
+    current, costs = (vector(task_input[name], tickers) for name in ("current_portfolio", "trading_costs_bps"))
+    return math.fsum((costs * np.abs(weights - current)).tolist())
+
+
+def undersized(task_input: JsonObject, weights: Floats) -> float:
+    """By how much the worst trade misses `min_trade`, and 0; a sale of the whole position may be smaller."""
+    current = vector(task_input["current_portfolio"], task_input["covariance_matrix"]["tickers"])
+    missed = 0.0
+    for before, after in zip(current.tolist(), weights.tolist(), strict=True):
+        size = abs(after - before)
+        closes = after < before and after <= 1e-12
+        if not closes:
+            missed = max(missed, min(size, task_input["min_trade"] - size))
+    return missed
 
 
 def posterior(task_input: JsonObject, sigma: Floats) -> Floats:

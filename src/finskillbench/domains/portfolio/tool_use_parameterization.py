@@ -7,16 +7,16 @@ from typing import Any, Literal
 
 from pydantic import Field, JsonValue
 
-from finskillbench.domains.base import Answer, Label, Naive, Subtask
+from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
 from finskillbench.domains.building import BuildContext, Task, read_catalog_text
-from finskillbench.domains.portfolio.audits import exploits
+from finskillbench.domains.portfolio.audits import exploits, mandate_shortcuts
 from finskillbench.domains.portfolio.audits.ladders import tool_use as ladders
 from finskillbench.domains.portfolio.definitions import SKILL
 from finskillbench.domains.portfolio.inputs import ToolUseInput
 from finskillbench.domains.portfolio.objects import PortfolioObjects
 from finskillbench.domains.portfolio.own.texts import words_in
-from finskillbench.domains.portfolio.tool_use.call import agreement, effective_parameters, merit
-from finskillbench.domains.portfolio.tool_use.mandates import DEMANDS, Universe, Words, compose
+from finskillbench.domains.portfolio.tool_use.call import MISTAKE, effective_parameters, merit, mistakes
+from finskillbench.domains.portfolio.tool_use.mandates import PLANS, Universe, Words, compose
 from finskillbench.engines.portfolio.mandates.text import read_mandate
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
@@ -70,7 +70,7 @@ def _task(
     month = objects.month_ends[place % len(objects.month_ends)]
     universe = Universe(tuple(sorted(set(month.sectors))), len(month.tickers))
     objective = tuple(Objective)[index % len(Objective)]
-    difficulty = tuple(DEMANDS)[index // len(Objective) % len(DEMANDS)]
+    difficulty = tuple(PLANS)[index // len(Objective) % len(PLANS)]
     for attempt in range(_ATTEMPTS):
         rng = context.generator(NAME, index, attempt)
         mandate = compose(objective, difficulty, universe, vocabulary, rng)
@@ -166,7 +166,7 @@ def _leaf_matches(predicted: object, expected: object, tolerance: float) -> bool
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: ToolUseInput) -> Score:
-    """Share of the limits that are right, missing and added ones counted, above that of the trivial call.
+    """Half the marks for each limit that is wrong, missing or added, above what the trivial call earns.
 
     A limit is right when its number is equal within rounding, in the unit of the API. A parameter at its default, or
     implied by another, does not count. Under an objective that was not asked for, right limits earn
@@ -175,7 +175,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: ToolUseInput) -> Sco
     sectors, size = _universe(task_input)
     wanted = effective_parameters(mapping(truth.expected_output["optimizer_call"]), sectors, size)
     given = effective_parameters(mapping(answer.get("optimizer_call")), sectors, size)
-    floor = agreement(effective_parameters(TRIVIAL_CALL, sectors, size), wanted)
+    floor = MISTAKE ** mistakes(effective_parameters(TRIVIAL_CALL, sectors, size), wanted)
     raw = merit(given, wanted)
     details = {
         "merit": raw,
@@ -239,6 +239,7 @@ SUBTASK = Subtask(
     proof=proof,
     ladder=ladders.ladder,
     exploits=exploits.tool_use,
+    shortcuts=Shortcuts(mandate_shortcuts.answers),
     by_hand=Naive(("scenario_description",), by_hand),
     heuristic="every parameter",
     trivial=Naive((), lambda data: {"optimizer_call": TRIVIAL_CALL}),

@@ -8,17 +8,19 @@ from enum import StrEnum
 import numpy as np
 
 from finskillbench.arrays import Booleans, Floats, Integers
+from finskillbench.engines.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.optimisation.branching import Decision
 from finskillbench.engines.optimisation.formulation import CovarianceRoot, Formulation, FormulationBuilder
 from finskillbench.engines.optimisation.program import Cone
-from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, STUB, Objective, PortfolioProblem, required
+from finskillbench.engines.portfolio.problem import STUB, Objective, PortfolioProblem, required
 
 
 class Goal(StrEnum):
-    """What the program minimises: the problem's objective, one-way turnover, or the distance to an anchor."""
+    """What the program minimises: the problem's objective, one-way turnover, trading costs, or a distance."""
 
     OBJECTIVE = "objective"
     TURNOVER = "turnover"
+    COST = "cost"
     DISTANCE = "distance"
 
 
@@ -26,13 +28,15 @@ class Goal(StrEnum):
 class Aim:
     """A goal with what belongs to it.
 
-    TURNOVER refers to `problem.current` and replaces the cap on it; DISTANCE minimises ||w − anchor||²;
-    `objective_cap` adds the constraint `problem.value(w) <= objective_cap` to any goal.
+    TURNOVER refers to `problem.current` and replaces the cap on it; COST minimises costs'|w − current|, `costs` (n,);
+    DISTANCE minimises ||w − anchor||²; `objective_cap` adds the constraint `problem.value(w) <= objective_cap` to any
+    goal.
     """
 
     goal: Goal = Goal.OBJECTIVE
     objective_cap: float | None = None
     anchor: Floats | None = None
+    costs: Floats | None = None
 
 
 def formulate(
@@ -41,6 +45,7 @@ def formulate(
     *,
     decisions: Integers | None = None,
     holdings: Booleans | None = None,
+    bounds: tuple[Floats, Floats] | None = None,
 ) -> Formulation:
     """Build the program.
 
@@ -49,8 +54,9 @@ def formulate(
     decisions : (n,) decisions on who is a holding; the name counts are relaxed by indicators in [0, 1], with what is
         decided fixed. None leaves the counts out.
     holdings : (n,) mask of names whose weight must be at least the holding threshold.
+    bounds : (n,) least and greatest weights, instead of those of the limits.
     """
-    lower, upper = problem.lower_bounds(), problem.upper_bounds()
+    lower, upper = bounds or (problem.lower_bounds(), problem.upper_bounds())
     if holdings is not None:
         lower = np.where(holdings, np.maximum(lower, HOLDING_THRESHOLD), lower)
     return _PortfolioBuilder(problem, lower, upper).state(aim, decisions)
@@ -76,8 +82,8 @@ class _PortfolioBuilder(FormulationBuilder):
             sectors = np.array(list(limits.sector_limits))
             member = (sectors[:, None] == np.array(self.problem.sectors)[None, :]).astype(np.float64)
             self.at_most("sector_limits", np.array(list(limits.sector_limits.values())), (self.weights, member))
-        if aim.goal is Goal.TURNOVER or limits.max_turnover is not None:
-            self._add_turnover(aim.goal)
+        if aim.goal in (Goal.TURNOVER, Goal.COST) or limits.max_turnover is not None:
+            self._add_trades(aim)
         if limits.max_tracking_error is not None:
             offset = self.root.image(required(self.problem.benchmark, "benchmark weights"))
             smallest = self.problem.risk.smallest_eigenvalue
@@ -116,14 +122,15 @@ class _PortfolioBuilder(FormulationBuilder):
             self.add_squared_distance(self.weights, problem.inverse_variance)
             self.objective_curvature = 2.0 + smallest
 
-    def _add_turnover(self, goal: Goal) -> None:
-        """Absolute trades, with their half sum minimised or capped."""
+    def _add_trades(self, aim: Aim) -> None:
+        """Absolute trades, with their cost or half sum minimised, or this capped."""
         current = required(self.problem.current, "current portfolio")
         # A trade need not exceed |w − w0|: lowering it to that keeps every limit and does not raise the goal.
-        lower, upper = self.problem.lower_bounds(), self.problem.upper_bounds()
-        bounds = np.maximum(np.abs(lower - current), np.abs(upper - current))
+        bounds = np.maximum(np.abs(self.lower - current), np.abs(self.upper - current))
         trades = self.add_trades(self.weights, current, bounds, lambda weights: np.abs(weights - current))
-        if goal is Goal.TURNOVER:
+        if aim.goal is Goal.COST:
+            self.add_linear(trades, required(aim.costs, "trading costs"))
+        if aim.goal is Goal.TURNOVER:
             self.add_turnover(trades)
         elif self.problem.limits.max_turnover is not None:
             self.cap_turnover("max_turnover", trades, self.problem.limits.max_turnover)

@@ -1,54 +1,122 @@
-"""Rebalancing: first the best objective, then the least trading that keeps it."""
+"""Rebalance at the least trading cost: the best objective first, then the cheapest trades that gain enough of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from finskillbench.arrays import Floats
+from finskillbench.engines.fields import mapping, number, values_from
 from finskillbench.engines.optimisation.certified import Certified
-from finskillbench.engines.optimisation.uniqueness import Uniqueness
-from finskillbench.engines.portfolio.formulation import Goal
+from finskillbench.engines.optimisation.tickets import Tickets, optimise_with_tickets
+from finskillbench.engines.portfolio.formulation import Aim, Goal, formulate
 from finskillbench.engines.portfolio.optimise import optimise
-from finskillbench.engines.portfolio.problem import PortfolioProblem
+from finskillbench.engines.portfolio.problem import PortfolioProblem, required
+from finskillbench.errors import InputError
 
-OBJECTIVE_TOLERANCE = 1e-4
-"""Stage 2 keeps the objective within this fraction of its stage-1 value (numerics, trap 3)."""
+
+@dataclass(frozen=True)
+class TradingTerms:
+    """What trades cost, how small they may be, and what they have to achieve.
+
+    Attributes
+    ----------
+    costs : (n,) one-way trading cost of each name, basis points of the amount traded.
+    min_trade : least size of a trade, fraction of NAV; only a sale that closes a position may be smaller.
+    required_improvement : share of the attainable improvement of the objective, above 0 and below 1.
+    """
+
+    costs: Floats
+    min_trade: float
+    required_improvement: float
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any], problem: PortfolioProblem) -> Self:
+        """Read the terms of a task input.
+
+        Raises
+        ------
+        InputError : one line naming the field and the remedy.
+        """
+        costs = values_from(mapping(data, "trading_costs_bps"), problem.tickers, "trading_costs_bps")
+        least, share = (number(data, name, "the task") for name in ("min_trade", "required_improvement"))
+        if (costs < 0).any():
+            raise InputError("trading_costs_bps holds a negative cost; give basis points of the amount traded")
+        if not (0 <= least < 1 and 0 < share < 1):
+            raise InputError("min_trade must be a fraction of NAV from 0, required_improvement lie between 0 and 1")
+        return cls(costs, least, share)
+
+    def cost(self, weights: Floats, current: Floats) -> float:
+        """Trading cost of a move, basis points of NAV."""
+        return float(self.costs @ np.abs(weights - current))
 
 
 @dataclass(frozen=True)
 class Rebalancing:
-    """Both stages and the trades (n,), signed changes of weight that sum to zero; turnover is one-way."""
+    """Both stages and the trades (n,), signed changes of weight that sum to zero.
+
+    `required_value` is the objective that the second stage has to reach; `turnover` is one-way, `cost` in basis points
+    of NAV.
+    """
 
     target: Certified
-    least_trading: Certified
+    required_value: float
+    cheapest: Certified
     weights: Floats
     trades: Floats
     turnover: float
+    cost: float
 
 
-def rebalance(problem: PortfolioProblem, tolerance: float = OBJECTIVE_TOLERANCE) -> Rebalancing:
-    """Two-stage rebalancing from `problem.current`.
+def rebalance(problem: PortfolioProblem, terms: TradingTerms, *, most_programs: int = 400) -> Rebalancing:
+    """Two-stage rebalancing from `problem.current`, w0.
 
-    Stage 1 minimises the objective f; stage 2 minimises Σ|w − w0|/2 over portfolios with f(w) <= f* + tolerance·|f*|;
-    where several do, the one with the least ||w − w0||² is taken (specification: data, Truth).
+    Stage 1 finds f*, the least objective f under the limits. Stage 2 minimises Σ costs_i |w_i − w0_i| over the
+    portfolios within the limits with f(w) <= f(w0) − required_improvement·(f(w0) − f*), each trade 0 or at least
+    `min_trade`.
 
     Raises
     ------
-    InfeasibleError, UndecidedError : as `optimise`.
+    InfeasibleError, UndecidedError : as `optimise` and `optimise_with_tickets`.
+    InputError : the current portfolio is as good as the optimum, or the limits count names.
     """
-    target = optimise(problem)
-    cap = target.value + tolerance * abs(target.value)
-    least = optimise(problem, Goal.TURNOVER, objective_cap=cap)
-    weights = least.weights
-    if not least.uniqueness.outcome.proved:
-        # A billionth of slack keeps an interior for the solver; it is far below what any score can see.
-        tied = replace(problem, limits=replace(problem.limits, max_turnover=least.value + 1e-9))
-        nearest = optimise(tied, Goal.DISTANCE, objective_cap=cap, anchor=problem.current)
-        if least.uniqueness.outcome is Uniqueness.MULTIPLE or nearest.uniqueness.outcome.proved:
-            weights = nearest.weights
-            least = replace(least, weights=weights, uniqueness=nearest.uniqueness)
-    current = problem.current if problem.current is not None else np.zeros(problem.size)
-    trades = weights - current
-    return Rebalancing(target, least, weights, trades, float(np.abs(trades).sum() / 2))
+    if problem.limits.min_names is not None or problem.limits.max_names is not None:
+        raise InputError("min_names and max_names are no limits of a rebalancing with a minimum ticket; leave them out")
+    current = required(problem.current, "current portfolio")
+    target = optimise(problem, unique=False)
+    value = required_value(problem, target.value, terms)
+    best = cheapest(problem, terms, value, most_programs=most_programs)
+    trades = best.weights - current
+    turnover = float(np.abs(trades).sum() / 2)
+    return Rebalancing(target, value, best, best.weights, trades, turnover, terms.cost(best.weights, current))
+
+
+def required_value(problem: PortfolioProblem, target: float, terms: TradingTerms) -> float:
+    """The objective that has to be reached, given its least value under the limits.
+
+    Raises
+    ------
+    InputError : the current portfolio is as good as that, since it breaks a limit or is the optimum.
+    """
+    start = problem.value(required(problem.current, "current portfolio"))
+    if not start > target:
+        raise InputError("the objective of current_portfolio is no worse than the optimum's: nothing is to be gained")
+    return start - terms.required_improvement * (start - target)
+
+
+def cheapest(problem: PortfolioProblem, terms: TradingTerms, value: float, *, most_programs: int = 400) -> Certified:
+    """The cheapest trades of at least the minimum ticket to an objective of at most `value`.
+
+    Raises
+    ------
+    InfeasibleError, UndecidedError : as `optimise_with_tickets`.
+    """
+    current = required(problem.current, "current portfolio")
+    aim = Aim(Goal.COST, objective_cap=value, costs=terms.costs)
+    tickets = Tickets(current, terms.min_trade, problem.lower_bounds(), problem.upper_bounds())
+    return optimise_with_tickets(
+        lambda lower, upper: formulate(problem, aim, bounds=(lower, upper)), tickets, most_programs=most_programs
+    )

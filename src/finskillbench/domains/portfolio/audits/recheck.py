@@ -23,8 +23,7 @@ ACCEPTED_GAIN = 1e-6
 BRANCHED_GAIN = 5e-4
 """What one convex program leaves open where a least number of holdings binds: the engine's branches close it."""
 _SAME = 1e-7
-_TRADING = ("stage_2", "least_turnover")
-"""Stages whose objective is turnover."""
+_TRADED = 1e-9
 _REACH = 4.0
 """Buys and sells of a fully invested long-only portfolio add up to 2 at most; two of them differ by 4."""
 
@@ -57,20 +56,24 @@ def _examine(subject: Subject, episode: Episode, certificate: JsonObject, findin
         task_input = {**task_input, **halved, "constraints": {"long_only": True}}
     cap: float | None = None
     for stage, stored in optima.items():
-        trading = stage in _TRADING
         program = _Program(task_input, np.array(stored["weights"], dtype=float), mean)
-        value, gain = program.turnover() if trading else program.value(), program.gain(trading=trading, cap=cap)
-        findings.add("optima")
         branched = stored["programs_solved"] > 1
+        if stage == "stage_2":
+            value, gain = program.cost(), program.gain(program.costs(), cap, same_trades=branched)
+        elif stage == "least_turnover":
+            value, gain = program.turnover(), program.gain(np.full(len(program.weights), 0.5))
+        else:
+            value, gain = program.value(), program.gain()
+        findings.add("optima")
         findings.widest("greatest_gain_left_to_branches" if branched else "greatest_gain", gain)
         stated = stored["objective"]
         message = f"states {stated:.9g}; its weights are worth {value:.9g}"
         findings.expect(abs(value - stated) <= _SAME, episode.task_id, message, f"{stage}.objective")
         message = f"another portfolio may be better by {gain:.1e}"
-        accepted = BRANCHED_GAIN if branched else ACCEPTED_GAIN
+        accepted = BRANCHED_GAIN if branched and stage != "stage_2" else ACCEPTED_GAIN
         findings.expect(gain <= accepted, episode.task_id, message, f"{stage}.weights")
         if stage == "stage_1":
-            cap = value + task_input["objective_tolerance"] * abs(value)
+            cap = program.required(value)
         if stage == "least_turnover":
             limit, feasible = task_input["constraints"]["max_turnover"], truth.expected_output["feasible"]
             proved = value <= limit if feasible else value - gain > limit
@@ -118,19 +121,46 @@ class _Program:
         """One-way turnover at the point."""
         return float(np.abs(self.weights - self.start).sum()) / 2
 
-    def gain(self, *, trading: bool, cap: float | None) -> float:
-        """How much better another portfolio may be: in turnover where `trading`, with the objective at most `cap`."""
+    def costs(self) -> Floats:
+        """(n,) trading costs."""
+        return self._vector("trading_costs_bps")
+
+    def cost(self) -> float:
+        """Trading cost of the point."""
+        return second.trading_cost(self.task_input, self.weights)
+
+    def required(self, least: float) -> float:
+        """The objective that a rebalancing has to reach, given the least one."""
+        start = second.objective(self.task_input, self.sigma, self.start, self.mean)
+        return start - self.task_input["required_improvement"] * (start - least)
+
+    def gain(self, prices: Floats | None = None, cap: float | None = None, *, same_trades: bool = False) -> float:
+        """How much better another portfolio may be, where `prices` (n,) of trades are minimised, else the objective.
+
+        The objective is at most `cap`. With `same_trades` it buys and sells the same names, each by `min_trade` at
+        least, and trades no other.
+        """
         n = len(self.weights)
         bought, sold = np.maximum(self.weights - self.start, 0.0), np.maximum(self.start - self.weights, 0.0)
-        half = np.full(2 * n, 0.5)
-        parts = [(bought, np.hstack([-np.eye(n), np.zeros((n, n))])), (sold, np.hstack([np.zeros((n, n)), -np.eye(n)]))]
+        half, buys, sells = np.full(2 * n, 0.5), *np.split(np.eye(2 * n), 2)
+        least = self.task_input["min_trade"] if same_trades else 0.0
+        parts = [
+            (bought - np.where(bought > _TRADED, least, 0.0), -buys),
+            (sold - np.where(sold > _TRADED, np.minimum(least, self.start), 0.0), -sells),
+        ]
+        if same_trades:
+            parts += [
+                (-bought[bought <= _TRADED], buys[bought <= _TRADED]),
+                (-sold[sold <= _TRADED], sells[sold <= _TRADED]),
+            ]
         parts += [(slacks, self._lifted(rows)) for slacks, rows in self._weight_limits()]
         limit = self.limits.get("max_turnover")
-        if limit is not None and not trading:
+        if limit is not None and prices is None:
             parts.append((np.array([limit - self.turnover()]), half[None, :]))
         if cap is not None:
             parts.append((np.array([cap - self.value()]), self._lifted(self._slope())))
-        gradient, width = (half if trading else self._lifted(self._slope())[0]), 2 * n
+        gradient = self._lifted(self._slope())[0] if prices is None else np.tile(prices, 2)
+        width = 2 * n
         counted = self._counts(parts, width)
         width = counted[0][1].shape[1]
         budget = self._padded(self._lifted(np.ones((1, n))), width)

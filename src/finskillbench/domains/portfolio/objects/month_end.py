@@ -10,8 +10,10 @@ import numpy as np
 
 from finskillbench.arrays import FACTORS, Floats
 from finskillbench.domains.inputs import CovarianceTable
+from finskillbench.domains.portfolio.objects.costs import trading_costs
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.panels import Panels
+from finskillbench.panels.market.benchmark_weights import capped
 
 LISTED = 2 / 3
 """Share of the universe on an approved list: without lists a single name of high beta would be the answer to every
@@ -33,6 +35,8 @@ class MonthEnd:
     benchmark: Floats
     exposures: dict[str, Floats]
     risk_free_rate: float
+    trading_costs: Floats
+    """(n,) one-way, basis points of the amount traded."""
     growth: Floats
     """(n,) gross growth of each name over the drift window."""
 
@@ -43,15 +47,17 @@ class MonthEnd:
         tickers = covariance.symbols
         place = {symbol: at for at, symbol in enumerate(panels.symbols)}
         places = [place[ticker] for ticker in tickers]
+        risk = RiskModel.from_factors(covariance.loadings, covariance.specific)
         return cls(
             as_of=as_of,
             tickers=tickers,
             sectors=tuple(panels.sectors[ticker] for ticker in tickers),
             expected_returns=panels.expected_returns(as_of),
-            risk=RiskModel.from_factors(covariance.loadings, covariance.specific),
+            risk=risk,
             benchmark=panels.weights(as_of),
             exposures=dict(zip(FACTORS, panels.exposures(as_of).T, strict=True)),
             risk_free_rate=panels.risk_free[as_of],
+            trading_costs=trading_costs(panels, as_of, tickers, np.sqrt(risk.variances)),
             growth=np.prod(1.0 + np.nan_to_num(panels.window_returns(as_of, drift_sessions)[1][:, places]), axis=0),
         )
 
@@ -67,8 +73,9 @@ class MonthEnd:
             sectors=tuple(self.sectors[place] for place in places),
             expected_returns=self.expected_returns[places],
             risk=RiskModel.from_factors(self.risk.root[:, places], self.risk.diagonal[places]),
-            benchmark=self.benchmark[places] / self.benchmark[places].sum(),
+            benchmark=capped(self.benchmark[places]),
             exposures={factor: betas[places] for factor, betas in self.exposures.items()},
+            trading_costs=self.trading_costs[places],
             growth=self.growth[places],
         )
 

@@ -62,6 +62,19 @@ class ViewTier(TypedDict):
     baskets: int
 
 
+class RebalancingSettings(TypedDict):
+    """What a rebalancing has to do.
+
+    min_trade : least size of a trade, fraction of NAV.
+    required_improvement : share of the attainable improvement of the objective.
+    draws : current portfolios drawn for each date, tier and objective.
+    """
+
+    min_trade: float
+    required_improvement: float
+    draws: int
+
+
 class ViewSettings(TypedDict):
     """How many draws of views a month-end has, and what they are drawn from.
 
@@ -83,6 +96,7 @@ class Settings(TypedDict):
     unconstrained_risk_aversion: float
     grey_band: float
     infeasibility: InfeasibilitySettings
+    rebalancing: RebalancingSettings
     legacy_drift_sessions: int
     episodes_per_subtask: int
     black_litterman: ViewSettings

@@ -6,11 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD
+from finskillbench.engines.holdings import HOLDING_THRESHOLD
 from finskillbench.scoring.values import array, boolean, mapping, number, numbers, text
 
 _ROUNDING = 1.001e-3
 """Relative difference below which two numbers are the same number, one third and 0.333 for instance."""
+MISTAKE = 0.5
+"""What a limit that is wrong, missing or added leaves of a call: it builds a portfolio that nobody ordered."""
 ANOTHER_OBJECTIVE = 0.3
 """What the right limits are worth under an objective that was not asked for."""
 
@@ -87,28 +89,25 @@ def _sector_caps(limits: Mapping[str, Any], sectors: Sequence[str]) -> dict[str,
 
 
 def merit(given: Mapping[str, Any], wanted: Mapping[str, Any]) -> float:
-    """What a call is worth: the share of its limits that are right, and little of that under another objective."""
+    """What a call is worth: half for each mistake in its limits, and little of that under another objective."""
     asked = given.get("objective") == wanted.get("objective")
-    return (1.0 if asked else ANOTHER_OBJECTIVE) * agreement(given, wanted)
+    return (1.0 if asked else ANOTHER_OBJECTIVE) * MISTAKE ** mistakes(given, wanted)
 
 
-def agreement(given: Mapping[str, Any], wanted: Mapping[str, Any]) -> float:
-    """Share of the parameters that are asked for or given, the objective apart, on which two calls agree.
+def mistakes(given: Mapping[str, Any], wanted: Mapping[str, Any]) -> float:
+    """How many parameters are wrong, missing or added, the objective apart.
 
-    Sector caps count once for each level of cap, by the share of the sectors at that level that have it: a cap of one
-    sector weighs as much as that of all the others.
+    Sector caps count once for each level of cap, by the share of the sectors at that level that do not have it: a cap
+    of one sector weighs as much as that of all the others.
     """
-    right, total = 0.0, 0
-    for name in (given.keys() | wanted.keys()) - {"objective", "sector_limits"}:
-        right += name in given and name in wanted and _same(given[name], wanted[name])
-        total += 1
+    names = (given.keys() | wanted.keys()) - {"objective", "sector_limits"}
+    wrong = float(sum(not (name in given and name in wanted and _same(given[name], wanted[name])) for name in names))
     caps, expected = (mapping(call.get("sector_limits")) for call in (given, wanted))
     for level in set(expected.values()):
         sectors = [sector for sector, cap in expected.items() if cap == level]
-        right += sum(sector in caps and _same(caps[sector], level) for sector in sectors) / len(sectors)
-        total += 1
-    total += len({cap for sector, cap in caps.items() if sector not in expected})
-    return right / total if total else 1.0
+        missed = [sector for sector in sectors if not (sector in caps and _same(caps[sector], level))]
+        wrong += len(missed) / len(sectors)
+    return wrong + len({cap for sector, cap in caps.items() if sector not in expected})
 
 
 def _same(given: object, wanted: object) -> bool:

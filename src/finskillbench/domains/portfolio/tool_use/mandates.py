@@ -1,11 +1,13 @@
 """The grammar of tool-use mandates: what a mandate demands, drawn first, and the words in which it says so.
 
-A demand is one statement of a mandate: a limit, or two that belong together. The call follows from the demands alone,
-the text from the demands and from words drawn for each; nothing of a text is kept from one edition to the next.
+A demand is one statement of a mandate: a limit, or two that belong together. It may be revised: by an amendment, or by
+a limit for accounts of a size. The call follows from the demands alone, the text from the demands and from words drawn
+for each; nothing of a text is kept from one edition to the next.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
@@ -32,13 +34,57 @@ _EXCLUSIVE = (
     {"min_weight", "excluded_sectors"},
     {"min_names", "max_names", "names_between"},
     {"max_turnover", "two_way_turnover"},
+    {"max_tracking_error", "monthly_tracking_error"},
     {"neutral", "neutral_default"},
 )
 """Demands of which a mandate makes one at most: they say the same thing twice, or contradict each other."""
 _LONG_ONLY = {"min_weight", "min_names", "max_names", "names_between"}
 """Demands that mean nothing, or another thing, where short positions are allowed."""
-DEMANDS = {"easy": 3, "medium": 4, "hard": 6}
-"""Demands beside the objective, by difficulty."""
+_CONVERTED = ("two_way_turnover", "monthly_tracking_error")
+"""Demands stated over another horizon or basis than the API's."""
+_REVISABLE = ("max_weight", "max_sector_weight", *_CONVERTED, "max_turnover", "max_tracking_error")
+"""Demands that are one number, which a later statement may replace."""
+AMENDMENTS = ("First amendment", "Second amendment")
+"""How an amendment begins; it replaces the limit of the same kind that stands above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a mandate of a difficulty demands beside its objective.
+
+    required : kinds that it has; one of each pair.
+    others : further kinds, drawn.
+    amended, met : demands replaced by an amendment, and by a limit for accounts of at least a size that this one has.
+    unmet : limits for accounts of at least a size that this one has not.
+    asides : statements that limit nothing.
+    sectors : sectors whose cap is stated relative to their weight in the benchmark.
+    """
+
+    required: tuple[tuple[str, ...], ...]
+    others: int
+    amended: int
+    met: int
+    unmet: int
+    asides: int
+    sectors: int
+
+
+_SINGLE = (("max_weight", "max_sector_weight"),)
+PLANS = {
+    "easy": Plan((*_SINGLE, _CONVERTED), others=1, amended=1, met=0, unmet=0, asides=1, sectors=0),
+    "medium": Plan(
+        (*_SINGLE, _CONVERTED, ("relative_sector",)), others=1, amended=1, met=1, unmet=0, asides=2, sectors=1
+    ),
+    "hard": Plan(
+        (("max_weight",), ("max_sector_weight",), *((kind,) for kind in _CONVERTED), ("relative_sector",)),
+        others=1,
+        amended=2,
+        met=2,
+        unmet=2,
+        asides=2,
+        sectors=2,
+    ),
+}
 _SHORT_SHARE = 0.15
 """Share of mandates that allow short positions."""
 
@@ -81,22 +127,49 @@ def compose(
     objective: Objective, difficulty: str, universe: Universe, vocabulary: Words, rng: np.random.Generator
 ) -> Mandate:
     """Draw what a mandate demands and how it says so."""
-    short = bool(rng.random() < _SHORT_SHARE)
-    kinds = _kinds(vocabulary, DEMANDS[difficulty], universe, rng, short=short)
+    plan, short = PLANS[difficulty], bool(rng.random() < _SHORT_SHARE)
+    kinds = _kinds(vocabulary, plan, universe, rng, short=short)
     call: dict[str, Any] = {"objective": objective.value}
     limits: dict[str, Any] = {"long_only": not short}
     aim = _pick(vocabulary["objectives"][objective.value], rng)
     if objective is Objective.MAX_SHARPE:
         call["risk_aversion"] = int(rng.integers(3, 20)) / 2
         aim = aim.format(x=f"{call['risk_aversion']:g}")
-    sentences = [stated(kind, vocabulary["limits"][kind], limits, universe, rng) for kind in kinds]
+    revisable = [kind for kind in kinds if kind in _REVISABLE]
+    revised = _drawn(revisable, plan.amended + plan.met, rng)
+    account = 10 * int(rng.integers(15, 80))
+    sentences, amendments = list[str](), list[str]()
+    for kind in kinds:
+        said = vocabulary["limits"][kind]
+        count = plan.sectors if kind == "relative_sector" else 1
+        sentences += [stated(kind, said, limits, universe, rng) for _ in range(count)]
+        if kind in revised:
+            old = limits.copy()
+            while limits == old:
+                again = stated(kind, said, limits, universe, rng)
+            if kind in revised[: plan.amended]:
+                amendments.append(f"{AMENDMENTS[len(amendments)]}, replacing the limit above: {again}")
+            else:
+                sentences.append(
+                    f"Once the account has reached USD {_size(account // 3, account, rng)} million: {again}"
+                )
+    for kind in _drawn([kind for kind in revisable if kind not in revised[: plan.amended]], plan.unmet, rng):
+        unmet = stated(kind, vocabulary["limits"][kind], {}, universe, rng)
+        sentences.append(f"Once the account has reached USD {_size(account + 10, 2 * account, rng)} million: {unmet}")
     sentences.append(_pick(vocabulary["allowed" if short else "barred"], rng))
-    if difficulty != "easy":
-        sentences.append(_aside(vocabulary["asides"], universe, rng))
-    body = [aim, *_drawn(sentences, len(sentences), rng)]
+    past = [sentence for sentence in vocabulary["asides"] if "USD" not in sentence]
+    sentences += [_aside([sentence], universe, rng) for sentence in _drawn(past, plan.asides, rng)]
+    if plan.met or plan.unmet:
+        sentences.append(f"The account holds USD {account} million.")
+    body = [aim, *_drawn(sentences, len(sentences), rng), *amendments]
     text = " ".join((_pick(vocabulary["openings"], rng), *body))
-    template = ", ".join((objective.value, *sorted(kinds), *(["short"] if short else [])))
+    template = ", ".join((objective.value, *sorted(kinds), *sorted(revised), *(["short"] if short else [])))
     return Mandate(text, {**call, "constraints": limits}, template)
+
+
+def _size(low: int, high: int, rng: np.random.Generator) -> int:
+    """A size of an account in USD million, from `low` to `high` in tens."""
+    return 10 * int(rng.integers(-(-low // 10), high // 10 + 1))
 
 
 def stated(
@@ -106,16 +179,16 @@ def stated(
     return _aside(sentences, universe, rng) if kind == "asides" else _DRAWS[kind](limits, universe, sentences, rng)
 
 
-def _kinds(vocabulary: Words, count: int, universe: Universe, rng: np.random.Generator, *, short: bool) -> list[str]:
+def _kinds(vocabulary: Words, plan: Plan, universe: Universe, rng: np.random.Generator, *, short: bool) -> list[str]:
     """Kinds of demand that go together."""
     unfit = _LONG_ONLY if short else set[str]()
     if universe.size > 100:
         unfit = unfit | {"min_weight"}  # a floor under thousands of names is less than a basis point
-    known = [kind for kind in vocabulary["limits"] if kind not in unfit]
-    chosen: list[str] = []
+    known = [kind for kind in vocabulary["limits"] if kind not in {*unfit, "relative_sector"}]
+    chosen = [_pick(choices, rng) for choices in plan.required]
     for kind in _drawn(known, len(known), rng):
         clash = any(kind in exclusive and exclusive & set(chosen) for exclusive in _EXCLUSIVE)
-        if not clash and len(chosen) < count:
+        if kind not in chosen and not clash and len(chosen) < len(plan.required) + plan.others:
             chosen.append(kind)
     return chosen
 
@@ -196,8 +269,9 @@ def _max_sector_weight(
 def _sector_limits(
     limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator
 ) -> str:
-    """Caps of one or two sectors, of those that nothing else excludes."""
-    free = [sector for sector in universe.sectors if sector not in limits.get("excluded_sectors", ())]
+    """Caps of one or two sectors, of those that nothing else excludes or caps."""
+    taken = {*limits.get("sector_limits", {}), *limits.get("excluded_sectors", ())}
+    free = [sector for sector in universe.sectors if sector not in taken]
     told: list[str] = []
     for sector in _drawn(free, int(rng.integers(1, 3)), rng):
         points = 50 * int(rng.integers(4, 25))
@@ -214,6 +288,26 @@ def _excluded_sectors(
     names = sorted(_drawn(free, int(rng.integers(1, 3)), rng))
     limits["excluded_sectors"] = names
     return _pick(sentences, rng).format(sectors=" and ".join(names))
+
+
+def _relative_sector(
+    limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator
+) -> str:
+    """A cap stated as an excess over the sector's weight in the benchmark."""
+    taken = {*limits.get("sector_limits", {}), *limits.get("excluded_sectors", ())}
+    (sector,) = _drawn([sector for sector in universe.sectors if sector not in taken], 1, rng)
+    weight, above = 25 * int(rng.integers(8, 33)), 25 * int(rng.integers(4, 13))
+    limits.setdefault("sector_limits", {})[sector] = (weight + above) / 10_000
+    return _pick(sentences, rng).format(sector=sector, b=_rate(weight, rng), x=_rate(above, rng))
+
+
+def _monthly_tracking_error(
+    limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator
+) -> str:
+    del universe
+    points = 5 * int(rng.integers(6, 36))
+    limits["max_tracking_error"] = round(points / 10_000 * math.sqrt(12), 6)
+    return _pick(sentences, rng).format(x=_rate(points, rng))
 
 
 def _names(*names: str) -> _Draw:
@@ -258,6 +352,8 @@ _DRAWS: Mapping[str, _Draw] = {
     "max_turnover": _of_points("max_turnover", 400, 3500, 100),
     "two_way_turnover": _of_points("max_turnover", 400, 3500, 100, told=2),
     "max_tracking_error": _of_points("max_tracking_error", 100, 600, 25, written=_rate),
+    "monthly_tracking_error": _monthly_tracking_error,
+    "relative_sector": _relative_sector,
     "neutral": _neutral,
     "neutral_default": _neutral_default,
 }

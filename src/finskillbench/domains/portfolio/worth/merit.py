@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -71,20 +70,24 @@ def judge_weights(problem: PortfolioProblem, weights: Floats, optimal: float, tr
     on the weights as they stand. The objective is that of the weights scaled to the full budget: left in, an investment
     of 99.95 % would outdo every honest portfolio of least variance, and 100.02 % of honest rounding would pay for it.
     """
+    kept = judge_limits(problem, weights)
+    if not kept.value > 0:
+        return kept
+    value = problem.value(weights / weights.sum())
+    gap = (value - optimal) / (trivial - optimal)
+    scale = {"objective": value, "full_marks_at": optimal, "no_marks_at": trivial, "share_of_the_way_down": gap}
+    return Score(kept.value * (1.0 if gap <= DEAD_ZONE else clip(1.0 - gap)), {**scale, **kept.details})
+
+
+def judge_limits(problem: PortfolioProblem, weights: Floats) -> Score:
+    """One less what the broken limits cost, the budget among them, measured on the weights as they stand."""
     checks = dict(check_limits(problem, weights))
     missed = checks.pop("fully_invested").excess
     forgiven = min(max(ROUNDING * problem.size, FEASIBILITY_TOLERANCE), _CASH)
     broken = {name: severity for name, check in checks.items() if (severity := breach(name, check)) > 0}
     if missed > forgiven:
         broken["fully_invested"] = clip(missed / forgiven - 1.0)
-    kept = clip(1.0 - summed(broken.values()))
-    details: dict[str, Any] = {"violated": broken} if broken else {}
-    if not kept > 0:
-        return Score(0.0, details)
-    value = problem.value(weights / weights.sum())
-    gap = (value - optimal) / (trivial - optimal)
-    scale = {"objective": value, "full_marks_at": optimal, "no_marks_at": trivial, "share_of_the_way_down": gap}
-    return Score(kept * (1.0 if gap <= DEAD_ZONE else clip(1.0 - gap)), {**scale, **details})
+    return Score(clip(1.0 - summed(broken.values())), {"violated": broken} if broken else {})
 
 
 def submitted_weights(value: Mapping[str, float], tickers: Sequence[str]) -> Floats | None:

@@ -6,6 +6,7 @@ Rules, not a model: a text is cut into clauses; the words around a quantity say 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -40,6 +41,11 @@ _ASIDE = re.compile(
     re.I,
 )
 """What a sentence says of the past, or of money, limits nothing."""
+_AMENDMENT = re.compile(r"^\w+ amendment\b[^:]*: ", re.I)
+_CONDITION = re.compile(r"^Once the account has reached USD (\d+) million: ", re.I)
+_ACCOUNT = re.compile(r"\baccount holds USD (\d+) million", re.I)
+_RELATIVE = re.compile(r"\bof the benchmark\b.*\bmay exceed that by\b", re.I)
+_MONTHLY = re.compile(r"\ba month\b|\bby month\b|\bmonthly\b", re.I)
 _EXCLUSION = re.compile(r"\b(?:forbids?|excludes?|prohibits?)\b", re.I)
 
 
@@ -71,9 +77,11 @@ def read_mandate(text: str, sectors: Sequence[str]) -> MandateReading:
     reading = MandateReading()
     reading.objective = next((name for name, cue in _OBJECTIVES if re.search(cue, text, re.I)), None)
     reading.constraints["long_only"] = not _SHORT_ALLOWED.search(text)
-    for sentence in re.split(r"(?<=[.])\s+(?=[A-Z])", text):
+    for sentence in _in_force(reading, re.split(r"(?<=[.])\s+(?=[A-Z])", text)):
         if _ASIDE.search(sentence):
             reading.left_out.append(sentence)
+            continue
+        if _read_relative(reading, sentence, sectors):
             continue
         _read_exclusions(reading, sentence, sectors)
         if _DEFAULT_NEUTRAL.search(sentence):
@@ -85,6 +93,35 @@ def read_mandate(text: str, sectors: Sequence[str]) -> MandateReading:
         for clause in [sentence] if whole else re.split(r"[;:,]\s+|\band\b", sentence):
             _read_clause(reading, clause.strip(), sentence, sectors)
     return reading
+
+
+def _in_force(reading: MandateReading, sentences: Sequence[str]) -> list[str]:
+    """The sentences in the order in which they override: the plain ones, conditions that are met, amendments."""
+    account = next((int(found[1]) for sentence in sentences if (found := _ACCOUNT.search(sentence))), None)
+    plain, met, amended = list[str](), list[str](), list[str]()
+    for sentence in sentences:
+        if condition := _CONDITION.search(sentence):
+            if account is not None and account >= int(condition[1]):
+                met.append(sentence[condition.end() :])
+            else:
+                reading.left_out.append(sentence)
+        elif amendment := _AMENDMENT.search(sentence):
+            amended.append(sentence[amendment.end() :])
+        else:
+            plain.append(sentence)
+    return plain + met + amended
+
+
+def _read_relative(reading: MandateReading, sentence: str, sectors: Sequence[str]) -> bool:
+    """`Energy weighs 4% of the benchmark and may exceed that by 2%` caps the sector at the sum."""
+    quantities = list(_QUANTITY.finditer(sentence))
+    named = [name for name in sectors if re.search(re.escape(name), sentence, re.I)]
+    if not (_RELATIVE.search(sentence) and len(quantities) == 2 and named):
+        return False
+    cap = round(sum(_value(quantity)[0] for quantity in quantities), 12)
+    reading.constraints.setdefault("sector_limits", {})[named[0]] = cap
+    reading.evidence[f"sector_limits.{named[0]}"] = sentence
+    return True
 
 
 def _factors(sentence: str) -> list[str]:
@@ -126,6 +163,8 @@ def _read_clause(reading: MandateReading, clause: str, sentence: str, sectors: S
             name = _place_weight(reading, clause, value, sectors)
         elif name == "max_turnover":
             reading.constraints[name] = round(value / 2, 12) if _TWO_WAY.search(clause) else value
+        elif name == "max_tracking_error" and _MONTHLY.search(sentence):
+            reading.constraints[name] = round(value * math.sqrt(12), 6)
         elif name is None:
             reading.unread.append(clause)
             continue

@@ -14,7 +14,7 @@ _NUMBERS = ("max_weight", "min_weight", "max_sector_weight", "max_turnover", "ma
 
 
 def ladder(label: Label[Any]) -> list[Rung]:
-    """Of tool use; a limit that is missing, wrong or in per cent costs its share, of six demands a seventh at least."""
+    """Of tool use; a limit that is missing, wrong or in per cent costs half."""
     truth = label.truth.expected_output
     call = truth["optimizer_call"]
     limits: dict[str, Any] = call["constraints"]
@@ -26,10 +26,10 @@ def ladder(label: Label[Any]) -> list[Rung]:
     wrong = {name: limits[name] * 100 for name in _NUMBERS if name in limits}
     if wrong:
         first = min(wrong)
-        rungs.append(Rung("one limit in per cent", _with(call, limits | {first: wrong[first]}), 0.5, 0.9))
+        rungs.append(Rung("one limit in per cent", _with(call, limits | {first: wrong[first]}), 0.3, 0.5))
     others = [name for name in Objective if name != call["objective"]]
     another = {**call, "objective": others[0].value}
-    rungs.append(Rung("another objective", {"optimizer_call": another}, 0.1, ANOTHER_OBJECTIVE))
+    rungs.append(Rung("another objective", {"optimizer_call": another}, 0.05, ANOTHER_OBJECTIVE))
     if len(wrong) == len(demanded) and limits["long_only"] and "risk_aversion" not in call:
         rungs.append(Rung("every limit in per cent", _with(call, limits | wrong), 0.0, 0.0))
     alone = {"objective": call["objective"], "constraints": {"long_only": True}}
