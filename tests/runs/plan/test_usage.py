@@ -142,9 +142,9 @@ class Noisy:
 def test_a_pilot_tells_what_a_run_then_uses(memory_edition, episodes_of, tmp_path) -> None:
     kinds = [("unconstrained_optimization", "pc_uncon"), ("infeasibility_detection", "pc_infeas")]
     edition = memory_edition([each for kind, prefix in kinds for each in episodes_of(kind, prefix, 60)])
-    pilot = run(edition, [Noisy()], ["no_skill"], limit=15, out=tmp_path / "pilot").rows
+    pilot = run(edition, [Noisy()], ["no_skill"], limit=40, out=tmp_path / "pilot").rows
     whole = run(edition, [Noisy()], ["no_skill"], limit=60, out=tmp_path / "whole").rows
-    assert pilot.height == 30
+    assert pilot.height == 80
     earlier = Earlier("pilot", read_history(tmp_path / "pilot").rows.values())
     found = earlier.forecast(
         Entry(MODEL.model, whole["arguments"][0]),
