@@ -24,10 +24,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from finskillbench.harness.conditions import ARMS
 from finskillbench.harness.model import Message
 from finskillbench.harness.models import ModelOptions, get_model
 from finskillbench.harness.tools.contracts import GET_TASK_DATA, SUBMIT_ANSWER
-from finskillbench.harness.words.prompts import SYSTEM_PROMPT
+from finskillbench.harness.words.prompts import system_prompt
 from loop import FIELDS, TURNS
 from loop import measure as measure_ours
 
@@ -68,7 +69,7 @@ def measure_inspect(episodes: int, folder: Path) -> float:
         output.usage = ModelUsage(input_tokens=3000, output_tokens=60, total_tokens=3060)
         return output
 
-    agent = react(prompt=SYSTEM_PROMPT, tools=[get_task_data()], submit=AgentSubmit())
+    agent = react(prompt=system_prompt(ARMS["no_skill"]), tools=[get_task_data()], submit=AgentSubmit())
     task = inspect_ai.Task(dataset=[Sample(input=PROMPT, id=number) for number in range(episodes)], solver=agent)
     model = inspect_model("mockllm/model", custom_outputs=turn)
     started = time.process_time()
@@ -95,7 +96,7 @@ def measure_calls(calls: int, concurrency: int = 64) -> float:
     server = multiprocessing.get_context("spawn").Process(target=_serve, args=(ports,), daemon=True)
     server.start()
     model = get_model("openai-api/local/bench", ModelOptions(base_url=f"http://127.0.0.1:{ports.get()}/v1"))
-    messages = (Message("system", SYSTEM_PROMPT), Message("user", PROMPT))
+    messages = (Message("system", system_prompt(ARMS["no_skill"])), Message("user", PROMPT))
 
     async def work(count: int) -> None:
         for _ in range(count):

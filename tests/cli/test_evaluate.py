@@ -11,6 +11,7 @@ from tests.scoring.examples import EXPECTED
 
 from finskillbench import cli
 from finskillbench.harness.model import ToolCall, Turn, Usage
+from finskillbench.harness.programs.reading import result_of
 
 NAME = "filing-notes"
 DOCUMENT = f"""---
@@ -34,7 +35,7 @@ class Careful:
     name = "test/careful"
 
     async def generate(self, messages, tools, tool_choice):
-        results = [json.loads(message.content) for message in messages if message.role == "tool"]
+        results = [json.loads(result_of(message)) for message in messages if message.role == "tool"]
         listed = any(f"- {NAME}:" in tool.description for tool in tools)
         step = ToolCall("3", "submit_answer", json.dumps({"answer": "{}"}))
         if listed and "Subtask: normalization" in messages[1].content:

@@ -8,18 +8,20 @@ import pytest
 
 from finskillbench.episode import Status, Truth
 from finskillbench.harness.allowance import LEAST_TOKENS, Allowance
-from finskillbench.harness.conditions import Condition
+from finskillbench.harness.conditions import ARMS, Condition
 from finskillbench.harness.failures import OTHERS
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
 from finskillbench.harness.programs.reference import Reference
 from finskillbench.harness.trace import Trace
-from finskillbench.harness.words.prompts import LAST_TURN, SYSTEM_PROMPT
+from finskillbench.harness.words.prompts import LAST_TURN, system_prompt
 from finskillbench.harness.words.tokens import output_tokens
 from finskillbench.runs.verdicts import judge
 
 SUBMIT = ToolCall("s", "submit_answer", '{"answer": "{}"}')
 READ = ToolCall("r", "get_task_data", '{"field": "objective"}')
-LEFT = re.compile(r"You have (\d+) turns? left, this one included, and ([\d,]+) tokens")
+LEFT = re.compile(r"You have (\d+) turns? left, this one included(?:, and ([\d,]+) tokens)?")
+LEFT_ENDS = {None: "left, this one included.", 10**6: "what goes beyond does not count."}
+SYSTEM_PROMPT = system_prompt(ARMS["no_skill"])
 
 
 def reading(tokens: int) -> Turn:
@@ -71,13 +73,24 @@ def test_each_call_is_limited_to_what_is_left_and_the_newest_message_says_so(pla
     assert orjson.loads(model.seen[1][-1].content.partition("\n")[0])["value"] == "max_sharpe"
 
 
-def test_without_a_budget_nothing_is_said_and_nothing_limited(play) -> None:
+def test_without_a_budget_no_tokens_are_spoken_of_and_none_limited(play) -> None:
     model = Limited([reading(10**6), submitting(10**6)])
     trace = play(model)
     assert model.limits == [None, None]
     assert trace.messages[0].content == SYSTEM_PROMPT
-    assert not any(LEFT.search(message.content) for message in trace.messages)
+    assert not any("token" in message.content for message in trace.messages)
     assert trace.ended == "submitted"
+
+
+@pytest.mark.parametrize("turns", [1, 2, 12])
+@pytest.mark.parametrize("tokens", [None, 10**6])
+def test_turns_left_fall_by_one_with_each_turn_to_none(play, turns: int, tokens: int | None) -> None:
+    model = Limited([reading(5), Turn("Hm."), Turn(tool_calls=(READ, READ)), Turn()] * 3)
+    trace = play(model, allowance=Allowance(turns, tokens))
+    told = [[match[1] for message in messages for match in LEFT.finditer(message.content)] for messages in model.seen]
+    assert told == [[str(left) for left in range(turns, last, -1)] for last in range(turns - 1, -1, -1)]
+    assert all(messages[-1].content.endswith(LEFT_ENDS[tokens]) for messages in model.seen)
+    assert (trace.ended, trace.turns) == ("max_turns", turns)
 
 
 @pytest.mark.parametrize("left", [0, LEAST_TOKENS - 1])
@@ -119,7 +132,7 @@ def test_another_number_of_turns_is_told_and_kept(scripted, play, turns: int) ->
     assert (trace.ended, trace.turns) == ("max_turns", turns)
     assert f"You have {turns} turns" in trace.messages[0].content
     assert trace.messages[0].content == SYSTEM_PROMPT.replace("12 turns", f"{turns} turns")
-    assert sum(message.content == LAST_TURN for message in trace.messages) == 1
+    assert sum(message.content.startswith(LAST_TURN) for message in trace.messages) == 1
     assert [names for _, names, _ in model.seen][-1] == ("submit_answer",)
 
 

@@ -1,12 +1,14 @@
 """What each arm mounts, shows and serves, and that the arm without skills sees none."""
 
 import dataclasses
+import re
 
 import msgspec
 import orjson
 import pytest
 
 from finskillbench.errors import InputError, InternalError
+from finskillbench.harness.allowance import FULL, Remaining
 from finskillbench.harness.conditions import (
     ARMS,
     ArmName,
@@ -18,26 +20,28 @@ from finskillbench.harness.conditions import (
     prove_mount,
 )
 from finskillbench.harness.model import ToolCall, Turn
+from finskillbench.harness.programs.reading import result_of
 from finskillbench.harness.skills.given import Given
 from finskillbench.harness.skills.memory import Feedback, Memory
 from finskillbench.harness.tools.contracts import tool_specs
-from finskillbench.harness.words.prompts import LAST_TURN, SYSTEM_PROMPT, arm_prompt
+from finskillbench.harness.words.prompts import LAST_TURN, arm_prompt, left_words, system_prompt
 from finskillbench.sandbox.process import THIS_PYTHON
 
-ALWAYS = ("submit_answer", "load_skill", "load_references", "get_task_data")
+ALWAYS = ("submit_answer", "get_task_data")
+DOCUMENTS = ("load_skill", "load_references")
 DOMAIN = "portfolio_construction"
 NONE = '{"error":"No skills available."}'
 EXTRA = {
     Condition.NO_SKILL: (),
-    Condition.CURATED: ("run_skill_script",),
-    Condition.SELF_GENERATED: ("save_skill",),
-    Condition.DOCS_ONLY: (),
+    Condition.CURATED: (*DOCUMENTS, "run_skill_script"),
+    Condition.SELF_GENERATED: ("load_skill", "save_skill"),
+    Condition.DOCS_ONLY: DOCUMENTS,
     Condition.SCRIPTS_ONLY: ("run_skill_script",),
     Condition.INLINE: ("run_skill_script",),
-    Condition.PLACEBO: (),
-    Condition.SELF_GENERATED_PERSISTENT: ("save_skill",),
+    Condition.PLACEBO: DOCUMENTS,
+    Condition.SELF_GENERATED_PERSISTENT: ("load_skill", "save_skill"),
     Condition.CODE: ("run_python",),
-    Condition.CODE_CURATED: ("run_skill_script", "run_python"),
+    Condition.CODE_CURATED: (*DOCUMENTS, "run_skill_script", "run_python"),
 }
 """Tools that each arm has beside those of all arms."""
 LOAD = ToolCall("load", "load_skill", '{"skill_name": "portfolio-construction"}')
@@ -55,7 +59,7 @@ def attempt(scripted, play):
     def go(condition: Condition, *calls: ToolCall, **more):
         model = scripted([Turn(tool_calls=calls), SUBMIT])
         trace = play(model, condition, **more)
-        results = {record.id: trace.messages[record.message].content for record in trace.tool_calls}
+        results = {record.id: result_of(trace.messages[record.message]) for record in trace.tool_calls}
         shown = orjson.dumps([[dataclasses.asdict(m) for m in model.seen[-1][0]], [repr(s) for s in model.specs[0]]])
         return results, trace, shown.decode()
 
@@ -69,27 +73,25 @@ def test_tools_on_the_wire(mounts, condition: Condition) -> None:
         assert names == (*ALWAYS, *filings, *EXTRA[condition])
 
 
-def test_tools_are_the_same_in_every_arm_but_for_the_indexes(mounts) -> None:
-    tables = {c: {spec.name: spec for spec in tool_specs(mounts[c], DOMAIN)} for c in Condition}
+def test_tools_of_two_arms_differ_only_in_the_indexes_and_in_what_both_do_not_have(mounts) -> None:
+    tables = {c: {spec.name: spec for spec in tool_specs(mounts[c], "desk")} for c in Condition}
     for name in {name for table in tables.values() for name in table}:
-        specs = {c: table[name] for c, table in tables.items() if name in table}
-        assert len({orjson.dumps(dict(spec.parameters)) for spec in specs.values()}) == 1
-        if name not in ("load_skill", "run_skill_script"):
-            assert len({spec.description for spec in specs.values()}) == 1
-    load = {c: table["load_skill"].description for c, table in tables.items()}
-    bare = load[Condition.SELF_GENERATED]
-    assert "skills" not in bare  # the agent is about to write some
-    index = f"{bare} Available skills:\n- "
-    nothing = f"{bare} No skills available."
-    documents = {
-        Condition.CURATED: f"{index}portfolio-construction: Builds portfolios.",
-        Condition.CODE_CURATED: f"{index}portfolio-construction: Builds portfolios.",
-        Condition.DOCS_ONLY: f"{index}portfolio-construction: Builds portfolios.",
-        Condition.PLACEBO: f"{index}bee-keeping: Keeps bees.",
-        Condition.SELF_GENERATED_PERSISTENT: bare,
-        Condition.SELF_GENERATED: bare,
+        specs = [table[name] for table in tables.values() if name in table]
+        assert len({orjson.dumps(dict(spec.parameters)) for spec in specs}) == 1
+        if name not in ("load_skill", "run_skill_script", "read_table", "run_python"):
+            assert len({spec.description for spec in specs}) == 1
+    load = {c: table["load_skill"].description for c, table in tables.items() if "load_skill" in table}
+    bare = "Load a skill: the text of its SKILL.md"
+    documents = f"{bare}, with the names of its references and their lengths in characters"
+    index = " Available skills:\n- portfolio-construction: Builds portfolios."
+    assert load == {
+        Condition.CURATED: f"{documents} and of its scripts.{index}",
+        Condition.CODE_CURATED: f"{documents} and of its scripts.{index}",
+        Condition.DOCS_ONLY: f"{documents}.{index}",
+        Condition.PLACEBO: f"{documents}. Available skills:\n- bee-keeping: Keeps bees.",
+        Condition.SELF_GENERATED: f"{bare}.",
+        Condition.SELF_GENERATED_PERSISTENT: f"{bare}.",
     }
-    assert load == {c: documents.get(c, nothing) for c in Condition}
     run = {c: table["run_skill_script"].description for c, table in tables.items() if "run_skill_script" in table}
     assert run[Condition.CURATED] == run[Condition.CODE_CURATED] == run[Condition.INLINE]
     assert run[Condition.SCRIPTS_ONLY] == (
@@ -98,10 +100,23 @@ def test_tools_are_the_same_in_every_arm_but_for_the_indexes(mounts) -> None:
     )
 
 
+@pytest.mark.parametrize("condition", list(Condition))
+def test_tools_and_rules_speak_of_what_the_arm_has_and_of_nothing_else(mounts, condition: Condition) -> None:
+    arm = ARMS[condition]
+    for domain in ("portfolio_construction", "fundamental_analysis", "desk"):
+        tools = tool_specs(mounts[condition], domain)
+        words = [system_prompt(arm), *(f"{tool.name} {tool.description} {dict(tool.parameters)}" for tool in tools)]
+        words = "\n".join(words).lower().replace("portfolio-construction/scripts/optimize.py", "")
+        assert ("skill" in words) == (arm.mounts_packages or arm.own)
+        assert bool(re.search(r"\bscripts?\b", words)) == arm.scripts
+        assert ("run_python" in words) == arm.code
+        assert ("reference" in words) == arm.documents
+        assert ("filing_facts" in words) == (arm.scripts and domain == "fundamental_analysis")
+
+
 def test_the_no_skill_arm_sees_no_trace_of_a_skill(attempt, package) -> None:
     results, trace, shown = attempt(Condition.NO_SKILL, LOAD, REFERENCES, RUN, SAVE)
-    assert results["load"] == results["refs"] == NONE
-    for refused in ("run", "save"):
+    for refused in ("load", "refs", "run", "save"):
         assert "there is no tool" in results[refused]
         assert orjson.loads(results[refused])["tools"] == list(ALWAYS)
     assert (trace.skills_loaded, trace.scripts_run, trace.saved_skills) == ((), (), {})
@@ -132,7 +147,7 @@ def test_the_curated_arm_loads_documents_and_then_runs_scripts(attempt, package,
     assert orjson.loads(results["load"]) == {
         "skill_name": package.name,
         "content": package.body,
-        "references": list(package.references),
+        "references": {name: len(text) for name, text in package.references.items()},
         "scripts": list(package.scripts),
     }
     assert orjson.loads(results["refs"])["references"] == package.references
@@ -143,18 +158,18 @@ def test_the_curated_arm_loads_documents_and_then_runs_scripts(attempt, package,
 def test_documents_alone_name_no_scripts_and_run_none(attempt, package, runner) -> None:
     results, trace, shown = attempt(Condition.DOCS_ONLY, LOAD, REFERENCES, RUN, RUN_IN_PACKAGE)
     assert orjson.loads(results["load"])["content"] == package.body
-    assert orjson.loads(results["load"])["scripts"] == []
+    assert "scripts" not in orjson.loads(results["load"])
     assert orjson.loads(results["refs"])["references"] == package.references
     for refused in ("run", "run2"):
         assert "there is no tool 'run_skill_script'" in results[refused]
-        assert orjson.loads(results[refused])["tools"] == list(ALWAYS)
+        assert orjson.loads(results[refused])["tools"] == [*ALWAYS, *DOCUMENTS]
     assert (trace.scripts_run, runner.calls) == ((), [])
     assert "Optimises a portfolio" not in shown
 
 
 def test_scripts_alone_show_their_own_notes_and_no_document(attempt, package, runner) -> None:
     results, trace, shown = attempt(Condition.SCRIPTS_ONLY, LOAD, REFERENCES, RUN, RUN_IN_PACKAGE)
-    assert results["load"] == results["refs"] == NONE
+    assert all("there is no tool" in results[refused] for refused in ("load", "refs"))
     assert trace.scripts_run == ("portfolio-construction/scripts/optimize.py",) * 2
     assert all(path.samefile(package.root / "scripts" / "optimize.py") for path, _ in runner.calls)
     assert "Optimises a portfolio" in shown
@@ -165,7 +180,7 @@ def test_scripts_alone_show_their_own_notes_and_no_document(attempt, package, ru
 def test_inline_documents_stand_behind_the_base_and_scripts_run_without_loading(attempt, package) -> None:
     results, trace, _ = attempt(Condition.INLINE, RUN, RUN_IN_PACKAGE, LOAD, base_prompt="BASE")
     assert trace.scripts_run == ("portfolio-construction/scripts/optimize.py",) * 2
-    assert results["load"] == NONE
+    assert "there is no tool" in results["load"]
     prompt = trace.messages[1].content
     assert prompt.startswith("BASE\n\n# Skills\n")
     assert package.body in prompt
@@ -196,11 +211,11 @@ def test_the_placebo_arm_shows_only_the_irrelevant(attempt, package) -> None:
 @pytest.mark.parametrize("condition", [Condition.SELF_GENERATED, Condition.SELF_GENERATED_PERSISTENT])
 def test_an_own_skill_of_a_curated_name_is_the_agents_own(attempt, package, runner, condition: Condition) -> None:
     results, trace, shown = attempt(condition, LOAD, SAVE, dataclasses.replace(LOAD, id="again"), REFERENCES, RUN)
+    assert trace.incidents == ("unknown_tool",) * 2, "to load what is not yet saved is none"
     assert results["load"] == NONE
     assert orjson.loads(results["save"]) == {"status": "saved", "skills": [package.name]}
     assert orjson.loads(results["again"]) == {"skill_name": package.name, "content": "my own words"}
-    assert orjson.loads(results["refs"])["references"] == {}
-    assert "there is no tool 'run_skill_script'" in results["run"]
+    assert all("there is no tool" in results[refused] for refused in ("refs", "run"))
     assert (trace.saved_skills, trace.scripts_run, runner.calls) == ({package.name: "my own words"}, (), [])
     assert package.body not in shown
 
@@ -237,8 +252,9 @@ def test_every_arm_reads_the_same_base_and_ends_with_the_submission_alone(
     base = "Subtask: unconstrained_optimization\nÄ base, byte for byte.\n"
     model = scripted([Turn("hm")])
     trace = play(model, condition, base_prompt=base)
-    assert trace.messages[0].content == SYSTEM_PROMPT
-    assert trace.messages[1].content == arm_prompt(base, mounts[condition], DOMAIN)
+    assert trace.messages[0].content == system_prompt(ARMS[condition])
+    left = left_words(Remaining(FULL))
+    assert trace.messages[1].content == f"{arm_prompt(base, mounts[condition], DOMAIN)}\n\n{left}"
     assert trace.messages[1].content.encode().startswith(base.encode())
     assert trace.condition == condition.value
     everything = (*ALWAYS, *EXTRA[condition])
@@ -247,7 +263,7 @@ def test_every_arm_reads_the_same_base_and_ends_with_the_submission_alone(
         *[(everything, "auto")] * 11,
         (("submit_answer",), "submit_answer"),
     ]
-    assert trace.messages[-2].content == LAST_TURN
+    assert trace.messages[-2].content.startswith(LAST_TURN)
 
 
 def test_a_mount_that_is_not_the_arms_is_refused(mounts, package) -> None:
@@ -330,4 +346,4 @@ def test_a_name_that_records_take_is_one_that_users_may_give(name: str) -> None:
 
 def test_expected_tools_follow_the_switches() -> None:
     arm = dataclasses.replace(ARMS[Condition.NO_SKILL], scripts=True, own=True)
-    assert expected_tools(arm, "risk_management") == (*ALWAYS, "run_skill_script", "save_skill")
+    assert expected_tools(arm, "risk_management") == (*ALWAYS, "load_skill", "run_skill_script", "save_skill")

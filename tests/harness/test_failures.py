@@ -127,7 +127,9 @@ def test_what_models_and_tools_may_do(scripted, play, entry: str) -> None:
     assert trace.incidents == (entry,) * MET.get(entry, 1)
     goes_on = policy.stops == "nothing"
     assert (trace.ended, len(model.seen)) == (("submitted", len(turns)) if goes_on else (entry, 1))
-    assert any(message.content == REMINDER for message in trace.messages) is ("a reminder is sent" in policy.shown)
+    assert any(message.content.startswith(REMINDER) for message in trace.messages) is (
+        "a reminder is sent" in policy.shown
+    )
     agrees(policy, trace)
 
 

@@ -151,8 +151,9 @@ def test_the_budget_is_stated_and_kept(played, scripted) -> None:
     model = scripted([read, read, read, SUBMIT])
     trace = played(model)
     prompt = model.seen[0][0][1].content
-    assert "Budget: 5 turns, 400 tokens for all that you write in them, and 2 calls of tools that read data" in prompt
     assert "You have 5 turns left, this one included, and 400 tokens" in prompt
+    told = [messages[-1].content.rpartition(" Calls left ")[2] for messages, *_ in model.seen]
+    assert told == [f"that read data (`get_task_data`, `read_table`): {left}." for left in (2, 1, 0, 0)]
     assert "You have 5 turns" in model.seen[0][0][0].content
     assert ["error" in each for each in results(trace)] == [False, False, True, False]
     assert "all data calls of the budget are used" in results(trace)[2]["error"]
@@ -173,7 +174,7 @@ def test_a_run_may_name_other_turns_and_tokens(played, scripted) -> None:
 def test_the_tools_stand_before_those_of_the_arm(played, scripted) -> None:
     model = scripted([SUBMIT])
     trace = played(model)
-    assert trace.tools == ("submit_answer", "load_skill", "load_references", "get_task_data", "read_table", "advance")
+    assert trace.tools == ("submit_answer", "get_task_data", "read_table", "advance")
 
 
 def test_a_program_plays_a_procedure(played, mounts, runner) -> None:

@@ -161,10 +161,8 @@ LEAKS: dict[str, Leak] = {
 
 @pytest.mark.parametrize(("condition", "leak"), sampled(product(Condition, LEAKS), 5))
 def test_words_of_a_skill_in_a_tools_description_are_refused(shipped, monkeypatch, condition, leak: str) -> None:
-    description = f"Load the reference documents of a skill, {LEAKS[leak](REAL['portfolio-construction'])}"
-    monkeypatch.setitem(
-        tools._FIXED, "load_references", dataclasses.replace(tools.LOAD_REFERENCES, description=description)
-    )
+    description = f"Hand in the answer, {LEAKS[leak](REAL['portfolio-construction'])}"
+    monkeypatch.setattr(tools, "SUBMIT_ANSWER", dataclasses.replace(tools.SUBMIT_ANSWER, description=description))
     tools._specs.cache_clear()
     try:
         refused({condition: shipped[condition]}, condition, "in portfolio_construction the words")
@@ -172,7 +170,7 @@ def test_words_of_a_skill_in_a_tools_description_are_refused(shipped, monkeypatc
         tools._specs.cache_clear()
 
 
-@pytest.mark.parametrize("condition", [c for c in Condition if not ARMS[c].documents])
+@pytest.mark.parametrize("condition", [c for c in Condition if ARMS[c].own])
 def test_an_index_in_the_description_of_load_skill_is_refused(shipped, monkeypatch, condition: Condition) -> None:
     honest = proof.tool_specs
 
@@ -186,9 +184,15 @@ def test_an_index_in_the_description_of_load_skill_is_refused(shipped, monkeypat
     refused({condition: shipped[condition]}, condition, "the words", "portfolio-construction")
 
 
-@pytest.mark.parametrize("name", ["SYSTEM_PROMPT", "REMINDER", "LAST_TURN"])
-def test_words_of_a_skill_in_the_fixed_texts_are_refused(shipped, monkeypatch, name: str) -> None:
-    monkeypatch.setattr(proof, name, getattr(prompts, name) + " Try risk-management.")
+@pytest.mark.parametrize(
+    ("name", "leaking"),
+    [
+        ("system_prompt", lambda arm: f"{prompts.system_prompt(arm)} Try risk-management."),
+        ("FIXED", (*prompts.FIXED, "Try risk-management.")),
+    ],
+)
+def test_words_of_a_skill_in_the_fixed_texts_are_refused(shipped, monkeypatch, name: str, leaking: object) -> None:
+    monkeypatch.setattr(proof, name, leaking)
     refused({Condition.NO_SKILL: shipped[Condition.NO_SKILL]}, Condition.NO_SKILL, "the words 'risk-management'")
 
 

@@ -137,6 +137,30 @@ def test_a_skill_that_is_not_there_lists_those_that_are(bench, package) -> None:
     assert (outcome, missing["available"]) == ("tool_failed", [package.name])
 
 
+@pytest.mark.parametrize("file", ["references/methods.md", "methods.md", None])
+def test_a_reference_is_loaded_alone_or_with_all_others_and_loads_its_skill(
+    bench, mounts, package, runner, file
+) -> None:
+    two = replace(package, references={**package.references, "references/limits.md": "Limits, and where they bind."})
+    mounts[Condition.CURATED] = mount(Condition.CURATED, {two.name: two}, {})
+    desk = bench(Condition.CURATED)
+    expected = two.references if file is None else {"references/methods.md": two.references["references/methods.md"]}
+    for _ in range(2):
+        result, outcome = desk.use("load_references", skill_name=two.name, **({} if file is None else {"file": file}))
+        assert (outcome, result) == ("ok", {"skill_name": two.name, "references": expected})
+    assert desk.box.skills_loaded == [two.name]
+    assert desk.use("run_skill_script", script_path="scripts/optimize.py")[1] == "ok"
+    assert len(runner.calls) == 1
+
+
+def test_a_reference_that_is_not_there_names_those_that_are_and_loads_nothing(bench, package) -> None:
+    desk = bench(Condition.CURATED)
+    result, outcome = desk.use("load_references", skill_name=package.name, file="references/other.md")
+    assert (outcome, result["references"]) == ("tool_failed", ["references/methods.md"])
+    assert "no reference 'references/other.md'" in result["error"]
+    assert desk.box.skills_loaded == []
+
+
 def test_injected_fields_arrive_at_full_precision_and_override(bench, package, runner, full_input) -> None:
     desk = bench(Condition.CURATED)
     desk.use("load_skill", skill_name=package.name)
@@ -187,7 +211,6 @@ def test_own_skills_are_saved_found_and_removed_with_the_episode(bench, tmp_path
     assert desk.use("load_skill", skill_name="mine")[0] == {"error": "No skills available."}
     assert desk.use("save_skill", skill_name="mine", content="one\r\ntwo é")[1] == "ok"
     assert desk.use("load_skill", skill_name="mine")[0]["content"] == "one\r\ntwo é"
-    assert desk.use("load_references", skill_name="mine")[0]["references"] == {}
     scratch = [path for path in tmp_path.iterdir() if path.name.startswith("skills-")]
     assert len(scratch) == 1
     desk.box.close()

@@ -41,7 +41,7 @@ class Busy:
         if "Do task 1." in messages[1].content:
             raise ProviderError("test/busy: HTTP 400: no", Cause.BAD_REQUEST)
         if len(messages) == 2:
-            calls = (ToolCall("a", "get_task_data", '{"field": "cash"}'), ToolCall("b", "load_skill", "broken"))
+            calls = (ToolCall("a", "get_task_data", '{"field": "cash"}'), ToolCall("b", "get_task_data", "broken"))
             return Turn("Let me see.", calls, usage, served_model="busy-2026")
         return Turn("", (ToolCall("c", "submit_answer", json.dumps({"answer": ANSWER})),), usage)
 
@@ -112,7 +112,7 @@ def test_a_sample_tells_the_whole_episode(finished: RunResult, tmp_path: Path) -
     assert first.tool_calls is not None
     assert [(c.function, c.arguments, c.parse_error) for c in first.tool_calls] == [
         ("get_task_data", {"field": "cash"}, None),
-        ("load_skill", {}, "broken"),
+        ("get_task_data", {}, "broken"),
     ]
     result = sample.messages[3]
     assert isinstance(result, ChatMessageTool)

@@ -9,6 +9,7 @@ from scipy import stats
 from tests.small_rows import simple, table
 
 from finskillbench.analysis.results import collect
+from finskillbench.episode import Profile
 from finskillbench.errors import InputError
 from finskillbench.reports.report import report
 from finskillbench.reports.tables.base import Estimate
@@ -261,6 +262,13 @@ def test_a_condition_that_only_failed_has_no_mean() -> None:
 def test_a_profile_that_a_subtask_lacks_is_told() -> None:
     rows = table(*simple(), ("m", "no_skill", "stress_testing", "s0", None, 0.25))
     assert "No certified scores for: stress_testing (strict)." in overview_table(collect(rows)).notes
+
+
+def test_scores_above_1_are_explained_under_the_profile_that_has_them() -> None:
+    rows = table(*simple(), ("m", "no_skill", "risk_identification", "r0", 1.0, 1.034))
+    (told,) = [note for note in overview_table(collect(rows, profile=Profile.PAPER)).notes if "exceed 1" in note]
+    assert told.startswith("risk_identification: scores may exceed 1")
+    assert not any("exceed 1" in note for note in overview_table(collect(rows)).notes)
 
 
 def test_without_a_reference_it_is_said_that_there_are_no_differences() -> None:

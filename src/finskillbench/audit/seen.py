@@ -36,7 +36,7 @@ from finskillbench.harness.tools.contracts import own_tools, tool_specs
 from finskillbench.harness.tools.toolbox import Toolbox
 from finskillbench.harness.trace import Trace
 from finskillbench.harness.words.compaction import refers_to_facts
-from finskillbench.harness.words.prompts import INPUT_SECTION, SCHEMA_SECTION, SYSTEM_PROMPT, task_prompt
+from finskillbench.harness.words.prompts import INPUT_SECTION, SCHEMA_SECTION, system_prompt, task_prompt
 from finskillbench.panels.filings.query import AXES, LARGEST_LIMIT
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
 from finskillbench.scoring.values import array, is_object, mapping, text
@@ -105,7 +105,7 @@ class Bench:
         if skill not in self._documents:
             mounted = self.mounts[Condition.CURATED]
             packages = mounted.packages_of(skill)
-            found = {"system prompt": SYSTEM_PROMPT}
+            found = {"system prompt": system_prompt(mounted.arm)}
             found |= {
                 f"tool {tool.name}": f"{tool.description} {tool.parameters}" for tool in tool_specs(mounted, skill)
             }

@@ -53,6 +53,7 @@ def read(
     arm = next(iter(given), parse_condition(condition))
     mounted = mount_all([arm], given)[arm]
     seat = Seat("reader", OURS, prepare(loaded, episode).under(mounted), Surroundings(filings=loaded.filings))
+    seat.tell_left()
     try:
         if field is not None:
             typer.echo(asyncio.run(_field(seat, field)))

@@ -6,7 +6,7 @@ have cost as much as their providers charge for the same output. Input is the ha
 a skill's documents would be paid for out of the thought that they are to help.
 
 Whoever plays episodes asks a `Remaining`, in our loop or in another: before a call `is_spent` and `tokens`, the limit
-of the call; after it `take` and `is_overdrawn`; and `finskillbench.harness.words.prompts.left_words` for the words.
+of the call; after it `take` and `is_overdrawn`.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ ARMS: Mapping[str, Arm] = MappingProxyType(
     }
 )
 
-ALWAYS = ("submit_answer", "load_skill", "load_references", "get_task_data")
+ALWAYS = ("submit_answer", "get_task_data")
 
 
 @dataclass(frozen=True)
@@ -236,6 +236,10 @@ def expected_tools(arm: Arm, domain: str, own: Iterable[str] = ()) -> tuple[str,
     names: list[str] = [*ALWAYS]
     names += registered(domain).tools
     names += own
+    if arm.documents or arm.own:
+        names.append("load_skill")
+    if arm.documents:
+        names.append("load_references")
     if arm.scripts:
         names.append("run_skill_script")
     if arm.own:

@@ -23,7 +23,7 @@ from finskillbench.harness.model import ToolSpec
 from finskillbench.harness.skills.loader import SkillPackage, curated, placebo
 from finskillbench.harness.tools.contracts import tool_specs
 from finskillbench.harness.tools.toolbox import Toolbox
-from finskillbench.harness.words.prompts import LAST_TURN, LEFT, REMINDER, SYSTEM_PROMPT, arm_prompt
+from finskillbench.harness.words.prompts import FIXED, arm_prompt, system_prompt
 from finskillbench.scoring.values import is_object
 
 SHORTEST_LINE = 40
@@ -96,8 +96,9 @@ def _look(mounted: Mount, domain: str) -> _View:
 
 def _fixed_words(mounts: Iterable[Mount], domains: Sequence[str]) -> str:
     """What every agent of these arms reads of tools and rules, whatever is mounted."""
-    tools = [asdict(tool) for each in mounts for domain in domains for tool in tool_specs(Mount(each.arm), domain)]
-    return "\n".join((SYSTEM_PROMPT, REMINDER, LAST_TURN, LEFT, *_strings(tools)))
+    arms = [each.arm for each in mounts]
+    tools = [asdict(tool) for arm in arms for domain in domains for tool in tool_specs(Mount(arm), domain)]
+    return "\n".join((*map(system_prompt, arms), *FIXED, *_strings(tools)))
 
 
 def _prove_packages(
@@ -132,7 +133,7 @@ def _prove_view(condition: str, mounted: Mount, domain: str, view: _View, marks:
     appends = arm.inline or arm.own
     _check(condition, bool(view.appended) == appends, f"in {domain} behind the prompt {_brief(view.appended)}")
     wire = _strings([asdict(tool) for tool in view.tools])
-    rest = "\n".join((SYSTEM_PROMPT, REMINDER, LAST_TURN, LEFT, *wire, view.appended))
+    rest = "\n".join((system_prompt(arm), *FIXED, *wire, view.appended))
     for granted in _granted(mounted, domain):
         _check(condition, granted in rest, f"in {domain} no sign of what it grants: {_brief(granted)}")
         rest = rest.replace(granted, "", 1)

@@ -17,7 +17,7 @@ from finskillbench.harness.cleaning import clean_text
 from finskillbench.harness.conditions import Mount, prove_mount
 from finskillbench.harness.model import FREE, Message, ToolCall, ToolSpec, Turn
 from finskillbench.harness.skills.memory import EMPTY, Memory
-from finskillbench.harness.tools.contracts import budget_of, own_tools, tool_specs
+from finskillbench.harness.tools.contracts import READS_DATA, budget_of, own_tools, tool_specs
 from finskillbench.harness.tools.interpreters import Interpreters
 from finskillbench.harness.tools.toolbox import Filings, Runner, TaskData, Toolbox
 from finskillbench.harness.trace import CallOutcome, CallRecord, Ended, ToolRecord, Trace
@@ -100,7 +100,7 @@ class Seat:
         self.prompt = arm_prompt(given.prompt, mounted, episode.skill, memory)
         allowance = given.allowance.within(budget_of(episode.sub_task))
         self.left, self.repeat = Remaining(allowance), given.repeat
-        self.system = system_prompt(allowance.turns)
+        self.system = system_prompt(mounted.arm, allowance.turns)
         self.messages = [Message("system", self.system), Message("user", self.prompt)]
         self.records: list[ToolRecord] = []
         self.toolbox = Toolbox(
@@ -121,15 +121,16 @@ class Seat:
         self.queue_seconds = self.retry_seconds = 0.0
         self.usage = FREE
 
-    def tell_left(self) -> None:
-        """Say at the end of the newest message what is left, where tokens are limited.
+    def tell_left(self, tool_calls: int | None = None, *, turns_known: bool = True) -> None:
+        """Say at the end of the newest message what is left of turns, tokens and calls, where known and limited.
 
         At its end, and in no other: providers' caches hold what came before, and a text of the user after the results
         of tools teaches some models to wait for one.
         """
-        if (words := left_words(self.left, self.toolbox.data_calls_left)) is not None:
-            newest = self.messages[-1]
-            self.messages[-1] = replace(newest, content=f"{newest.content}\n\n{words}")
+        reads = [tool.name for tool in self.tools if tool.name in READS_DATA]
+        words = left_words(self.left if turns_known else None, reads, self.toolbox.data_calls_left, tool_calls)
+        newest = self.messages[-1]
+        self.messages[-1] = replace(newest, content=f"{newest.content}\n\n{words}")
 
     def as_sent(self, messages: Sequence[Message]) -> list[Message]:
         """A conversation that another loop keeps, with what its messages said of the budget when they were sent."""

@@ -74,6 +74,8 @@ class Trace:
     for the budget or for this process, `retry_seconds` what failed calls and the waits after them took,
     `latency_seconds` the rest of the time: answered calls and tools.
 
+    `skills_loaded` names each skill once, in the order in which a document of it was first read.
+
     `prompt_digest` covers the system and the task prompt, `mount_digest` the arm and its packages. `saved_skills` are
     the texts of the skills that the agent had saved when it ended, by name. `record` is what was done in an episode
     that is played move by move.

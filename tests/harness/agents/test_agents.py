@@ -1,21 +1,22 @@
 """Agents with a loop of their own: the same tools and verdicts as in ours, and whatever they do is accounted for."""
 
 import asyncio
+import json
 import re
 
 import pytest
 
 from finskillbench.episode import Status, Truth
 from finskillbench.errors import InputError
-from finskillbench.harness.agents import HARNESS, Agent, as_agent
+from finskillbench.harness.agents import CALLS, HARNESS, Agent, as_agent
 from finskillbench.harness.agents.play import play_episode
-from finskillbench.harness.allowance import FULL, Allowance
-from finskillbench.harness.conditions import Condition
+from finskillbench.harness.allowance import FULL, Allowance, Remaining
+from finskillbench.harness.conditions import ARMS, Condition
 from finskillbench.harness.failures import OTHERS
 from finskillbench.harness.model import Usage
 from finskillbench.harness.seat import Assignment
 from finskillbench.harness.trace import Trace
-from finskillbench.harness.words.prompts import SYSTEM_PROMPT
+from finskillbench.harness.words.prompts import left_words, system_prompt
 from finskillbench.runs.verdicts import judge
 
 ANSWER = '{"weights": {"AAA": 1.0}}'
@@ -40,8 +41,9 @@ def status(trace: Trace) -> Status:
 def test_what_it_returns_is_its_submission(seated, episode) -> None:
     async def solve(task, tools):
         assert (task.task_id, task.sub_task, task.condition) == (episode.task_id, episode.sub_task, "no_skill")
-        assert (task.system, task.prompt) == (SYSTEM_PROMPT, "The prompt.")
-        assert [tool.name for tool in task.tools] == ["submit_answer", "load_skill", "load_references", "get_task_data"]
+        assert task.system == system_prompt(ARMS["no_skill"])
+        assert task.prompt == f"The prompt.\n\n{left_words(Remaining(FULL), tool_calls=CALLS)}"
+        assert [tool.name for tool in task.tools] == ["submit_answer", "get_task_data"]
         read = await tools.call("get_task_data", field="objective")
         assert read["value"] == episode.input["objective"]
         tools.spent(Usage(input_tokens=10, output_tokens=2, cost_usd=0.5), served_model="theirs")
@@ -54,6 +56,28 @@ def test_what_it_returns_is_its_submission(seated, episode) -> None:
     assert [trace.messages[call.message].content for call in trace.tool_calls][1] == '{"status":"submitted"}'
     assert (trace.turns, trace.usage.cost_usd, trace.model_calls[0].served_model) == (1, 0.5, "theirs")
     assert trace.incidents == ()
+
+
+def test_each_result_in_text_says_below_its_json_what_is_left(seated) -> None:
+    told: list[str] = []
+
+    async def solve(task, tools):
+        for counted in (False, True, True):
+            if counted:
+                tools.spent(Usage(output_tokens=5))
+            text = await tools.call_text("get_task_data", '{"field": "objective"}')
+            result, _, left = text.partition("\n\n")
+            assert json.loads(result)["value"] == "max_sharpe"
+            told.append(left)
+        return ANSWER
+
+    trace = seated(solve, calls=9)
+    turns = "You have {} turns left, this one included. "
+    assert told == [
+        f"{words}Tool calls left: {left}."
+        for words, left in zip(("", turns.format(11), turns.format(10)), (8, 7, 6), strict=True)
+    ]
+    assert [trace.messages[call.message].content.partition("\n\n")[2] for call in trace.tool_calls] == [*told, ""]
 
 
 def test_an_object_is_an_answer_and_text_reaches_the_judge_as_it_is(seated) -> None:

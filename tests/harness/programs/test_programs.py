@@ -115,7 +115,7 @@ def test_a_program_answers_alike_in_every_arm(solve, program) -> None:
 @pytest.mark.slow
 def test_faulty_never_submits_and_always_ends(solve) -> None:
     seen = set()
-    for salt in range(16):
+    for salt in range(32):
         for condition in Condition:
             trace = solve(Faulty(), "normalization", condition, salt=salt)
             assert (trace.ended, trace.answer) == ("max_turns", None)

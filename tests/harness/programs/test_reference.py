@@ -12,7 +12,7 @@ from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.model import Message
 from finskillbench.harness.models import get_model
 from finskillbench.harness.programs.procedures import next_turn
-from finskillbench.harness.programs.reading import submit
+from finskillbench.harness.programs.reading import result_of, submit
 from finskillbench.harness.skills.loader import curated
 from finskillbench.harness.skills.memory import Memory
 from finskillbench.harness.skills.runner import script_runner
@@ -97,7 +97,7 @@ def test_a_stream_saves_once_and_later_reads_what_it_saved(solve, by_hand: str) 
     second = solve(PERSISTENT, memory=Memory(first.saved_skills))
     names = [record.name for record in second.tool_calls]
     assert (names[0], "save_skill" in names) == ("load_skill", False)
-    read = orjson.loads(second.messages[second.tool_calls[0].message].content)
+    read = orjson.loads(result_of(second.messages[second.tool_calls[0].message]))
     assert read["content"] == first.saved_skills["working-notes"]
     assert (second.saved_skills, second.answer) == (first.saved_skills, by_hand)
 

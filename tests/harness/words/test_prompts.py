@@ -1,6 +1,8 @@
 """What an agent reads: bounded, deterministic, without metadata, with the way to full precision."""
 
 import dataclasses
+import re
+from collections.abc import Iterator
 from datetime import date
 
 import orjson
@@ -8,13 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
-from tests.sampling import examples
+from tests.sampling import examples, sampled
 
 from finskillbench.domains import by_name, subtasks
+from finskillbench.edition import Edition
 from finskillbench.episode import Episode, Prompt
 from finskillbench.errors import EditionError, InputError
-from finskillbench.harness.conditions import Condition
+from finskillbench.harness.conditions import ARMS, Condition, Mount
 from finskillbench.harness.skills.memory import EMPTY, Feedback, Memory
+from finskillbench.harness.tools.contracts import own_tools, tool_specs
 from finskillbench.harness.words.compaction import compact_input, compact_value
 from finskillbench.harness.words.prompts import (
     APPENDIX,
@@ -188,3 +192,35 @@ def test_the_latest_verdicts_are_shown_under_their_own_numbers(mounts) -> None:
 
 def test_a_digest_counts_where_texts_end() -> None:
     assert prompt_digest("ab", "c") != prompt_digest("a", "bc")
+
+
+def _spoken(text: str) -> set[str]:
+    """Names in a text: words joined by underscores, and the parts of what stands in backticks."""
+    quoted = {part for name in re.findall(r"`([\w.]+)`", text) for part in name.split(".")}
+    return quoted | set(re.findall(r"\b[a-z]+(?:_[a-z0-9]+)+\b", text))
+
+
+def _named(value: object) -> Iterator[str]:
+    """Keys of an input, values that are one word, and documents of several lines; explanations name nothing."""
+    if isinstance(value, dict):
+        yield from value
+        value = list(value.values())
+    if isinstance(value, list):
+        yield from (name for child in value for name in _named(child))
+    elif isinstance(value, str) and (" " not in value or "\n" in value):
+        yield value
+
+
+@pytest.mark.parametrize("subtask", subtasks(), ids=lambda subtask: subtask.name)
+def test_a_task_speaks_of_its_own_fields_and_of_no_skill(synthetic_edition: Edition, subtask) -> None:
+    mounted = Mount(ARMS[Condition.NO_SKILL])
+    episodes = list(synthetic_edition.episodes([subtask.name]))
+    assert episodes
+    for episode in sampled(episodes, 20):
+        tools = tool_specs(mounted, episode.skill, own_tools(subtask.name))
+        words = "\n".join(f"{tool.name} {tool.description} {dict(tool.parameters)}" for tool in tools)
+        text = f"{episode.prompt.task_description}\n{episode.prompt.output_instructions}"
+        known = "\n".join([*_named(episode.input), render_schema(subtask.answer), *(tool.name for tool in tools)])
+        assert _spoken(text) <= set(re.findall(r"\w+", known))
+        prompt = arm_prompt(task_prompt(episode, subtask.answer), mounted, episode.skill)
+        assert not re.search(r"(?i)\b(?:skills?|scripts?)\b|load_|run_|skill_", f"{prompt}\n{words}")

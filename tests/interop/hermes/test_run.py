@@ -16,6 +16,7 @@ from finskillbench.edition import Edition
 from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.agents import Task, Tools
 from finskillbench.harness.model import Turn, Usage
+from finskillbench.harness.programs.reading import result_of
 from finskillbench.harness.programs.reference import Reference
 from finskillbench.interop.hermes.harness import Hermes
 from finskillbench.runs.execute.run import RunResult, run
@@ -166,7 +167,7 @@ def test_what_hermes_declines_and_what_comes_after_the_answer_is_noted(played: C
     assert trace.answer == '{"turnover": 1.50}', "the digits that the model wrote"
     assert trace.incidents == ("unknown_tool",)
     declined, submitted, after = (call.message for call in trace.tool_calls)
-    assert (trace.messages[declined or 0].content, after) == ("no such tool", None)
+    assert (result_of(trace.messages[declined or 0]), after) == ("no such tool", None)
     assert trace.messages[submitted or 0].content == '{"status":"submitted"}'
 
 

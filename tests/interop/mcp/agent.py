@@ -94,8 +94,9 @@ class Client:
         return answer["result"]
 
     def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        (content,) = self.ask("tools/call", {"name": name, "arguments": arguments})["content"]
-        return json.loads(content["text"])
+        result, *left = self.ask("tools/call", {"name": name, "arguments": arguments})["content"]
+        assert all("Tool calls left: " in each["text"] for each in left)
+        return json.loads(result["text"])
 
     def prompt(self) -> str:
         (contents,) = self.ask("resources/read", {"uri": "finskillbench://prompt"})["contents"]
@@ -103,7 +104,7 @@ class Client:
 
     def index(self) -> str:
         tools = {tool["name"]: tool["description"] for tool in self.ask("tools/list", {})["tools"]}
-        return tools["load_skill"]
+        return tools.get("load_skill", "")
 
 
 def solve(client: Client, prompt: str) -> None:

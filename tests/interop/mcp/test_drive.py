@@ -81,7 +81,7 @@ def test_an_agent_of_the_official_kit_reads_the_file_that_names_its_tools(small_
     command = f"{sys.executable} {program} {{mcp_config}} {{prompt_file}}"
     result = drive(small_edition, command, NAME, ["no_skill"], ["rebalancing"], limit=1, out=tmp_path / "run")
     (trace,) = traces(result)
-    assert json.loads(trace.answer) == {"tools": ["submit_answer", "load_skill", "load_references", "get_task_data"]}
+    assert json.loads(trace.answer) == {"tools": ["submit_answer", "get_task_data"]}
     assert (trace.ended, trace.incidents) == ("submitted", ())
 
 

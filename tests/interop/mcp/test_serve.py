@@ -21,7 +21,8 @@ from tests.interop.mcp.small import NAME, traces
 from finskillbench import cli
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
-from finskillbench.harness.words.prompts import SYSTEM_PROMPT
+from finskillbench.harness.conditions import ARMS
+from finskillbench.harness.words.prompts import system_prompt
 from finskillbench.interop.mcp import HARNESS, serve
 from finskillbench.interop.mcp.desk import PROMPT
 from finskillbench.runs.execute.run import RunResult
@@ -85,11 +86,11 @@ def test_what_is_served_is_the_arm_and_the_task_and_each_episode_is_a_row(small_
         async with Client(url, mode=mode) as client:
             tools = await client.list_tools()
             names = [tool.name for tool in tools.tools]
-            assert names == ["submit_answer", "load_skill", "load_references", "get_task_data"]
+            assert names == ["submit_answer", "get_task_data"]
             assert all(tool.input_schema["type"] == "object" for tool in tools.tools)
             (resource,) = (await client.list_resources()).resources
             (content,) = (await client.read_resource(resource.uri)).contents
-            assert content.text.startswith(SYSTEM_PROMPT)
+            assert content.text.startswith(system_prompt(ARMS["no_skill"]))
             assert "Subtask: rebalancing" in content.text
             with pytest.raises(MCPError, match=PROMPT):
                 await client.read_resource("finskillbench://truth")

@@ -22,9 +22,9 @@ class Obedient:
     name = "test/obedient"
 
     async def generate(self, messages, tools, tool_choice):
-        (load,) = (tool for tool in tools if tool.name == "load_skill")
+        index = next((tool.description for tool in tools if tool.name == "load_skill"), "")
         steps = [ToolCall("0", "submit_answer", '{"answer": "{}"}')]
-        if "- my-notes:" in load.description and messages[-1].role != "tool":
+        if "- my-notes:" in index and messages[-1].role != "tool":
             values = {"script_path": "scripts/total.py", "input_data": {"values": {"a": 1, "b": 2}}}
             steps = [ToolCall("1", "load_skill", '{"skill_name": "my-notes"}')]
             steps.append(ToolCall("2", "run_skill_script", orjson.dumps(values).decode()))

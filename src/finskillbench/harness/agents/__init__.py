@@ -48,7 +48,7 @@ class Tools(Protocol):
         ...
 
     async def call_text(self, name: str, arguments: str, /) -> str:
-        """The same with the arguments and the answer as JSON text, as models write and read them."""
+        """The same in text, as models write and read it: one line of JSON, and below it what is left of the budget."""
         ...
 
     def spent(self, usage: Usage, *, served_model: str | None = None) -> None:

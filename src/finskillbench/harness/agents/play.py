@@ -31,8 +31,9 @@ async def play_episode(agent: Agent, given: Assignment, surroundings: Surroundin
 
     Arguments and errors as those of `finskillbench.harness.loop.run_episode`. What an agent returns is its submission,
     unless it has called `submit_answer` before. One that fails before it has called a tool ends in an error, which is
-    run again; one that fails later, takes too long or calls too many tools has given no answer. It is told
-    how many turns and tokens it has; its own loop counts the turns, and tokens count as it tells them.
+    run again; one that fails later, takes too long or calls too many tools has given no answer. It is told how many
+    turns and tokens it has, and with each result how many tool calls are left. Its own loop counts the turns: what is
+    left of them and of tokens stands there only where it tells each call of its model.
     """
     return await _Sitting(agent, Seat(agent.name, agent.harness, given, surroundings or Surroundings())).play()
 
@@ -60,7 +61,7 @@ class _Sitting:
 
     async def _outcome(self) -> tuple[Ended, FinSkillBenchError | None]:
         seat = self._seat
-        seat.tell_left()
+        seat.tell_left(self._calls_left)
         task = Task(
             seat.episode.task_id,
             seat.episode.sub_task,
@@ -98,6 +99,10 @@ class _Sitting:
             return self._without_answer("adapter_failed"), failure
         return ("submitted", None) if seat.toolbox.answer is not None else (self._without_answer("no_answer"), None)
 
+    @property
+    def _calls_left(self) -> int:
+        return self._agent.calls - self._asked
+
     def _without_answer(self, ended: Ended) -> Ended:
         """How an episode ended that was cut short; an answer that was submitted before stands."""
         self._seat.incidents.append(ended)
@@ -113,12 +118,13 @@ class _Sitting:
 
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """As of `Tools`."""
-        return orjson.loads(await self.call_text(name, orjson.dumps(arguments, option=_DUMP).decode()))
+        text = await self.call_text(name, orjson.dumps(arguments, option=_DUMP).decode())
+        return orjson.loads(text.partition("\n")[0])
 
     async def call_text(self, name: str, arguments: str, /) -> str:
         """As of `Tools`."""
         await asyncio.sleep(0)  # an agent that never waits must not starve the others, nor outlive its time
-        if self._over or self._asked >= self._agent.calls or self._seat.left.is_overdrawn:
+        if self._over or not self._calls_left or self._seat.left.is_overdrawn:
             self._over = True
             if self._solving is not None:
                 self._solving.cancel()
@@ -136,7 +142,9 @@ class _Sitting:
         served = await seat.serve(call, seat.tools)
         seat.messages.append(Message("assistant", "", (call,)))
         seat.record(self._asked, call, served)
-        return served[0]
+        if seat.toolbox.answer is None:
+            seat.tell_left(self._calls_left, turns_known=bool(seat.calls))
+        return seat.messages[-1].content
 
     def said(self, text: str) -> None:
         """As of `Tools`."""

@@ -12,9 +12,10 @@ import orjson
 from finskillbench.domains import Naive, Subtask, by_name
 from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.model import Message, ToolCall, Turn
-from finskillbench.harness.words.prompts import APPENDIX, INPUT_SECTION, SCHEMA_SECTION
+from finskillbench.harness.words.prompts import APPENDIX, INPUT_SECTION, SCHEMA_SECTION, TURNS_LEFT
 from finskillbench.scoring.values import is_object
 
+_LEFT = re.compile(rf"\n\n{TURNS_LEFT.partition('{')[0]}[^\n]*\Z")
 _SUB_TASK = re.compile(r"^Subtask: (\S+)$", re.MULTILINE)
 
 
@@ -29,7 +30,8 @@ def appended_of(messages: Sequence[Message]) -> str:
 
 
 def _opening(messages: Sequence[Message]) -> str:
-    return next(message.content for message in messages if message.role == "user")
+    """The first message of the user, without what the loop says there of the budget."""
+    return _LEFT.sub("", next(message.content for message in messages if message.role == "user"))
 
 
 def sub_task_of(messages: Sequence[Message]) -> str:

@@ -1,7 +1,7 @@
 """The tools' contracts as a model sees them, and the check of a call's arguments against them.
 
-Names, parameters and words are the same in every condition; only the index of skills in `load_skill` and, where there
-are scripts without documents, of scripts in `run_skill_script` differ, because that is the treatment.
+Each condition is offered the tools that it can use, and their words speak of nothing else: of skills where there are
+documents to load or skills to write, of scripts and code where they can be run.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ from finskillbench.scoring.values import is_array, is_object
 MAX_RESULT_CHARS = 262_144
 """Longest tool result. A full covariance of 100 names fits; what is longer can be asked for in parts."""
 
-NO_SKILLS = "No skills available."
-
 
 class ToolError(Exception):
     """A call that cannot be served; the loop never sees it, the agent gets `payload` as JSON."""
@@ -43,12 +41,12 @@ class ToolError(Exception):
 
 
 class NoSkillsError(ToolError):
-    """A skill was asked for where none is mounted or saved: an obedient call, and no incident."""
+    """A skill was asked for where none is saved yet: an obedient call, and no incident."""
 
     outcome = "ok"
 
     def __init__(self) -> None:
-        super().__init__(NO_SKILLS)
+        super().__init__("No skills available.")
 
 
 class UnknownToolError(ToolError):
@@ -80,16 +78,16 @@ SUBMIT_ANSWER = ToolSpec(
 )
 LOAD_SKILL = "load_skill"
 RUN_SKILL_SCRIPT = "run_skill_script"
-_LOAD_SKILL = "Load a skill: the text of its SKILL.md, with the names of its references and scripts."
 LOAD_REFERENCES = ToolSpec(
     "load_references",
-    "Load the reference documents of a skill.",
-    _object(["skill_name"], skill_name=_text("Name of the skill.")),
+    "Load reference documents of a skill, and the skill itself if it is not loaded yet: the one that `file` names, or "
+    "all of them; load_skill says which there are and how long they are.",
+    _object(["skill_name"], skill_name=_text("Name of the skill."), file=_text("Name of one document; left out: all.")),
 )
 GET_TASK_DATA = ToolSpec(
     "get_task_data",
-    "Return one field of the task's input at full precision. A dotted path reaches inside a field: "
-    "`constraints.max_weight`, `covariance_matrix.matrix.0`.",
+    "Return one field of the task's input at full precision. A dotted path reaches inside a field: `field.key`, or "
+    "`field.0` for the first entry of a list.",
     _object(["field"], field=_text("Name of the input field.")),
 )
 QUERY_XBRL = ToolSpec(
@@ -109,17 +107,6 @@ QUERY_XBRL = ToolSpec(
         limit={"type": "integer", "description": "Most facts to return, 1 to 500; left out: 200."},
     ),
 )
-_RUN_SKILL_SCRIPT = "Run a script of a skill and return its JSON output."
-_SCRIPT_PARAMETERS = _object(
-    ["script_path"],
-    script_path=_text("Path inside the skill, such as scripts/name.py."),
-    input_data={"type": "object", "description": "The script's input."},
-    inject_task_fields={
-        **_STRINGS,
-        "description": "Input fields of the task that the server puts into input_data under their own names, at "
-        "full precision, replacing what is there; filing_facts as the metrics of the conventions.",
-    },
-)
 SAVE_SKILL = ToolSpec(
     "save_skill",
     f"Write a skill of your own (at most {MAX_SAVED_SKILLS}); load_skill reads it back.",
@@ -129,36 +116,19 @@ SAVE_SKILL = ToolSpec(
         content=_text("The text of SKILL.md."),
     ),
 )
-RUN_PYTHON = ToolSpec(
-    "run_python",
-    "Run Python code and return what it prints and the value of its last expression. It finds the fields of the task's "
-    f"input in the dict `task`, as get_task_data returns them, and {', '.join(LIBRARIES)} beside the standard library; "
-    "scripts of a loaded skill can be imported by name (`import name` for scripts/name.py). Each call starts afresh: "
-    f"no variable is kept, but files in the working folder are, {snippet.MOST_FILES} of {size(snippet.MOST_BYTES)} in "
-    f"all. No network, no processes; {LIMITS.wall_seconds:g} s and {size(LIMITS.memory_bytes)} of memory a call.",
-    _object(["code"], code=_text("Python code.")),
+READ_TABLE, RUN_PYTHON = "read_table", "run_python"
+_TABLE_PARAMETERS = _object(
+    ["table"],
+    table=_text("Input field that holds the table."),
+    first={"type": "integer", "description": "First row of the page, from 0; left out: 0."},
+    rows={"type": "integer", "description": f"Rows of the page, 1 to {MOST_ROWS}; left out: {MOST_ROWS}."},
+    columns={**_STRINGS, "description": "Columns to return; left out: all."},
+    where={"type": "object", "description": "Column to the value, or list of values, that its rows must have."},
 )
-READ_TABLE = ToolSpec(
-    "read_table",
-    f"Return a page of a table of the task, at most {MOST_ROWS} rows: its columns, how many rows match, and the rows. "
-    "A table is too long to be read whole: ask for the rows and columns that matter, or compute on all of it where a "
-    "script or code can be run.",
-    _object(
-        ["table"],
-        table=_text("Input field that holds the table."),
-        first={"type": "integer", "description": "First row of the page, from 0; left out: 0."},
-        rows={"type": "integer", "description": f"Rows of the page, 1 to {MOST_ROWS}; left out: {MOST_ROWS}."},
-        columns={**_STRINGS, "description": "Columns to return; left out: all."},
-        where={"type": "object", "description": "Column to the value, or list of values, that its rows must have."},
-    ),
-)
-READS_DATA = frozenset({GET_TASK_DATA.name, QUERY_XBRL.name, READ_TABLE.name})
+READS_DATA = frozenset({GET_TASK_DATA.name, QUERY_XBRL.name, READ_TABLE})
 """The tools whose calls a budget of data calls counts."""
-_OF_DOMAINS = {QUERY_XBRL.name: QUERY_XBRL, READ_TABLE.name: READ_TABLE}
+_OF_DOMAINS = (QUERY_XBRL.name, READ_TABLE)
 """The tools that a domain may name."""
-_FIXED = {
-    spec.name: spec for spec in (SUBMIT_ANSWER, LOAD_REFERENCES, GET_TASK_DATA, SAVE_SKILL, RUN_PYTHON)
-} | _OF_DOMAINS
 
 
 def tool_specs(mounted: Mount, domain: str, own: tuple[ToolSpec, ...] = ()) -> tuple[ToolSpec, ...]:
@@ -194,27 +164,81 @@ def budget_of(sub_task: str) -> Budget | None:
 def _specs(
     arm: Arm, domain: str, skills: tuple[tuple[str, str], ...], scripts: tuple[tuple[str, str], ...]
 ) -> tuple[ToolSpec, ...]:
-    for name in registered(domain).tools:
+    named = registered(domain).tools
+    for name in named:
         if name not in _OF_DOMAINS:
             raise InputError(f"domain {domain} names the tool {name!r}; those of a domain are {', '.join(_OF_DOMAINS)}")
-    indexed = {LOAD_SKILL: _load_skill(arm, skills), RUN_SKILL_SCRIPT: _run_skill_script(scripts)}
-    return tuple(indexed.get(name) or _FIXED[name] for name in expected_tools(arm, domain))
+    specs = (
+        SUBMIT_ANSWER,
+        GET_TASK_DATA,
+        QUERY_XBRL,
+        _read_table(arm),
+        _load_skill(arm, skills),
+        LOAD_REFERENCES,
+        _run_skill_script(scripts, filings=QUERY_XBRL.name in named),
+        SAVE_SKILL,
+        _run_python(arm),
+    )
+    by_name = {spec.name: spec for spec in specs}
+    return tuple(by_name[name] for name in expected_tools(arm, domain))
 
 
 def _load_skill(arm: Arm, index: tuple[tuple[str, str], ...]) -> ToolSpec:
-    description = _LOAD_SKILL
-    if not index and not arm.own:
-        description += f" {NO_SKILLS}"
-    elif index:
-        description += " Available skills:\n" + "\n".join(f"- {name}: {text}" for name, text in index)
+    description = "Load a skill: the text of its SKILL.md"
+    if arm.documents:
+        listed = " and of its scripts" if arm.scripts else ""
+        description += f", with the names of its references and their lengths in characters{listed}"
+    description += "." + _listed("skills", index)
     return ToolSpec(LOAD_SKILL, description, _object(["skill_name"], skill_name=_text("Name of the skill.")))
 
 
-def _run_skill_script(index: tuple[tuple[str, str], ...]) -> ToolSpec:
-    description = _RUN_SKILL_SCRIPT
-    if index:
-        description += " Available scripts:\n" + "\n".join(f"- {path}: {notes}" for path, notes in index)
-    return ToolSpec(RUN_SKILL_SCRIPT, description, _SCRIPT_PARAMETERS)
+def _run_skill_script(index: tuple[tuple[str, str], ...], *, filings: bool) -> ToolSpec:
+    injected = (
+        "Input fields of the task that the server puts into input_data under their own names, at full precision, "
+        "replacing what is there"
+    )
+    return ToolSpec(
+        RUN_SKILL_SCRIPT,
+        "Run a script of a skill and return its JSON output." + _listed("scripts", index),
+        _object(
+            ["script_path"],
+            script_path=_text("Path inside the skill, such as scripts/name.py."),
+            input_data={"type": "object", "description": "The script's input."},
+            inject_task_fields={
+                **_STRINGS,
+                "description": injected + ("; filing_facts as the metrics of the conventions." if filings else "."),
+            },
+        ),
+    )
+
+
+def _listed(what: str, index: tuple[tuple[str, str], ...]) -> str:
+    """An index of skills or scripts, as it ends a description; nothing where it is empty."""
+    return f" Available {what}:\n" + "\n".join(f"- {name}: {text}" for name, text in index) if index else ""
+
+
+def _read_table(arm: Arm) -> ToolSpec:
+    whole = [f"`inject_task_fields` of {RUN_SKILL_SCRIPT}"] * arm.scripts + [f"`task` of {RUN_PYTHON}"] * arm.code
+    return ToolSpec(
+        READ_TABLE,
+        f"Return a page of a table of the task, at most {MOST_ROWS} rows: its columns, how many rows match, and the "
+        "rows. A table is too long to be read whole: ask for the rows and columns that matter"
+        + (f", or compute on all of it, which {' and '.join(whole)} can hold." if whole else "."),
+        _TABLE_PARAMETERS,
+    )
+
+
+def _run_python(arm: Arm) -> ToolSpec:
+    imports = "scripts of a loaded skill can be imported by name (`import name` for scripts/name.py). "
+    return ToolSpec(
+        RUN_PYTHON,
+        "Run Python code and return what it prints and the value of its last expression. It finds the fields of the "
+        f"task's input in the dict `task`, as get_task_data returns them, and {', '.join(LIBRARIES)} beside the "
+        f"standard library{f'; {imports}' if arm.scripts else '. '}Each call starts afresh: no variable is kept, but "
+        f"files in the working folder are, {snippet.MOST_FILES} of {size(snippet.MOST_BYTES)} in all. No network, no "
+        f"processes; {LIMITS.wall_seconds:g} s and {size(LIMITS.memory_bytes)} of memory a call.",
+        _object(["code"], code=_text("Python code.")),
+    )
 
 
 def parse_arguments(spec: ToolSpec, text: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from finskillbench.episode import Episode, JsonObject
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.harness.conditions import Mount
 from finskillbench.harness.model import ToolCall, ToolSpec
-from finskillbench.harness.skills.loader import SkillPackage, script_path
+from finskillbench.harness.skills.loader import REFERENCES, SkillPackage, script_path
 from finskillbench.harness.skills.memory import EMPTY, MAX_SAVED_SKILLS, Memory, skill_problem
 from finskillbench.harness.skills.own import OwnSkills
 from finskillbench.harness.tools.contracts import (
@@ -183,7 +183,7 @@ class Toolbox:
             case "load_skill":
                 return self._load_skill(arguments["skill_name"])
             case "load_references":
-                return self._load_references(arguments["skill_name"])
+                return self._load_references(**arguments)
             case "get_task_data":
                 return {"field": arguments["field"], "value": self._field(arguments["field"])}
             case "read_table":
@@ -216,20 +216,29 @@ class Toolbox:
         self.opened(name)
         if package is None:
             return {"skill_name": name, "content": self._own.read(name)}
-        references, scripts = sorted(package.references), list(package.scripts) if self._mounted.arm.scripts else []
-        return {"skill_name": name, "content": package.body, "references": references, "scripts": scripts}
+        found: dict[str, Any] = {"skill_name": name, "content": package.body}
+        found["references"] = {reference: len(text) for reference, text in sorted(package.references.items())}
+        return found | ({"scripts": list(package.scripts)} if self._mounted.arm.scripts else {})
 
     def opened(self, name: str) -> None:
-        """Note that the agent has read the document called `name`, here or in its own way: its scripts can be run."""
+        """Note that the agent has read a document of the skill, here or in its own way: its scripts can be run."""
         package = self._mounted.loadable.get(name)
         if package is not None and self._mounted.arm.scripts:
             self._loaded.pop(name, None)
             self._loaded[name] = package
-        self.skills_loaded.append(name)
+        if name not in self.skills_loaded:
+            self.skills_loaded.append(name)
 
-    def _load_references(self, name: str) -> dict[str, Any]:
-        package = self._find(name)
-        return {"skill_name": name, "references": dict(package.references) if package is not None else {}}
+    def _load_references(self, skill_name: str, file: str | None = None) -> dict[str, Any]:
+        package = self._find(skill_name)
+        references = dict(package.references) if package is not None else {}
+        if file is not None:
+            name = file if file.startswith(REFERENCES) else REFERENCES + file
+            if name not in references:
+                raise ToolError(f"skill {skill_name!r} has no reference {shorten(file)!r}", references=list(references))
+            references = {name: references[name]}
+        self.opened(skill_name)
+        return {"skill_name": skill_name, "references": references}
 
     def _find(self, name: str) -> SkillPackage | None:
         """The mounted package called `name`, or None for a skill the agent wrote."""

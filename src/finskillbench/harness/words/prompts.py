@@ -1,22 +1,22 @@
-"""The words an agent reads. The system prompt is the same for every condition and subtask.
+"""The words an agent reads: the system prompt, the task prompt, and what is left of the budget.
 
-The rules are those of the paper's appendix B.1.1 in our own words. Metadata of an episode is never shown, and the
-base of the task prompt is the same in every condition: an arm may only append to it.
+The rules are those of the paper's appendix B.1.1 in our own words; skills are named only where the condition has some
+to load. Metadata of an episode is never shown, and the base of the task prompt is the same in every condition: a
+condition may only append to it.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 from pydantic import BaseModel
 
-from finskillbench.domains import domain_of
 from finskillbench.episode import Episode
 from finskillbench.errors import EditionError
 from finskillbench.harness.allowance import MAX_TURNS, Remaining
-from finskillbench.harness.conditions import Mount
+from finskillbench.harness.conditions import Arm, Mount
 from finskillbench.harness.skills.memory import EMPTY, Memory
-from finskillbench.harness.tools.contracts import GET_TASK_DATA, READS_DATA, budget_of
 from finskillbench.harness.words.compaction import compact_input
 from finskillbench.harness.words.schema import render_schema
 
@@ -30,20 +30,20 @@ known on one date and asks for one structured answer. Each tool says what it doe
 
 Rules
 - Work only with data that the task and its tools provide. Do not use anything that became known after `as_of_date`.
-- If skills are available, load one that fits the task and follow its guidance. If none fits or there are none, \
-start right away.
-- Hand in your answer by calling `submit_answer` with JSON that follows the task's answer schema. You have \
+{skills}- Hand in your answer by calling `submit_answer` with JSON that follows the task's answer schema. You have \
 {turns} turns, each one message of yours with any number of tool calls, and one submission.
 - Do not reply in plain text and do not decline the task. Give null for a value that cannot be determined."""
 
 
-def system_prompt(turns: int = MAX_TURNS) -> str:
-    """The system prompt of episodes of so many turns."""
-    return _SYSTEM_PROMPT.format(turns=turns)
+_SKILLS_RULE = """\
+- Skills are available: load one that fits the task and follow its guidance. If none fits, start right away.
+"""
 
 
-SYSTEM_PROMPT = system_prompt()
-"""That of the paper's twelve turns."""
+def system_prompt(arm: Arm, turns: int = MAX_TURNS) -> str:
+    """Return the system prompt of a condition; `turns` are the paper's twelve unless another number is named."""
+    return _SYSTEM_PROMPT.format(turns=turns, skills=_SKILLS_RULE if arm.documents else "")
+
 
 APPENDIX = "\n\n# Skills\n"
 """Opens what an arm appends to the base of a prompt; no base holds this line."""
@@ -75,13 +75,13 @@ That was plain text, which is not recorded as an answer. Call a tool, or hand in
 LAST_TURN = """\
 This is the last turn: only `submit_answer` is left. Submit the best answer you have now."""
 
-LEFT = """\
-You have {turns} left, this one included, and {tokens:,} tokens for all that you write in them, reasoning included."""
-
-DATA_CALLS_LEFT = "Data calls left: {calls}."
-_BUDGET = """
-Budget: {turns} turns, {tokens:,} tokens for all that you write in them, and {calls} calls of tools that read data \
-({tools}). What goes beyond it does not count."""
+TURNS_LEFT = "You have {turns} left, this one included{tokens}."
+TOKENS_LEFT = """\
+, and {tokens:,} tokens for all that you write in them, reasoning included; what goes beyond does not count"""
+DATA_CALLS_LEFT = "Calls left that read data ({tools}): {calls}."
+TOOL_CALLS_LEFT = "Tool calls left: {calls}."
+FIXED = (REMINDER, LAST_TURN, TURNS_LEFT, TOKENS_LEFT, DATA_CALLS_LEFT, TOOL_CALLS_LEFT)
+"""What an agent may be told in the course of an episode under any condition."""
 
 _LONGEST_INSTRUCTION = max(
     len(SELF_GENERATED_INSTRUCTION),
@@ -104,7 +104,7 @@ Difficulty: {difficulty}
 {instructions}
 
 ## Input
-Abridged for reading: floats have 3 significant figures and matrices only their shape. \
+Abridged for reading: numbers have 3 significant figures, and a field that is too long says how to read it. \
 `get_task_data(field)` returns a field at full precision.
 {input}
 
@@ -130,7 +130,7 @@ def task_prompt(episode: Episode, answer: type[BaseModel] | None) -> str:
         "as_of_date": episode.as_of_date.isoformat(),
         "difficulty": episode.difficulty,
         "description": episode.prompt.task_description,
-        "instructions": episode.prompt.output_instructions + _budget_words(episode.sub_task),
+        "instructions": episode.prompt.output_instructions,
         "schema": render_schema(answer) if answer is not None else _NO_SCHEMA,
     }
     fixed = len(_TEMPLATE.format(input="", **values))
@@ -144,16 +144,6 @@ def task_prompt(episode: Episode, answer: type[BaseModel] | None) -> str:
             "shorten the description or the output instructions"
         ) from error
     return _TEMPLATE.format(input=text, **values)
-
-
-def _budget_words(sub_task: str) -> str:
-    """The budget that a subtask states, in words; nothing where it has none."""
-    budget = budget_of(sub_task)
-    if budget is None:
-        return ""
-    offered = READS_DATA & {GET_TASK_DATA.name, *domain_of(sub_task).tools}
-    tools = ", ".join(f"`{name}`" for name in sorted(offered))
-    return "\n" + _BUDGET.format(turns=budget.turns, tokens=budget.output_tokens, calls=budget.data_calls, tools=tools)
 
 
 def arm_prompt(base: str, mounted: Mount, domain: str, memory: Memory = EMPTY) -> str:
@@ -177,12 +167,27 @@ def arm_prompt(base: str, mounted: Mount, domain: str, memory: Memory = EMPTY) -
     return base + APPENDIX + SELF_GENERATED_INSTRUCTION if arm.own else base
 
 
-def left_words(left: Remaining, data_calls: int | None = None) -> str | None:
-    """What an agent is told of its budget before a call; None where its tokens have no limit."""
-    if left.tokens is None:
-        return None
-    words = LEFT.format(turns=f"{left.turns} turn{'' if left.turns == 1 else 's'}", tokens=left.tokens)
-    return words if data_calls is None else f"{words} {DATA_CALLS_LEFT.format(calls=data_calls)}"
+def left_words(
+    left: Remaining | None, reads: Sequence[str] = (), data_calls: int | None = None, tool_calls: int | None = None
+) -> str:
+    """Return in one line what is left to an agent, the same in every harness.
+
+    Parameters
+    ----------
+    left : turns and tokens; None where an agent with a loop of its own does not tell its turns.
+    reads : names of the tools that read data, for `data_calls`.
+    data_calls, tool_calls : calls left, None where these have no limit.
+    """
+    words: list[str] = []
+    if left is not None:
+        turns = max(left.turns, 0)
+        tokens = "" if left.tokens is None else TOKENS_LEFT.format(tokens=max(left.tokens, 0))
+        words.append(TURNS_LEFT.format(turns=f"{turns} turn{'' if turns == 1 else 's'}", tokens=tokens))
+    if data_calls is not None:
+        words.append(DATA_CALLS_LEFT.format(tools=", ".join(f"`{name}`" for name in reads), calls=data_calls))
+    if tool_calls is not None:
+        words.append(TOOL_CALLS_LEFT.format(calls=tool_calls))
+    return " ".join(words)
 
 
 def _persistent(memory: Memory) -> str:
@@ -208,4 +213,4 @@ def prompt_digest(*texts: str) -> str:
 def wording_digest() -> str:
     """Digest of every fixed text above: two runs with the same digest read the same words."""
     arms = (APPENDIX, SELF_GENERATED_INSTRUCTION, PERSISTENT_INSTRUCTION, INLINE_INSTRUCTION)
-    return prompt_digest(SYSTEM_PROMPT, _TEMPLATE, *arms, REMINDER, LAST_TURN, LEFT, DATA_CALLS_LEFT, _BUDGET)
+    return prompt_digest(_SYSTEM_PROMPT, _SKILLS_RULE, _TEMPLATE, *arms, *FIXED)

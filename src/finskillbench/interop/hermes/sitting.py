@@ -200,7 +200,7 @@ class Sitting:
             self.seat.incidents.append("tool_failed")
             return "tool_failed"
         skill = result.get("name")
-        if name == "skill_view" and "file" not in result and skill in self.seat.toolbox.loadable:
+        if name == "skill_view" and skill in self.seat.toolbox.loadable:
             self.seat.toolbox.opened(str(skill))
         return "ok"
 

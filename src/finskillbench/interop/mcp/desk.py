@@ -76,9 +76,9 @@ class Desk:
         self._serving.add(serving)
         serving.add_done_callback(self._serving.discard)
         text = await asyncio.shield(serving)
-        return types.CallToolResult(
-            content=[types.TextContent(type="text", text=text)], is_error=text.startswith(_ERROR)
-        )
+        # The JSON stays a text of its own, for clients that parse it; what is left of the budget is a second one.
+        content = [types.TextContent(type="text", text=each) for each in text.split("\n\n", 1)]
+        return types.CallToolResult(content=[*content], is_error=text.startswith(_ERROR))
 
     async def _serve(self, name: str, arguments: str) -> str:
         async with self._one_at_a_time:

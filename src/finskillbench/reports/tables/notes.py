@@ -47,6 +47,8 @@ def _profiles(results: Results) -> list[str]:
     ]
     if other:
         told.append(f"No {results.profile} scores for: {', '.join(other)}.")
+    if above := distinct(results.rows.filter(pl.col("score") > 1.0), "sub_task"):
+        told.append(f"{', '.join(sorted(above))}: scores may exceed 1, as the paper's formula for ranked lists has it.")
     beside = distinct(results.rows.filter(~pl.col("headline")), "sub_task")
     if beside:
         told.append(f"Not in the headline: {', '.join(sorted(beside))}.")

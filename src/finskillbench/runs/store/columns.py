@@ -50,7 +50,7 @@ COLUMNS: Mapping[str, Column] = {
     "reused_calls": Column("calls", "answered calls whose answer came from the response cache"),
     "saved_usd": Column("US dollars", "part of cost_usd that was not paid, since answers were reused"),
     "served_models": Column("", "names under which the provider says it answered"),
-    "skills_loaded": Column("", "skills that the agent loaded, in order"),
+    "skills_loaded": Column("", "skills of which the agent read a document, in order"),
     "scripts_run": Column("", "scripts of skills that ran, in order"),
     "tool_calls": Column("calls", "tool calls that the agent made, also those after its submission"),
     "data_calls": Column("calls", "calls that read data: get_task_data, read_table, query_xbrl"),

@@ -174,7 +174,7 @@ def test_many_episodes_with_a_fifth_of_the_answers_faulty(memory_edition, episod
 
     # the tool list of the arm on every wire
     every = {request.tools for request in server.requests if request.turn < MAX_TURNS - 1}
-    assert every == {("submit_answer", "load_skill", "load_references", "get_task_data")}
+    assert every == {("submit_answer", "get_task_data")}
 
 
 def test_silence_in_every_episode_is_waited_out(memory_edition, episodes_of, tmp_path: Path):

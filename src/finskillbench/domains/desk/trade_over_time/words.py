@@ -268,7 +268,10 @@ PROMPT = Prompt(
     "Run the overlay book of the memo (field `memo`, read it whole) for twelve weeks: decide each week what to trade, "
     "by one call of `advance`. Signals decay at different speeds, most of them are worth nothing or no longer "
     "anything, every trade costs, and some things are only known on the day (field `notices`). `history` is too long "
-    "to be read: have scripts work on it by reference.",
-    "After the twelfth decision submit a JSON object with `decisions`, the number of decisions taken. Each decision is "
-    "judged by what it lost against the best that could be expected from the book that you had.",
+    "to be read.",
+    "After the twelfth decision submit a JSON object with `decisions`, the number of decisions taken. You are judged "
+    "by what your decisions lost, each against the best that could be expected from the book that you had (not by what "
+    "happens next). 1 is no loss. 0 is what the better of two textbook answers lost: to hold still, with trades only "
+    "for cash flows and limits, or to trade each week to the book that would be best for one week if trades were free, "
+    "with signals worth what least squares on `history` say. A decision that is not taken holds still.",
 )
