@@ -101,7 +101,7 @@ class _Sitting:
 
     @property
     def _calls_left(self) -> int:
-        return self._agent.calls - self._asked
+        return max(self._agent.calls - self._asked, 0)
 
     def _without_answer(self, ended: Ended) -> Ended:
         """How an episode ended that was cut short; an answer that was submitted before stands."""
