@@ -222,12 +222,12 @@ def test_a_wrong_signal_costs_four_times_its_share() -> None:
         for name in names:
             answer["piotroski_components"][name] = 1 - answer["piotroski_components"][name]
 
-    assert changed(EQ, lambda answer: wrong(answer, "no_dilution")) == pytest.approx(0.36 + 0.64 * 0.25)
+    assert changed(EQ, lambda answer: wrong(answer, "no_dilution")) == pytest.approx(0.36 + 0.64 / 3)
     two = ("no_dilution", "delta_roa_positive")
     assert changed(EQ, lambda answer: wrong(answer, *two)) == pytest.approx(0.36)
     assert changed(EQ, lambda answer: wrong(answer, *SIGNALS)) == pytest.approx(0.36)
     assert changed(EQ, lambda answer: answer["piotroski_components"].pop("no_dilution")) == pytest.approx(
-        0.36 + 0.64 * 0.25
+        0.36 + 0.64 / 3
     )
 
 
@@ -244,7 +244,7 @@ def test_signals_may_be_booleans_and_an_invented_one_is_a_wrong_one() -> None:
     assert changed(EQ, lambda answer: answer.update(piotroski_components=spelt)) == 1.0
     expected = TRUTHS[EQ] | {"piotroski_components": SIGNALS | {"no_dilution": None}, "piotroski_score": None}
     invented = expected | {"piotroski_components": SIGNALS}
-    assert judged(EQ, invented, expected) == pytest.approx(0.36 + 0.64 * 0.25)
+    assert judged(EQ, invented, expected) == pytest.approx(0.36 + 0.64 / 3)
     assert judged(EQ, expected | {"piotroski_score": 5}, expected) == pytest.approx(0.36 + 0.64 * WRONG_TOTAL)
 
 

@@ -72,7 +72,7 @@ _STRICT_RATIO_WEIGHT = 0.3
 
 _EVIDENCE = ("accruals_ratio", "income_quality_ratio")
 _WEIGHTS = {"signals": 0.64, "beneish": 0.18, "ratios": 0.09, "flags": 0.09}
-_WRONG_SIGNAL = 0.75
+_WRONG_SIGNAL = 2 / 3
 """Share of what the signals earn that a wrong one costs: the sum, and what is concluded from it, is wrong too."""
 _WRONG_TOTAL = 0.8
 _WRONG_FLAG = 0.5
@@ -185,7 +185,7 @@ def _figures(answer: JsonObject, expected: JsonObject) -> dict[str, float]:
 
 
 def _signals(answer: JsonObject, expected: JsonObject) -> float:
-    """The lesser of 2 b - 1 and 1 - 0.75 w, times 0.8 if the score is not the label's; not below 0.
+    """The lesser of 2 b - 1 and 1 - 2 w / 3, times 0.8 if the score is not the label's; not below 0.
 
     b is the mean over the expected 1s and the expected 0s of the share given right, so that all 1 or all 0 earns
     nothing. w is the number of signals that are wrong, an invented one among them.
