@@ -222,20 +222,21 @@ def test_a_wrong_signal_costs_four_times_its_share() -> None:
         for name in names:
             answer["piotroski_components"][name] = 1 - answer["piotroski_components"][name]
 
-    assert changed(EQ, lambda answer: wrong(answer, "no_dilution")) == pytest.approx(0.36 + 0.64 * 3 / 9)
+    assert changed(EQ, lambda answer: wrong(answer, "no_dilution")) == pytest.approx(0.36 + 0.64 / 3)
     two = ("no_dilution", "delta_roa_positive")
     assert changed(EQ, lambda answer: wrong(answer, *two)) == pytest.approx(0.36)
     assert changed(EQ, lambda answer: wrong(answer, *SIGNALS)) == pytest.approx(0.36)
     assert changed(EQ, lambda answer: answer["piotroski_components"].pop("no_dilution")) == pytest.approx(
-        0.36 + 0.64 * 3 / 9
+        0.36 + 0.64 / 3
     )
 
 
 def test_signals_count_by_class() -> None:
-    """Of two unfavourable signals one is missed: half of what a constant does not know."""
-    expected = TRUTHS[EQ] | {"piotroski_components": SIGNALS | {"delta_roa_positive": 1}}
-    given = expected | {"piotroski_components": SIGNALS | {"delta_roa_positive": 1, "delta_leverage_negative": 1}}
-    assert judged(EQ, given, expected) == pytest.approx(0.36 + 0.64 * 0.5)
+    """The only unfavourable signal is missed: a constant knows as much."""
+    favourable = dict.fromkeys(SIGNALS, 1)
+    expected = TRUTHS[EQ] | {"piotroski_components": favourable | {"no_dilution": 0}}
+    given = expected | {"piotroski_components": favourable}
+    assert judged(EQ, given, expected) == pytest.approx(0.36)
 
 
 def test_signals_may_be_booleans_and_an_invented_one_is_a_wrong_one() -> None:
@@ -243,7 +244,7 @@ def test_signals_may_be_booleans_and_an_invented_one_is_a_wrong_one() -> None:
     assert changed(EQ, lambda answer: answer.update(piotroski_components=spelt)) == 1.0
     expected = TRUTHS[EQ] | {"piotroski_components": SIGNALS | {"no_dilution": None}, "piotroski_score": None}
     invented = expected | {"piotroski_components": SIGNALS}
-    assert judged(EQ, invented, expected) == pytest.approx(0.36 + 0.64 * (1 - 6 / 8))
+    assert judged(EQ, invented, expected) == pytest.approx(0.36 + 0.64 / 3)
     assert judged(EQ, expected | {"piotroski_score": 5}, expected) == pytest.approx(0.36 + 0.64 * WRONG_TOTAL)
 
 

@@ -72,8 +72,8 @@ _STRICT_RATIO_WEIGHT = 0.3
 
 _EVIDENCE = ("accruals_ratio", "income_quality_ratio")
 _WEIGHTS = {"signals": 0.64, "beneish": 0.18, "ratios": 0.09, "flags": 0.09}
-_WRONG_SIGNAL = 6.0
-"""So many times its share of the signals a wrong one costs: the sum, and what is concluded from it, is wrong too."""
+_WRONG_SIGNAL = 2 / 3
+"""Share of what the signals earn that a wrong one costs: the sum, and what is concluded from it, is wrong too."""
 _WRONG_TOTAL = 0.8
 _WRONG_FLAG = 0.5
 _FIGURE_OF = {
@@ -185,10 +185,10 @@ def _figures(answer: JsonObject, expected: JsonObject) -> dict[str, float]:
 
 
 def _signals(answer: JsonObject, expected: JsonObject) -> float:
-    """The lesser of 2 b - 1 and 1 - 6 w, times 0.8 if the score is not the label's; not below 0.
+    """The lesser of 2 b - 1 and 1 - 2 w / 3, times 0.8 if the score is not the label's; not below 0.
 
     b is the mean over the expected 1s and the expected 0s of the share given right, so that all 1 or all 0 earns
-    nothing. w is the share of the known signals that are wrong, an invented one among them.
+    nothing. w is the number of signals that are wrong, an invented one among them.
     """
     given, labels = mapping(answer.get("piotroski_components")), mapping(expected.get("piotroski_components"))
     right: dict[int, list[bool]] = {}
@@ -200,7 +200,7 @@ def _signals(answer: JsonObject, expected: JsonObject) -> float:
     invented = sum(value is None and not left_null(given, name) for name, value in labels.items())
     wrong = known - sum(map(sum, right.values())) + invented
     balanced = mean([share(sum(hits), len(hits)) for hits in right.values()])
-    earned = min(2.0 * balanced - 1.0, 1.0 - _WRONG_SIGNAL * share(wrong, known))
+    earned = min(2.0 * balanced - 1.0, 1.0 - _WRONG_SIGNAL * wrong)
     total = number(expected.get("piotroski_score"))
     same = left_null(answer, "piotroski_score") if total is None else number(answer.get("piotroski_score")) == total
     return clip(earned) * (1.0 if same else _WRONG_TOTAL)

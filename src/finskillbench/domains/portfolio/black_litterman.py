@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,7 @@ MODEL = {
 """The model as the agent reads it; the engine computes exactly this."""
 LEAST_GAIN = 2e-4
 """What the optimum gains on the best portfolio at hand at least: certainty-equivalent return per year."""
-NEARLY_RIGHT = 0.7
+NEARLY_RIGHT = 0.6
 """An episode in which a standard mistake earns more than this does not tell right from wrong."""
 
 _RETURN_TOLERANCE = 0.05
@@ -173,13 +173,13 @@ def _views(settings: ViewSettings, tier: ViewTier, month: MonthEnd, rng: np.rand
     """Views that differ from the equilibrium in proportion to its uncertainty, on distinct symbols.
 
     Returns are quoted to a tenth of a percent and confidences to a twentieth, as an analyst would. A relative view
-    names first what it says to do better.
+    names first what it says to do better; the names of a basket share a sector where two are left that do.
     """
-    names = iter(rng.permutation(len(month.tickers)).tolist())
+    left: list[int] = rng.permutation(len(month.tickers)).tolist()
     prior = equilibrium(month.risk, month.benchmark)
     views: list[AnalystView] = []
     for size, relative in [(1, False)] * tier["absolute"] + [(1, True)] * tier["pairs"] + [(2, True)] * tier["baskets"]:
-        legs = [[next(names) for _ in range(size)] for _ in range(1 + relative)]
+        legs = [_taken(left, month.sectors, size) for _ in range(1 + relative)]
         pick = np.zeros(len(month.tickers))
         for leg, sign in zip(legs, (1.0, -1.0), strict=False):
             pick[leg] = sign * month.benchmark[leg] / month.benchmark[leg].sum()
@@ -198,6 +198,14 @@ def _views(settings: ViewSettings, tier: ViewTier, month: MonthEnd, rng: np.rand
         }
         views.append(view)
     return views
+
+
+def _taken(left: list[int], sectors: Sequence[str], size: int) -> list[int]:
+    """Take so many names, those of the first sector that has enough, else the first."""
+    of_sector = ([name for name in left if sectors[name] == sectors[first]][:size] for first in left)
+    taken = next((names for names in of_sector if len(names) == size), left[:size])
+    left[:] = [name for name in left if name not in taken]
+    return taken
 
 
 def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
