@@ -138,30 +138,29 @@ def compose(
     revisable = [kind for kind in kinds if kind in _REVISABLE]
     revised = _drawn(revisable, plan.amended + plan.met, rng)
     account = 10 * int(rng.integers(15, 80))
-    sentences, amendments = list[str](), list[str]()
+    sentences, amendments, conditions = list[str](), list[str](), list[tuple[int, str]]()
     for kind in kinds:
         said = vocabulary["limits"][kind]
         count = plan.sectors if kind == "relative_sector" else 1
         sentences += [stated(kind, said, limits, universe, rng) for _ in range(count)]
         if kind in revised:
-            old = limits.copy()
+            old, again = limits.copy(), ""
             while limits == old:
                 again = stated(kind, said, limits, universe, rng)
             if kind in revised[: plan.amended]:
                 amendments.append(f"{AMENDMENTS[len(amendments)]}, replacing the limit above: {again}")
             else:
-                sentences.append(
-                    f"Once the account has reached USD {_size(account // 3, account, rng)} million: {again}"
-                )
+                conditions.append((_size(account // 3, account, rng), again))
     for kind in _drawn([kind for kind in revisable if kind not in revised[: plan.amended]], plan.unmet, rng):
         unmet = stated(kind, vocabulary["limits"][kind], {}, universe, rng)
-        sentences.append(f"Once the account has reached USD {_size(account + 10, 2 * account, rng)} million: {unmet}")
+        conditions.append((_size(account + 10, 2 * account, rng), unmet))
     sentences.append(_pick(vocabulary["allowed" if short else "barred"], rng))
     past = [sentence for sentence in vocabulary["asides"] if "USD" not in sentence]
     sentences += [_aside([sentence], universe, rng) for sentence in _drawn(past, plan.asides, rng)]
-    if plan.met or plan.unmet:
+    if conditions:
         sentences.append(f"The account holds USD {account} million.")
-    body = [aim, *_drawn(sentences, len(sentences), rng), *amendments]
+    by_size = [f"Once the account has reached USD {size} million: {said}" for size, said in sorted(conditions)]
+    body = [aim, *_drawn(sentences, len(sentences), rng), *by_size, *amendments]
     text = " ".join((_pick(vocabulary["openings"], rng), *body))
     template = ", ".join((objective.value, *sorted(kinds), *sorted(revised), *(["short"] if short else [])))
     return Mandate(text, {**call, "constraints": limits}, template)
