@@ -69,14 +69,12 @@ class Plan:
     sectors: int
 
 
-_SINGLE = (("max_weight", "max_sector_weight"),)
+_SINGLE, _BOTH = (("max_weight", "max_sector_weight"),), tuple((kind,) for kind in _CONVERTED)
 PLANS = {
     "easy": Plan((*_SINGLE, _CONVERTED), others=1, amended=1, met=0, unmet=0, asides=1, sectors=0),
-    "medium": Plan(
-        (*_SINGLE, _CONVERTED, ("relative_sector",)), others=1, amended=1, met=1, unmet=0, asides=2, sectors=1
-    ),
+    "medium": Plan((*_SINGLE, *_BOTH, ("relative_sector",)), others=1, amended=1, met=1, unmet=0, asides=2, sectors=1),
     "hard": Plan(
-        (("max_weight",), ("max_sector_weight",), *((kind,) for kind in _CONVERTED), ("relative_sector",)),
+        (("max_weight",), ("max_sector_weight",), *_BOTH, ("relative_sector",)),
         others=1,
         amended=2,
         met=2,
@@ -155,8 +153,7 @@ def compose(
         unmet = stated(kind, vocabulary["limits"][kind], {}, universe, rng)
         conditions.append((_size(account + 10, 2 * account, rng), unmet))
     sentences.append(_pick(vocabulary["allowed" if short else "barred"], rng))
-    past = [sentence for sentence in vocabulary["asides"] if "USD" not in sentence]
-    sentences += [_aside([sentence], universe, rng) for sentence in _drawn(past, plan.asides, rng)]
+    sentences += [_aside([one], universe, rng) for one in _drawn(vocabulary["asides"], plan.asides, rng)]
     if conditions:
         sentences.append(f"The account holds USD {account} million.")
     by_size = [f"Once the account has reached USD {size} million: {said}" for size, said in sorted(conditions)]
