@@ -134,12 +134,12 @@ def test_numbers_are_equal_within_rounding_only() -> None:
 
 def test_sector_caps_weigh_by_level_and_agree_by_the_share_of_sectors() -> None:
     wanted = _effective(max_sector_weight=0.2)
-    assert merit(_effective(sector_limits={"Energy": 0.2, "Technology": 0.2}), wanted) == pytest.approx(2 / 3)
-    assert merit(_effective(sector_limits={"Financials": 0.2}), wanted) == 0.0
+    assert merit(_effective(sector_limits={"Energy": 0.2, "Technology": 0.2}), wanted) == pytest.approx(0.5 ** (1 / 3))
+    assert merit(_effective(sector_limits={"Financials": 0.2}), wanted) == 1 / 4
     two = _effective(max_sector_weight=0.2, sector_limits={"Energy": 0.1})
     assert merit(wanted, two) == pytest.approx(1 / 2)
     assert merit(_effective(sector_limits={"Energy": 0.1}), two) == pytest.approx(1 / 2)
-    assert merit(two, _effective(max_weight=0.05) | two) == pytest.approx(2 / 3)
+    assert merit(two, _effective(max_weight=0.05) | two) == 1 / 2
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])  # of the machine, not of the function
