@@ -23,10 +23,12 @@ from tests.sampling import sampled
 from finskillbench.domains import by_name
 from finskillbench.domains.portfolio.audits import view_shortcuts
 from finskillbench.domains.portfolio.black_litterman import NEARLY_RIGHT
+from finskillbench.domains.portfolio.worth.trading import judge_rebalancing
 from finskillbench.edition import Edition
 from finskillbench.engines.portfolio.mandates.fields import problem_from
-from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, turnover
+from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
 from finskillbench.engines.portfolio.optimise import optimise
+from finskillbench.engines.portfolio.rebalance import TradingTerms
 from finskillbench.episode import Episode, Profile
 
 Json = dict[str, Any]
@@ -234,22 +236,30 @@ def test_trades_and_turnover_that_contradict_the_weights_cost_half_each(edition:
         assert scored(edition, episode, answer | {"turnover": answer["turnover"] + 0.0024}).value == 1.0
 
 
-def test_trading_more_than_needed_costs_in_proportion(edition: Edition) -> None:
-    """The first stage's optimum trades more than needed for an objective as good: so much less it is worth, exactly."""
-    extra: list[float] = []
+def test_cost_and_size_of_trades_count(edition: Edition) -> None:
+    """A tenth more cost than needed costs two thirds, the first stage's optimum and half a trade everything."""
     for episode in edition.episodes(["rebalancing"]):
-        problem = problem_from(edition.full_input(episode))
-        best = optimise(problem).weights
-        assert problem.current is not None
-        least = edition.truth(episode.task_id).expected_output["turnover"]
-        over = turnover(best, problem.current) - least
-        extra.append(over / least)
-        straight = scored(edition, episode, traded(problem, best)).value
-        assert straight == pytest.approx(1 - (over - FEASIBILITY_TOLERANCE) / least, abs=1e-6), episode.task_id
-        assert over > 0.01 or straight >= 0.95  # up to a percent of NAV: what a manager would hardly call a mistake
-    assert min(extra) > 0.002
-    assert np.median(extra) < 0.05
-    assert max(extra) < 0.25
+        task_input, truth = edition.full_input(episode), edition.truth(episode.task_id)
+        problem = problem_from(task_input)
+        terms, current = TradingTerms.of(task_input, problem), problem.current
+        assert current is not None
+        answer = truth.expected_output
+        known = truth.verification
+
+        def value(least: float, of: Json, problem: Any = problem, terms: Any = terms, known: Any = known) -> float:
+            return judge_rebalancing(problem, terms, of, known["required_value"], least).value
+
+        assert value(known["least_cost_bps"], answer) == 1.0
+        assert value(known["least_cost_bps"] / 1.1, answer) == pytest.approx(0.05 / 0.145, abs=1e-6)
+        first = optimise(problem, unique=False).weights
+        assert terms.cost(first, current) > 1.3 * known["least_cost_bps"]
+        assert value(known["least_cost_bps"], traded(problem, first)) == 0.0
+        small = min((change for change in answer["trade_list"].values() if change > 0), default=0.0)
+        bought = next(ticker for ticker, change in answer["trade_list"].items() if change == small)
+        weights = dict(answer["new_weights"])
+        weights[bought] -= small - 0.5 * task_input["min_trade"]
+        array = np.array([weights[ticker] for ticker in problem.tickers])
+        assert value(known["least_cost_bps"], traded(problem, array)) == 0.0
 
 
 def test_half_an_answer_to_black_litterman_is_worth_nothing(edition: Edition) -> None:

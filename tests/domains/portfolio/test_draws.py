@@ -14,7 +14,7 @@ from finskillbench.domains import domain
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.definitions import OBJECTIVE_TEXT
 from finskillbench.domains.portfolio.objects.settings import read_settings
-from finskillbench.domains.portfolio.rebalancing import TWO_STAGES
+from finskillbench.domains.portfolio.rebalancing import TERMS
 from finskillbench.domains.portfolio.worth.distinct import distinct
 from finskillbench.edition import Edition
 from finskillbench.engines.portfolio.mandates.fields import problem_from
@@ -127,11 +127,12 @@ def test_units_are_annual_and_objectives_mean_what_the_text_says(edition: Editio
         truth = edition.truth(episode.task_id)
         expected = truth.expected_output
         weights = np.array(list((expected.get("weights") or expected["new_weights"]).values()))
-        proof = truth.proof.get("stage_1", truth.proof)
-        band = 1e-4 * abs(proof["objective"]) if episode.sub_task == "rebalancing" else 0.0
-        assert abs(second.objective(task_input, sigma, weights) - proof["objective"]) <= band + 1e-9, episode.task_id
-        if episode.sub_task == "rebalancing":
-            assert task_input["conventions"]["two_stages"] == TWO_STAGES
+        value, rebalanced = second.objective(task_input, sigma, weights), episode.sub_task == "rebalancing"
+        least = truth.verification["required_value"] if rebalanced else truth.proof["objective"]
+        assert value == pytest.approx(least, abs=1e-9) or (rebalanced and value < least), episode.task_id
+        if rebalanced:
+            assert task_input["conventions"].items() >= TERMS.items()
+            assert 2.0 <= min(task_input["trading_costs_bps"].values()) < 20.0
             assert task_input["current_portfolio_date"] == str(episode.as_of_date)
 
 

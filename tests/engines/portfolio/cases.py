@@ -64,7 +64,13 @@ def case(n: int, seed: int, objective: Objective, limits: Limits | None = None, 
 class Oracle:
     """The problem as cvxpy states it; bounds are parameters, so that sets of holdings can be enumerated cheaply."""
 
-    def __init__(self, problem: PortfolioProblem, goal: str = "objective", objective_cap: float | None = None) -> None:
+    def __init__(
+        self,
+        problem: PortfolioProblem,
+        goal: str = "objective",
+        objective_cap: float | None = None,
+        costs: Floats | None = None,
+    ) -> None:
         n, limits = problem.size, problem.limits
         self.weights = w = cp.Variable(n)
         self.low, self.high = cp.Parameter(n), cp.Parameter(n)
@@ -75,6 +81,7 @@ class Oracle:
         goals = {
             "objective": _objective(problem, w, covariance),
             "turnover": cp.norm1(w - problem.current) / 2,
+            "cost": 0.0 if costs is None else costs @ cp.abs(w - problem.current),
             "distance": cp.sum_squares(w - problem.current),
         }
         constraints = [cp.sum(w) == 1, w >= self.low, w <= self.high]

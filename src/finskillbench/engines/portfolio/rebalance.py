@@ -18,6 +18,10 @@ from finskillbench.engines.portfolio.problem import PortfolioProblem, required
 from finskillbench.errors import InputError
 
 
+_SAME = 1e-9
+"""Two values of the objective this close are the same."""
+
+
 @dataclass(frozen=True)
 class TradingTerms:
     """What trades cost, how small they may be, and what they have to achieve.
@@ -102,7 +106,7 @@ def required_value(problem: PortfolioProblem, target: float, terms: TradingTerms
     InputError : the current portfolio is as good as that, since it breaks a limit or is the optimum.
     """
     start = problem.value(required(problem.current, "current portfolio"))
-    if not start > target:
+    if not start > target + _SAME:
         raise InputError("the objective of current_portfolio is no worse than the optimum's: nothing is to be gained")
     return start - terms.required_improvement * (start - target)
 

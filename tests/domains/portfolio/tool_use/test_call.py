@@ -110,9 +110,9 @@ def test_limits_count_both_ways_and_the_objective_is_a_gate() -> None:
     wanted = _effective(max_weight=0.05, max_turnover=0.1)
     assert merit(wanted, wanted) == 1.0
     assert merit(_effective(max_weight=0.05), wanted) == pytest.approx(1 / 2)
-    assert merit(_effective(max_weight=0.05, max_turnover=0.1, min_weight=0.01), wanted) == pytest.approx(2 / 3)
+    assert merit(_effective(max_weight=0.05, max_turnover=0.1, min_weight=0.01), wanted) == pytest.approx(1 / 2)
     assert merit(_effective(max_weight=0.051, max_turnover=0.1), wanted) == pytest.approx(1 / 2)
-    assert merit(PLAIN, wanted) == merit({}, wanted) == 0.0
+    assert merit(PLAIN, wanted) == 1 / 4
     assert merit(_effective("max_return", max_weight=0.05, max_turnover=0.1), wanted) == ANOTHER_OBJECTIVE <= 0.3
 
 
@@ -121,25 +121,25 @@ def test_a_unit_error_leaves_nothing_of_a_parameter() -> None:
     per_cent = {name: 100 * limit for name, limit in right.items()}
     wanted = _effective(**right)
     for name in right:
-        assert merit(_effective(**right | {name: per_cent[name]}), wanted) == pytest.approx(2 / 3)
-    assert merit(_effective(**per_cent), wanted) == 0.0
+        assert merit(_effective(**right | {name: per_cent[name]}), wanted) == 1 / 2
+    assert merit(_effective(**per_cent), wanted) == 1 / 8
 
 
 def test_numbers_are_equal_within_rounding_only() -> None:
     wanted = _effective(max_tracking_error=0.0125)
     assert merit(_effective(max_tracking_error=0.01250000001), wanted) == 1.0
-    assert merit(_effective(max_tracking_error=0.0126), wanted) == 0.0
+    assert merit(_effective(max_tracking_error=0.0126), wanted) == 1 / 2
     assert merit(_effective(max_sector_weight=0.333), _effective(max_sector_weight=1 / 3)) == 1.0
 
 
 def test_sector_caps_weigh_by_level_and_agree_by_the_share_of_sectors() -> None:
     wanted = _effective(max_sector_weight=0.2)
-    assert merit(_effective(sector_limits={"Energy": 0.2, "Technology": 0.2}), wanted) == pytest.approx(2 / 3)
-    assert merit(_effective(sector_limits={"Financials": 0.2}), wanted) == 0.0
+    assert merit(_effective(sector_limits={"Energy": 0.2, "Technology": 0.2}), wanted) == pytest.approx(0.5 ** (1 / 3))
+    assert merit(_effective(sector_limits={"Financials": 0.2}), wanted) == 1 / 4
     two = _effective(max_sector_weight=0.2, sector_limits={"Energy": 0.1})
     assert merit(wanted, two) == pytest.approx(1 / 2)
     assert merit(_effective(sector_limits={"Energy": 0.1}), two) == pytest.approx(1 / 2)
-    assert merit(two, _effective(max_weight=0.05) | two) == pytest.approx(2 / 3)
+    assert merit(two, _effective(max_weight=0.05) | two) == 1 / 2
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])  # of the machine, not of the function

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from finskillbench.arrays import SECTORS
 from finskillbench.domains.portfolio.tool_use.call import effective_parameters, merit
-from finskillbench.domains.portfolio.tool_use.mandates import DEMANDS, Universe, compose, words
+from finskillbench.domains.portfolio.tool_use.mandates import PLANS, Universe, compose, words
 from finskillbench.engines.portfolio.mandates.text import read_mandate
 from finskillbench.engines.portfolio.problem import Objective
 
@@ -20,7 +20,7 @@ DRAWS = 150
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("difficulty", DEMANDS)
+@pytest.mark.parametrize("difficulty", PLANS)
 @pytest.mark.parametrize("objective", Objective)
 def test_a_composed_text_reads_back_as_its_call(objective: Objective, difficulty: str) -> None:
     vocabulary = words()
@@ -31,6 +31,26 @@ def test_a_composed_text_reads_back_as_its_call(objective: Objective, difficulty
         assert merit(read, wanted) > 1 - 1e-9, mandate.text
         assert read.keys() == wanted.keys(), mandate.text
         assert reading.unread == [], mandate.text
+
+
+def test_the_last_statement_in_force_counts() -> None:
+    text = (
+        "The aim is the minimum variance. Sectors are limited to 20% each. Single names are capped at 6%. "
+        "The fund is long-only. Measured by month, tracking error is limited to 1%, to be annualised by the square "
+        "root of twelve. Energy weighs 4% of the benchmark and may exceed that by 150 basis points at most. "
+        "The account holds USD 300 million. Once the account has reached USD 200 million: Sectors are limited to 18% "
+        "each. Once the account has reached USD 500 million: Sectors are limited to 15% each. "
+        "First amendment, replacing the limit above: Single names are capped at 9%."
+    )
+    reading = read_mandate(text, UNIVERSE.sectors)
+    assert reading.constraints == {
+        "long_only": True,
+        "max_sector_weight": 0.18,
+        "max_weight": 0.09,
+        "max_tracking_error": pytest.approx(0.034641),
+        "sector_limits": {"Energy": 0.055},
+    }
+    assert len(reading.left_out) == 2  # the account's size, and the condition that it does not meet
 
 
 def test_two_way_turnover_is_halved_and_the_past_and_money_limit_nothing() -> None:

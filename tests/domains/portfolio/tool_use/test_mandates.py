@@ -11,11 +11,11 @@ import pytest
 
 from finskillbench.arrays import SECTORS
 from finskillbench.domains.portfolio.tool_use.call import effective_parameters, merit
-from finskillbench.domains.portfolio.tool_use.mandates import DEMANDS, Mandate, Universe, compose, words
+from finskillbench.domains.portfolio.tool_use.mandates import PLANS, Mandate, Universe, compose, words
 from finskillbench.engines.portfolio.problem import Objective
 
 UNIVERSE = Universe(tuple(sorted(SECTORS)), 30)
-KINDS = tuple(itertools.product(Objective, DEMANDS))
+KINDS = tuple(itertools.product(Objective, PLANS))
 
 
 def _edition(seed: int, count: int) -> list[Mandate]:

@@ -17,7 +17,7 @@ _SHARES = ("max_weight", "min_weight", "max_sector_weight", "max_turnover", "max
 
 def answers(task_input: ToolUseInput) -> Answers:
     """Calls of hasty readers; those that an episode cannot tell from the right one are left out."""
-    text, sectors = task_input["scenario_description"], task_input["sectors"]
+    text, sectors = task_input["scenario_description"], task_input.get("sectors", [])
 
     def read(change: Callable[[str], str | None]) -> dict[str, Any]:
         """The call of a text whose sentences are changed, or dropped where the change gives None."""

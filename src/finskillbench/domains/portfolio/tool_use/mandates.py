@@ -69,14 +69,12 @@ class Plan:
     sectors: int
 
 
-_SINGLE = (("max_weight", "max_sector_weight"),)
+_SINGLE, _BOTH = (("max_weight", "max_sector_weight"),), tuple((kind,) for kind in _CONVERTED)
 PLANS = {
     "easy": Plan((*_SINGLE, _CONVERTED), others=1, amended=1, met=0, unmet=0, asides=1, sectors=0),
-    "medium": Plan(
-        (*_SINGLE, _CONVERTED, ("relative_sector",)), others=1, amended=1, met=1, unmet=0, asides=2, sectors=1
-    ),
+    "medium": Plan((*_SINGLE, *_BOTH, ("relative_sector",)), others=1, amended=1, met=1, unmet=0, asides=2, sectors=1),
     "hard": Plan(
-        (("max_weight",), ("max_sector_weight",), *((kind,) for kind in _CONVERTED), ("relative_sector",)),
+        (("max_weight",), ("max_sector_weight",), *_BOTH, ("relative_sector",)),
         others=1,
         amended=2,
         met=2,
@@ -138,30 +136,28 @@ def compose(
     revisable = [kind for kind in kinds if kind in _REVISABLE]
     revised = _drawn(revisable, plan.amended + plan.met, rng)
     account = 10 * int(rng.integers(15, 80))
-    sentences, amendments = list[str](), list[str]()
+    sentences, amendments, conditions = list[str](), list[str](), list[tuple[int, str]]()
     for kind in kinds:
         said = vocabulary["limits"][kind]
         count = plan.sectors if kind == "relative_sector" else 1
         sentences += [stated(kind, said, limits, universe, rng) for _ in range(count)]
         if kind in revised:
-            old = limits.copy()
+            old, again = limits.copy(), ""
             while limits == old:
                 again = stated(kind, said, limits, universe, rng)
             if kind in revised[: plan.amended]:
                 amendments.append(f"{AMENDMENTS[len(amendments)]}, replacing the limit above: {again}")
             else:
-                sentences.append(
-                    f"Once the account has reached USD {_size(account // 3, account, rng)} million: {again}"
-                )
+                conditions.append((_size(account // 3, account, rng), again))
     for kind in _drawn([kind for kind in revisable if kind not in revised[: plan.amended]], plan.unmet, rng):
         unmet = stated(kind, vocabulary["limits"][kind], {}, universe, rng)
-        sentences.append(f"Once the account has reached USD {_size(account + 10, 2 * account, rng)} million: {unmet}")
+        conditions.append((_size(account + 10, 2 * account, rng), unmet))
     sentences.append(_pick(vocabulary["allowed" if short else "barred"], rng))
-    past = [sentence for sentence in vocabulary["asides"] if "USD" not in sentence]
-    sentences += [_aside([sentence], universe, rng) for sentence in _drawn(past, plan.asides, rng)]
-    if plan.met or plan.unmet:
+    sentences += [_aside([one], universe, rng) for one in _drawn(vocabulary["asides"], plan.asides, rng)]
+    if conditions:
         sentences.append(f"The account holds USD {account} million.")
-    body = [aim, *_drawn(sentences, len(sentences), rng), *amendments]
+    by_size = [f"Once the account has reached USD {size} million: {said}" for size, said in sorted(conditions)]
+    body = [aim, *_drawn(sentences, len(sentences), rng), *by_size, *amendments]
     text = " ".join((_pick(vocabulary["openings"], rng), *body))
     template = ", ".join((objective.value, *sorted(kinds), *sorted(revised), *(["short"] if short else [])))
     return Mandate(text, {**call, "constraints": limits}, template)

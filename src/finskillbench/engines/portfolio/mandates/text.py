@@ -118,7 +118,7 @@ def _read_relative(reading: MandateReading, sentence: str, sectors: Sequence[str
     named = [name for name in sectors if re.search(re.escape(name), sentence, re.I)]
     if not (_RELATIVE.search(sentence) and len(quantities) == 2 and named):
         return False
-    cap = round(sum(_value(quantity)[0] for quantity in quantities), 12)
+    cap = round(_value(quantities[0])[0] + _value(quantities[1])[0], 12)
     reading.constraints.setdefault("sector_limits", {})[named[0]] = cap
     reading.evidence[f"sector_limits.{named[0]}"] = sentence
     return True
