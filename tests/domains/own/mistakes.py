@@ -29,7 +29,7 @@ SCENARIO = f"""{{
     {{"scenario_id": "bank_run",
      "name": "Bank run of {{equity_change_pct:+.0f}} %",
      "description": "Deposits leave: equities move {{equity_change_pct:+.1f}} %.",
-     "market_shocks": {{"equity_change_pct": -12.0, "credit_spread_change_bp": 150.0}},
+     "market_shocks": {{"equity_change_pct": -12.0, "credit_spread_change_bp": 150.0}}, "correlation_shift": 0.3,
      "factor_shocks": {{"mkt_rf": -0.12, "smb": -0.03, "hml": -0.04, "rmw": 0.0, "cma": 0.0, "mom": 0.0}},
      "sector_sensitivities": {json.dumps({name: -0.08 if "Fin" in name else -0.01 for name in SECTORS})}
     }}
@@ -119,6 +119,7 @@ OF_SCENARIOS = [
     Mistake("-12.0", "-0.12", "line 10: hypothetical[0].market_shocks.equity_change_pct: is -0.12, not from"),
     Mistake("-12.0", "-10.0", "line 10: hypothetical[0].market_shocks.equity_change_pct: is -10 per cent, and factor_"),
     Mistake("-12.0", "12.0", "line 10: hypothetical[0].market_shocks.equity_change_pct: is 12, not from -60 to -0.5"),
+    Mistake("0.3,", "0.7,", "line 10: hypothetical[0].correlation_shift: is 0.7, not from 0 to 0.6; write the part of"),
     Mistake('"equity_change_pct": -12.0, ', "", "line 10: hypothetical[0].market_shocks.equity_change_pct: is missing"),
     Mistake('"hml": -0.04, ', "", "line 11: hypothetical[0].factor_shocks.hml: is missing; add it; 0 where it"),
     Mistake('"hml"', '"HML"', "line 11: hypothetical[0].factor_shocks.HML: is an unknown field; remove it"),

@@ -19,6 +19,7 @@ from finskillbench.domains.risk.objects import construct
 from finskillbench.domains.risk.objects.mandates import RiskDate
 from finskillbench.domains.risk.objects.monitoring import against_mandates
 from finskillbench.domains.risk.objects.scenarios import build_scenarios
+from finskillbench.domains.risk.objects.stress_tiers import as_stated
 from finskillbench.domains.risk.own.mandates import mandates_in
 from finskillbench.domains.risk.own.pools import OwnPools, own_pools
 from finskillbench.domains.risk.own.scenarios import scenarios_in
@@ -91,13 +92,18 @@ def test_scenarios_of_ones_own_come_first_and_no_book_has_more_than_three(made: 
         by_book[pair.case.portfolio_id].append(pair.scenario["scenario_id"])
     assert [len(names) for names in by_book.values()] == [3, 3]
     assert {names[0] for names in by_book.values()} == {"bank_run"}
+    stressed = [as_stated(pair) for pair in made.pools.stress]
+    assert [case.tier == "hard" for case in stressed] == ["correlation_shift" in case.scenario for case in stressed]
+    assert {
+        case.result.stressed_var is not None for case in stressed if case.scenario["scenario_id"] == "bank_run"
+    } == {True}
 
 
 def test_labels_of_books_are_derived_a_second_time(made: Made) -> None:
     covariance = resolved_covariance(made.pools.books[0].market)
     tasks = [
         *((constraint_monitoring, constraint_monitoring._task(pair)) for pair in made.pools.monitored),
-        *((stress_testing, stress_testing._task(pair)) for pair in made.pools.stress),
+        *((stress_testing, stress_testing._task(as_stated(pair))) for pair in made.pools.stress),
     ]
     assert len(tasks) == 8
     for module, task in tasks:

@@ -99,7 +99,8 @@ def test_the_table_names_a_script_and_the_answers_keys(sub_task: str) -> None:
 
 @pytest.mark.parametrize("subtask", [one for one in DOMAIN.subtasks if one.second is not None], ids=attrgetter("name"))
 def test_a_script_answers_what_is_derived_a_second_time(subtask: Subtask, task: JsonObject) -> None:
-    answer = {key: run(subtask.name, task)[key] for key in subtask.answer.model_fields}
+    found = run(subtask.name, task)
+    answer = {key: found[key] for key in subtask.answer.model_fields if found[key] is not None}
     assert [leaf.path for leaf in subtask.derived_again(answer, task) if not leaf.agrees] == []
 
 

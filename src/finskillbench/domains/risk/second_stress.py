@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from finskillbench.domains.risk.inputs import HoldingsInput, ScenarioInput, StressInput
@@ -66,7 +66,12 @@ def sensitivities_of(scenario: ScenarioInput) -> dict[str, float]:
 
 
 def whole(task_input: StressInput) -> Stressed:
-    """All of an answer: the holdings, the options, the cost of closing the holdings, and the VaR."""
+    """All of an answer; `covariance_matrix` must be resolved where correlations move."""
+    return replace(without_var(task_input), var=var_of(task_input))
+
+
+def without_var(task_input: StressInput) -> Stressed:
+    """The P&L of the holdings, of the options, and the cost of closing the holdings."""
     scenario, portfolio = task_input["stress_scenario"], task_input["portfolio"]
     found = stressed(task_input, scenario)
     pnl, by_sector, by_factor = [found.pnl], dict(found.by_sector), dict(found.by_factor)
@@ -81,7 +86,7 @@ def whole(task_input: StressInput) -> Stressed:
             by_sector[task_input["sector_mapping"][symbol]] -= cost
         by_factor["liquidation"] = -math.fsum(costs.values())
         pnl += [by_factor["liquidation"]]
-    return Stressed(math.fsum(pnl), by_sector, by_factor, var_of(task_input))
+    return Stressed(math.fsum(pnl), by_sector, by_factor)
 
 
 def closing_costs(task_input: StressInput) -> dict[str, float]:

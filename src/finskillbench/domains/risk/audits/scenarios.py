@@ -12,7 +12,7 @@ from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.risk.catalogs import scenario_catalog
 from finskillbench.domains.risk.inputs import StressInput
 from finskillbench.domains.risk.objects.scenarios import HYPOTHETICAL
-from finskillbench.domains.risk.second_stress import stressed, whole
+from finskillbench.domains.risk.second_stress import stressed, without_var
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import mapping, number, objects
@@ -72,5 +72,5 @@ def _check_sums(subject: Subject, episode: Episode, task_input: StressInput, fin
         if rows:
             total = math.fsum(number(row.get("contribution_pct")) or 0.0 for row in rows)
             findings.expect(abs(total - pnl) <= _SUM, episode.task_id, f"{split} adds up to {total:.6g}, P&L {pnl:.6g}")
-    derived = whole(cast("StressInput", subject.input_of(episode))).pnl
+    derived = without_var(task_input).pnl
     findings.expect(derived * pnl >= 0, episode.task_id, f"P&L {pnl:.4f}, {derived:.4f} by its holdings")
