@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,13 @@ from finskillbench.domains.risk.catalogs import risk_settings
 from finskillbench.domains.risk.objects.construct import RiskObjects, construct
 from finskillbench.domains.risk.objects.monitoring import MonitoringPair, measured
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase, batched
+from finskillbench.domains.risk.objects.remediation import RemediationPair
 from finskillbench.domains.risk.objects.stress import StressPair, stress_results
 from finskillbench.domains.risk.shared import by_ticker, factor_exposures, resolved_covariance, sector_mapping
 from finskillbench.engines.portfolio.problem import required
 from finskillbench.engines.risk.exposures import ranked
 from finskillbench.engines.risk.mandate import Kind, Mandate
-from finskillbench.engines.risk.remediation import remediate
+from finskillbench.engines.risk.remediation import Remedy, remediate
 from finskillbench.engines.risk.stress import BY_FACTOR
 from finskillbench.panels import build_panels
 from finskillbench.sources.market.collection import load_market
@@ -150,7 +152,7 @@ def main() -> int:
         "stress": (len(objects.stress), lambda: stress_all(objects.stress)),
         "remediation": (
             len(objects.remediation),
-            lambda: [remediate(pair.case.portfolio, pair.mandate, pair.case.market) for pair in objects.remediation],
+            lambda: [_remedied(pair) for pair in objects.remediation],
         ),
     }
     with threadpool_limits(1):
@@ -180,18 +182,29 @@ def main() -> int:
     return 0 if all(held) else 1
 
 
+def _remedied(pair: RemediationPair) -> Remedy:
+    return remediate(pair.case.portfolio, pair.mandate, pair.case.market, pair.terms)
+
+
+def _terms(pair: RemediationPair) -> Json:
+    """The terms of trading as a task states them."""
+    costs = dict(zip(pair.case.market.tickers, (100 * pair.terms.costs).tolist(), strict=True))
+    headroom = {kind.value: room for kind, room in pair.terms.headroom.items()}
+    return {"trading_terms": {"cost_bps": costs, "minimum_trade": pair.terms.ticket, "headroom": headroom}}
+
+
 def _against_cvxpy(objects: RiskObjects, fields: dict[Any, Json]) -> bool:
     """Like with like: pairs whose mandate needs no branching, which the peer has not."""
     convex = [pair for pair in objects.remediation if not any(pair.mandate.get(kind) for kind in BRANCHING)]
-    pairs = convex[::EVERY]
-    tasks = [given(pair.case, fields[pair.case.as_of], mandate=pair.mandate) for pair in pairs]
-    mine = [remediate(pair.case.portfolio, pair.mandate, pair.case.market) for pair in pairs]
+    pairs = [replace(pair, terms=replace(pair.terms, ticket=0.0)) for pair in convex[::EVERY]]
+    tasks = [given(pair.case, fields[pair.case.as_of], mandate=pair.mandate) | _terms(pair) for pair in pairs]
+    mine = [_remedied(pair) for pair in pairs]
     other = [risk_cvxpy.remediate(task) for task in tasks]
     verdicts = sum(m.compliant is not o[0] for m, o in zip(mine, other, strict=True))
     same = [(m.value, o[1]) for m, o in zip(mine, other, strict=True) if m.compliant is o[0] and math.isfinite(o[1])]
     apart = max((abs(value - theirs) for value, theirs in same), default=0.0)
     fast, slow = in_turn(
-        lambda: [remediate(pair.case.portfolio, pair.mandate, pair.case.market) for pair in pairs],
+        lambda: [_remedied(pair) for pair in pairs],
         lambda: [risk_cvxpy.remediate(task) for task in tasks],
         ROUNDS,
     )

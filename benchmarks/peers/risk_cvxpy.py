@@ -1,7 +1,7 @@
-"""Risk remediation by CVXPY with its default solvers: least turnover, then least squares among its ties.
+"""Risk remediation by CVXPY with its default solvers: least cost, or the least shortfall where the budget is too small.
 
-What the engine has to answer without certificates: two programs (three where the budget is too small). Name counts and
-least positions, which need branching, are left out, so the peer solves an easier problem.
+What the engine has to answer without certificates. Tickets, name counts and least positions, which need branching, are
+left out, so the peer solves an easier problem.
 """
 
 import math
@@ -13,17 +13,17 @@ import numpy as np
 
 Json = dict[str, Any]
 FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")
-TIE = 1e-7
-"""How much more than the least the tie break may trade, or exceed."""
 
 
 def remediate(task_input: Json) -> tuple[bool, float, np.ndarray]:
-    """(compliant, least turnover or least total relative excess, (n,) weights in the order of the covariance)."""
+    """(compliant, least cost or least shortfall in per cent of NAV, (n,) weights in the order of the covariance)."""
     tickers = task_input["covariance_matrix"]["tickers"]
     portfolio = task_input["portfolio"]
     held = {row["symbol"]: row["weight"] for row in portfolio["holdings"]}
     start = np.array([held.get(ticker, 0.0) for ticker in tickers])
-    rules = {rule["type"]: rule for rule in task_input["mandate"]["constraints"]}
+    terms = task_input["trading_terms"]
+    costs = np.array([terms["cost_bps"][ticker] / 100 for ticker in tickers])
+    rules = {rule["type"]: _inside(rule, terms["headroom"]) for rule in task_input["mandate"]["constraints"]}
     done = np.array(list((portfolio.get("trades_this_month") or {}).values()))
     budget = math.inf
     if "turnover_max_monthly" in rules:
@@ -35,19 +35,21 @@ def remediate(task_input: Json) -> tuple[bool, float, np.ndarray]:
     measures = list(_measures(task_input, rules, tickers, w, cash))
     least = _solve(turnover, [*always, *(excess <= 0 for excess, _ in measures)])
     compliant = bool(least <= budget + 1e-7)
+    cost, limits = costs @ cp.abs(trades), [*always, *([turnover <= max(budget, 0.0)] if budget < math.inf else [])]
     if compliant:
-        goal, limits = turnover, [*always, *(excess <= 0 for excess, _ in measures)]
+        value = _solve(cost, [*limits, *(excess <= 0 for excess, _ in measures)])
     else:
-        goal = cp.sum([cp.pos(excess) / scale for excess, scale in measures])
-        limits = [*always, turnover <= max(budget, 0.0)]
-        least = _solve(goal, limits)
-    squares = cp.sum_squares(trades) + cp.square(cash - portfolio["cash_weight"])
-    best = np.array(w.value, dtype=float)
-    try:
-        _solve(squares, [*limits, goal <= least + TIE])
-    except cp.SolverError:  # the ties are too thin for the default solver: the first answer stands
-        return compliant, least, best
-    return compliant, least, best if w.value is None else np.array(w.value, dtype=float)
+        value = _solve(cp.sum([cp.pos(excess) / scale for excess, scale in measures]) + cost, limits)
+    return compliant, value, np.array(w.value, dtype=float)
+
+
+def _inside(rule: Json, headroom: Json) -> Json:
+    """The limit moved inwards by its headroom."""
+    room, moved = headroom.get(rule["type"], 0.0), dict(rule)
+    for end, way in (("value", -room), ("max", -room), ("min", room)):
+        if room and rule.get(end) is not None:
+            moved[end] = rule[end] + way
+    return moved
 
 
 def _solve(goal: Any, limits: list[Any]) -> float:

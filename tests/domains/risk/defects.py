@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
 from tests.edition.conftest import Workshop
 
 from finskillbench.domains import domains, subtasks
@@ -106,66 +105,25 @@ def _perturb(row: Row) -> None:
 
 
 def _unbranched(workshop: Workshop) -> None:
-    """Where names were branched on, the stage is solved again and multipliers prove nothing."""
+    """Multipliers prove the least turnover; where names were branched on, the stage is solved again."""
     rows = workshop.rows("certificates", "risk_remediation")
-    index = next(i for i, row in enumerate(rows) if row["certificate"]["least_turnover"]["programs_solved"] == 1)
+    index = next(i for i, row in enumerate(rows) if "least_turnover" in row["certificate"])
     workshop.edit("certificates", "risk_remediation", _perturb, index)
 
 
-def _define_otherwise(row: Row) -> None:
-    row["input"]["mandate"]["constraints"][0]["definition"] = "no more than most"
-
-
-def of_equal_turnover(change: Callable[[Row, Row], Any]) -> Callable[[Workshop], None]:
-    """The label becomes the trades of its first stage, which tie with those of least squares; then `change` on both."""
-
-    def tied(stages: Row) -> bool:
-        flags = [(name, stage["unique"], stage["programs_solved"]) for name, stage in stages.items()]
-        if flags != [("least_turnover", False, 1), ("least_trades", True, 1)]:
-            return False
-        first, last = (np.array(stage["weights"]) for stage in stages.values())
-        return bool(np.abs(first - last).max() > 1e-3)
+def _of_least_cost(part: str, change: Callable[[Row], Any]) -> Callable[[Workshop], None]:
+    """Change a part of the first remediation that can be mended."""
 
     def plant(workshop: Workshop) -> None:
-        parts = [workshop.rows(part, "risk_remediation") for part in ("truth", "certificates", "episodes")]
-        place, (label, kept, episode) = next(
-            (i, rows) for i, rows in enumerate(zip(*parts, strict=True)) if tied(rows[1]["certificate"])
-        )
-        first = kept["certificate"]["least_turnover"]["weights"]
-        held = {one["symbol"]: one["weight"] for one in episode["input"]["portfolio"]["holdings"]}
-        moves = [
-            (s, held.get(s, 0.0), w) for s, w in zip(sorted(episode["input"]["sector_mapping"]), first, strict=True)
-        ]
-        label[OUTPUT]["trades"] = [
-            {
-                "symbol": symbol,
-                "action": "buy" if after > before else "sell",
-                "current_weight": before,
-                "target_weight": after,
-                "trade_pct": after - before,
-            }
-            for symbol, before, after in moves
-            if abs(after - before) > 1e-10
-        ]
-        change(label["proof"], kept["certificate"])
-        workshop.edit("truth", "risk_remediation", lambda row: row.update(label), place)
-        workshop.edit("certificates", "risk_remediation", lambda row: row.update(kept), place)
+        rows = workshop.rows("certificates", "risk_remediation")
+        index = next(i for i, row in enumerate(rows) if "least_cost" in row["certificate"])
+        workshop.edit(part, "risk_remediation", change, index)
 
     return plant
 
 
-def call_it_the_only_one(proof: Row, stages: Row) -> None:
-    del stages["least_trades"], proof["stages"]["least_trades"]
-    for stage in (proof, proof["stages"]["least_turnover"], stages["least_turnover"]):
-        stage["unique"] = True
-
-
-def leave_it_open(proof: Row, stages: Row) -> None:
-    del stages["least_trades"], proof["stages"]["least_trades"]
-
-
-def put_its_weights_last(proof: Row, stages: Row) -> None:
-    stages["least_trades"]["weights"] = stages["least_turnover"]["weights"]
+def _define_otherwise(row: Row) -> None:
+    row["input"]["mandate"]["constraints"][0]["definition"] = "no more than most"
 
 
 OUTPUT = "expected_output"
@@ -307,12 +265,12 @@ DEFECTS: dict[str, tuple[str, Callable[[Workshop], None]]] = {
     ),
     "risk_remediation: a least that is not the certified one": (
         "risk_remediation",
-        at("truth", "risk_remediation", _add("verification", "least_turnover", amount=-0.001)),
+        _of_least_cost("truth", _add("verification", "least_cost", amount=-0.001)),
     ),
     "risk_remediation: other multipliers": ("risk_remediation", _unbranched),
     "risk_remediation: a value that is not proved": (
         "risk_remediation",
-        at("certificates", "risk_remediation", _add("certificate", "least_turnover", "objective", amount=0.001)),
+        _of_least_cost("certificates", _add("certificate", "least_cost", "objective", amount=0.001)),
     ),
     "risk_remediation: violations that are none": (
         "risk_remediation",

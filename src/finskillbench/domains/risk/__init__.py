@@ -44,7 +44,7 @@ def _economics(subject: Subject, findings: Findings) -> None:
 def _certified(subject: Subject, findings: Findings) -> None:
     """Mandates can be kept, and no cure is cheaper than the certified one."""
     labels.certified(subject, findings)
-    recheck.least_turnover(subject, findings)
+    recheck.least_cost(subject, findings)
 
 
 DOMAIN: Domain[RiskObjects] = Domain(

@@ -42,6 +42,15 @@ class AboutLimits(TypedDict):
     left_out: float
 
 
+class TradingSettings(TypedDict):
+    """Cost of trading by volume, the tickets of which one is chosen, and the headroom by kind of limit."""
+
+    cost_bps: Range
+    cost_bps_ends: Range
+    minimum_trades: list[float]
+    headroom: dict[str, float]
+
+
 class RiskSettings(TypedDict):
     """How the pools are drawn; `domains/risk/catalog/risk.json` says what each number is."""
 
@@ -52,7 +61,7 @@ class RiskSettings(TypedDict):
     large_remediation_pairs: int
     beyond_mending_share: float
     mended_within_limit_share: float
-    remediation_band: float
+    trading: TradingSettings
     regimes: list[str]
     holdings: tuple[int, int]
     most_holdings: int
@@ -88,7 +97,7 @@ EPISODES = 40
 """Episodes of each risk subtask."""
 _POOLS: Mapping[Literal["portfolios_per_type", "remediation_pairs"], int] = {
     "portfolios_per_type": 2,
-    "remediation_pairs": 10,
+    "remediation_pairs": 2,
 }
 """Size of a pool for each episode of a smaller edition, and once more."""
 

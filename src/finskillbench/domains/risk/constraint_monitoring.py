@@ -8,20 +8,21 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Naive, Subtask, by_input
-from finskillbench.domains.building import BuildContext, Task, conventions
+from finskillbench.domains.base import Answer, Naive, Shortcuts, Subtask, by_input
+from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.risk import by_hand
 from finskillbench.domains.risk.audits import exploits
 from finskillbench.domains.risk.audits.ladders.constraint_monitoring import ladder
+from finskillbench.domains.risk.audits.shortcuts.constraint_monitoring import shortcuts
 from finskillbench.domains.risk.inputs import MonitoringInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.monitoring import GREY_BAND, MODEL_BASED, MonitoringPair
 from finskillbench.domains.risk.own.pools import left_out
 from finskillbench.domains.risk.second import monitored, monitoring_answer
 from finskillbench.domains.risk.shared import (
-    CONVENTIONS,
     PLANTED,
     PRECISION,
+    mandate_conventions,
     mandate_episode,
     mandate_input,
     planted,
@@ -38,21 +39,34 @@ NAME = "constraint_monitoring"
 METHOD = "exact_match"
 MODEL_WEIGHT = 5.0
 """The limits that take betas or a covariance are why a mandate is monitored by a risk system: each counts as five."""
-MISSED, FALSE_ALARM, CONTRADICTION = 0.4, 0.4, 0.5
-"""Most that is left where a breach is missed; what crying wolf at every limit, and contradicting oneself, costs."""
+SENT_BACK, MISSED, CONTRADICTION = 0.3, 0.4, 0.5
+"""Most that is left of a report with a wrong line, and where a breach is missed; what contradicting oneself costs."""
 FLOOD = 10
 """Entries per constraint beyond which a list is no report but a search."""
 TIE = 1e-9
 """Names, or sectors, whose weights differ by no more are equally the worst."""
-MONITORING = {
-    "status": "FAIL where the measured value lies beyond the limit by more than the tolerance, else PASS",
-    "value": "the measured value of the definition, signed; for a range the value compared with both ends; for "
-    "long_only the least weight of a holding; of a maximum over names, sectors or factors that maximum",
-    "violation_magnitude": "how far the value lies beyond the limit, in the unit of the limit (whole names for "
-    "name_count); only for FAIL",
-    "summary": "overall_compliant: every status is PASS; violations_count: number of FAIL",
+_VALUE_OF = {
+    "long_only": "of long_only the least weight of a holding",
+    "beta_range": "of beta_range the value that is compared with both ends",
+    "name_count": "of name_count the number of holdings",
+    "position_limit_max": "of a maximum over names or sectors that maximum",
+    "factor_exposure_max": "of factor_exposure_max the greatest exposure in size",
 }
-"""What monitoring adds to the definitions of the constraints."""
+
+
+def definitions(task_input: MonitoringInput) -> dict[str, str]:
+    """The conventions of an episode: only what its mandate has."""
+    kinds = {limit["type"] for limit in task_input["mandate"]["constraints"]}
+    own = ["the measured value of the definition, signed", *(said for kind, said in _VALUE_OF.items() if kind in kinds)]
+    names = " (whole names for name_count)" if "name_count" in kinds else ""
+    said = {
+        "status": "FAIL where the measured value lies beyond the limit by more than the tolerance, else PASS",
+        "value": "; ".join(own),
+        "violation_magnitude": f"how far the value lies beyond the limit, in its unit{names}; only for FAIL",
+        "summary": "overall_compliant: every status is PASS; violations_count: number of FAIL",
+    }
+    return mandate_conventions(task_input, said)
+
 
 _ALIASES = {
     alias: name
@@ -138,7 +152,7 @@ def strict(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> Sco
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> Score:
-    """Right verdicts with right values, cut down for every breach that is missed and every false alarm.
+    """Right verdicts with right values, cut down for every wrong line and every breach that is missed.
 
     A constraint earns its status times the ramp of its value (full within 0.2 % or 5e-5, nothing from 2 % or 5e-4 on);
     those that take betas or a covariance count as five. What is optional costs nothing where it is absent, and half of
@@ -146,9 +160,10 @@ def certified(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> 
     does not have forfeits it. Distinct entries beyond one per constraint divide the whole, and more than ten
     per constraint, distinct or not, are no report; of entries of one type that contradict each other the worst counts.
 
-    A breach is found where it is flagged beside a value that shows it: within 0.5 %, and not at all from 2.5 % on. The
-    sum is multiplied by 0.4 x the mean of how far breaches are found + 0.6 x the least of it, so that a missed one
-    leaves 0.4 x the share of the others; by 1 - 0.4 x the share of false alarms among the limits that are kept; and by
+    A report with a wrong line, a false alarm for one, is sent back: the sum is multiplied by 0.3 x the mean of what
+    status and value of the lines earn + 0.7 x the least of it. A breach is found where it is flagged beside a value
+    that shows it: within 0.5 %, and not at all from 2.5 % on; the sum is multiplied by 0.4 x the mean of how far
+    breaches are found + 0.6 x the least of it, so that a missed one leaves 0.4 x the share of the others; and by
     0.8 + 0.2 [overall_compliant and violations_count both right].
     """
     expected = {kind: items[0] for kind, items in _entries(truth.expected_output).items()}
@@ -163,19 +178,17 @@ def certified(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> 
         earned = [_credit(one, wanted, limits[kind]) * _agrees(one, limits[kind], worst) for one in given.get(kind, ())]
         credit[kind] = min(earned, default=0.0)
     weights = {kind: MODEL_WEIGHT if limits[kind].kind in MODEL_BASED else 1.0 for kind in expected}
-    verdicts = {kind: {one.status for one in given.get(kind, ())} for kind in expected}
     broken = [kind for kind, wanted in expected.items() if wanted.status == "FAIL"]
     shown = [_shown(given.get(kind, ()), expected[kind]) for kind in broken]
-    alarms = share(
-        sum("FAIL" in verdicts[kind] for kind in expected if kind not in broken), len(expected) - len(broken)
-    )
     value = math.fsum(weights[kind] * earned for kind, earned in credit.items()) / math.fsum(weights.values())
     value *= share(len(expected), max(len(expected), entries))
+    lines = [min((_line(one, wanted) for one in given.get(kind, ())), default=0.0) for kind, wanted in expected.items()]
+    value *= SENT_BACK * mean(lines) + (1.0 - SENT_BACK) * min(lines)
     value *= MISSED * mean(shown) + (1.0 - MISSED) * min(shown) if shown else 1.0
     count = number(truth.expected_output.get("violations_count"))
     summary = _compliance_agrees(answer, truth) and number(answer.get("violations_count")) == count
-    details = {"credit": credit, "entries": entries, "found": mean(shown), "false_alarms": alarms, "summary": summary}
-    return Score(value * (1.0 - FALSE_ALARM * alarms) * (0.8 + 0.2 * summary), details)
+    details = {"credit": credit, "entries": entries, "found": mean(shown), "summary": summary}
+    return Score(value * (0.8 + 0.2 * summary), details)
 
 
 class _Entry(NamedTuple):
@@ -217,11 +230,16 @@ def _absent(value: object) -> bool:
     return value is None or (named is not None and named.strip().lower() in _NOTHING)
 
 
-def _credit(entry: _Entry, wanted: _Entry, limit: Constraint) -> float:
+def _line(entry: _Entry, wanted: _Entry) -> float:
+    """What the status and the value of an entry earn."""
     if wanted.status is None or wanted.value is None or entry.status != wanted.status:
         return 0.0
-    credit = _near(entry.value, wanted.value)
-    if entry.beyond is None or (wanted.beyond is None and entry.beyond == 0):
+    return _near(entry.value, wanted.value)
+
+
+def _credit(entry: _Entry, wanted: _Entry, limit: Constraint) -> float:
+    credit = _line(entry, wanted)
+    if wanted.value is None or entry.beyond is None or (wanted.beyond is None and entry.beyond == 0):
         return credit  # of a limit that is kept nothing, nought and the headroom say the same
     low, high = limit.bounds
     beyond = max(low - wanted.value, wanted.value - high)  # of a limit that is kept the headroom, negative
@@ -330,7 +348,8 @@ def _task(pair: MonitoringPair) -> Task:
         "Submit a JSON object with overall_compliant, violations_count and constraints (one entry per constraint of "
         f"the mandate: type, status and value; the other fields are optional). {PRECISION}",
     )
-    task_input = mandate_input(pair, MONITORING)
+    task_input = mandate_input(pair)
+    task_input["conventions"] = definitions(task_input)
     resolved: MonitoringInput = {**task_input, "covariance_matrix": resolved_covariance(market)}
     episode = mandate_episode(NAME, SUBTASK.prefix, pair, prompt, task_input)
     report = constraint_report(case.portfolio, mandate, market)
@@ -361,7 +380,8 @@ SUBTASK: Subtask[MonitoringInput, RiskObjects] = Subtask(
     heuristic="weights and trades, the rest like these",
     trivial=Naive((), _all_kept),
     input=MonitoringInput,
-    definitions=conventions(CONVENTIONS, MONITORING),
+    definitions=definitions,
     ladder=ladder,
     exploits=exploits.monitoring,
+    shortcuts=Shortcuts(shortcuts),
 )

@@ -100,10 +100,19 @@ class MonitoringInput(HoldingsInput):
     covariance_matrix: CovarianceInput
 
 
+class TradingTermsInput(TypedDict):
+    """Terms of trading: basis points of the amount traded by ticker, the least trade and the headroom by type."""
+
+    cost_bps: dict[str, float]
+    minimum_trade: float
+    headroom: dict[str, float]
+
+
 class RemediationInput(MonitoringInput):
     """Input of risk remediation; `violations` are the types of the constraints that are broken now."""
 
     violations: list[str]
+    trading_terms: TradingTermsInput
 
 
 class IdentificationInput(HoldingsInput):

@@ -1,4 +1,4 @@
-"""Risk remediation: the cheapest trades that bring a portfolio back within its mandate."""
+"""Risk remediation: the cheapest trades that bring a portfolio back within its mandate, with headroom."""
 
 from __future__ import annotations
 
@@ -6,33 +6,36 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Literal, cast
 
+import numpy as np
 from pydantic import Field
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.base import Answer, Naive, Subtask, by_input
-from finskillbench.domains.building import BuildContext, Task, conventions
+from finskillbench.domains.base import Answer, Naive, Shortcuts, Subtask, by_input
+from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.draws import drawn, shuffled
 from finskillbench.domains.risk import by_hand
 from finskillbench.domains.risk.audits import trades
 from finskillbench.domains.risk.audits.ladders.risk_remediation import ladder
+from finskillbench.domains.risk.audits.shortcuts.risk_remediation import shortcuts
 from finskillbench.domains.risk.catalogs import EPISODES
-from finskillbench.domains.risk.inputs import RemediationInput
+from finskillbench.domains.risk.inputs import RemediationInput, TradingTermsInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.remediation import RemediationPair
 from finskillbench.domains.risk.own.pools import left_out
-from finskillbench.domains.risk.remediation.proof import examine
-from finskillbench.domains.risk.remediation.scoring import REMEDIATION, certified, paper, strict
-from finskillbench.domains.risk.second import monitored_after
+from finskillbench.domains.risk.remediation.proof import examine, stage_name
+from finskillbench.domains.risk.remediation.scoring import certified, definitions, paper, strict
+from finskillbench.domains.risk.second import monitored_after, with_headroom
 from finskillbench.domains.risk.shared import (
-    CONVENTIONS,
     PLANTED,
     PRECISION,
+    by_ticker,
     mandate_episode,
     mandate_input,
     planted,
     resolved_covariance,
 )
+from finskillbench.engines.risk.mandate import Kind
 from finskillbench.engines.risk.portfolio import turnover_of
 from finskillbench.engines.risk.remediation import budget_left, total_excess
 from finskillbench.engines.risk.report import trade_list, traded
@@ -41,14 +44,12 @@ from finskillbench.errors import InternalError
 
 NAME = "risk_remediation"
 METHOD = "constraint_satisfaction_plus_cost"
-BEYOND = 12
+BEYOND = 8
 """Episodes whose mandate cannot be met within the turnover that is left."""
-LIMITED = 17
+LIMITED = 10
 """Mendable episodes with a limit on the month's turnover: having one does not tell that the mandate is out of reach."""
-FEW_BROKEN = 2
-"""Broken limits of an easy episode, at most."""
-UNMODELLED = 4
-"""Mendable episodes, at most, whose cheapest cure of the limits on weights keeps the whole mandate."""
+SMALL, MIDDLING = 11, 14
+"""Trades and limits of an easy and of a medium episode, at most."""
 ROBUST = {4: 0.9, 5: 0.99}
 """What the best trades earn at least when they are rounded to so many decimals."""
 
@@ -72,16 +73,15 @@ class RiskRemediation(Answer):
         "NAV, without what was traded earlier in the month."
     )
     post_trade_compliant: bool = Field(
-        description="true if the portfolio meets its whole mandate after the trades, the turnover limit included."
+        description="true if the portfolio keeps every limit of its mandate, with its headroom, after the trades."
     )
 
 
 def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
     """A user's books, and certified pairs: `BEYOND` cannot be mended within the month's turnover, the others can.
 
-    Drawn by tier, portfolio type, regime and mandate. Of the mendable ones `LIMITED` have a turnover limit, and
-    all but `UNMODELLED` take a risk model, betas or the concentration to be mended. What a market does not have enough
-    of is made up for by the other mendable ones.
+    Drawn by tier, portfolio type, regime and mandate. Of the mendable ones `LIMITED` have a turnover limit, which
+    binds. What a market does not have enough of is made up for by the other mendable ones.
     """
     own = [(task, pair) for pair in objects.own.remediation if _robust(task := _task(pair), pair)]
     broken = [pair.case for pair in objects.own.remediation]
@@ -90,7 +90,7 @@ def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
     pairs: list[RemediationPair] = []
     tasks: list[Task] = []
     wanted = context.most(EPISODES)
-    beyond, unmodelled, limited = (round(wanted * part / EPISODES) for part in (BEYOND, UNMODELLED, LIMITED))
+    beyond, limited = (round(wanted * part / EPISODES) for part in (BEYOND, LIMITED))
 
     def build_one(pair: RemediationPair) -> Task | None:
         task = _task(pair)
@@ -104,9 +104,8 @@ def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
         tasks.extend(drawn(side, _traits, count, context.generator(NAME, "draw", name), build_one))
 
     draw("beyond", beyond, lambda pair: not pair.remedy.compliant)
-    draw("unmodelled", unmodelled, lambda pair: pair.group == (True, True) and pair.modelled is False)
-    draw("limited", beyond + limited - len(pairs), lambda pair: pair.group == (True, True) and pair.modelled is True)
-    draw("unlimited", wanted - len(pairs), lambda pair: pair.group == (True, False) and pair.modelled is True)
+    draw("limited", beyond + limited - len(pairs), lambda pair: pair.group == (True, True))
+    draw("unlimited", wanted - len(pairs), lambda pair: pair.group == (True, False))
     draw("any", wanted - len(pairs), lambda pair: pair.remedy.compliant)
     if len(tasks) < wanted:
         context.notes.append(f"{NAME}: {len(tasks)} drawn episodes of {wanted}: the mandates leave no more hard cures.")
@@ -118,9 +117,9 @@ def _traits(pair: RemediationPair) -> tuple[str, ...]:
 
 
 def _difficulty(pair: RemediationPair) -> str:
-    """By the number of limits that are broken, which the input lists: each is one more that the trades must meet."""
-    broken = len(pair.violations)
-    return "easy" if broken <= FEW_BROKEN else "medium" if broken == FEW_BROKEN + 1 else "hard"
+    """By the length of the list and of the mandate: each trade is one more that each of the limits decides."""
+    size = pair.trades + len(pair.mandate.constraints)
+    return "easy" if size <= SMALL else "medium" if size <= MIDDLING else "hard"
 
 
 def _robust(task: Task, pair: RemediationPair) -> bool:
@@ -146,15 +145,27 @@ def _resolved(episode: Episode, pair: RemediationPair) -> RemediationInput:
 def _task(pair: RemediationPair) -> Task:
     case, market, remedy = pair.case, pair.case.market, pair.remedy
     trades = traded(remedy)
+    limited = pair.mandate.get(Kind.TURNOVER_MAX_MONTHLY) is not None
+    beyond = (
+        " If the turnover left for the month allows no such trades, find those within it that come nearest, and say "
+        "so: post_trade_compliant is then false."
+    )
     prompt = Prompt(
-        f"The portfolio as of {case.as_of} breaks the constraints of its mandate that violations lists. Find the "
-        "trades of least one-way turnover after which it keeps the whole mandate, using any names of the universe and "
-        "cash. If the turnover left for the month allows no such trades, find those that come nearest to the mandate "
-        "within it. conventions defines turnover, what comes nearest, and how ties are broken.",
+        f"The portfolio as of {case.as_of} breaks the limits of its mandate that violations lists. Find the trades of "
+        "least cost after which it keeps every limit of the mandate with its headroom, using any names of the universe "
+        f"and cash; none may be smaller than minimum_trade.{beyond if limited else ''} conventions defines costs, "
+        f"headroom{', turnover and what comes nearest' if limited else ' and turnover'}.",
         "Submit a JSON object with trades (symbol, action, current_weight, target_weight, trade_pct), total_turnover "
         f"and post_trade_compliant. {PRECISION}",
     )
-    task_input = mandate_input(pair, REMEDIATION, violations=[kind.value for kind in pair.violations])
+    terms: TradingTermsInput = {
+        "cost_bps": by_ticker(market, np.round(100 * pair.terms.costs, 2)),
+        "minimum_trade": pair.terms.ticket,
+        "headroom": {kind.value: room for kind, room in pair.terms.headroom.items()},
+    }
+    stated = mandate_input(pair, violations=[kind.value for kind in pair.violations], trading_terms=terms)
+    task_input = cast("RemediationInput", stated)
+    task_input["conventions"] = definitions(task_input)
     episode = replace(mandate_episode(NAME, SUBTASK.prefix, pair, prompt, task_input), difficulty=_difficulty(pair))
     label = {
         "trades": trade_list(case.portfolio, trades, market),
@@ -168,47 +179,46 @@ def _task(pair: RemediationPair) -> Task:
     return Task(
         episode,
         Truth(episode.task_id, NAME, label, verification, _proof(episode, pair, trades)),
-        {f"least_{stage.aim.goal}": certificate_of(stage.certified) for stage in remedy.stages},
+        {stage_name(stage.aim): certificate_of(stage.certified) for stage in remedy.stages},
     )
 
 
 def _bounds(pair: RemediationPair) -> dict[str, float]:
     """What the score of a pair runs between."""
-    least = pair.remedy.stages[0].certified.value
     if pair.remedy.compliant:
-        return {"least_turnover": least}
-    before = total_excess(pair.case.portfolio, pair.mandate, pair.case.market)
-    return {"least_turnover": least, "least_excess": pair.remedy.value, "excess_before": before}
+        return {"least_cost": pair.remedy.value}
+    before = total_excess(pair.case.portfolio, pair.terms.target(pair.mandate), pair.case.market)
+    least = pair.remedy.stages[0].certified.value
+    return {"least_turnover": least, "least_shortfall": pair.remedy.value, "shortfall_before": before}
 
 
 def _proved(label: JsonObject) -> tuple[str, ...]:
     """The keys of `_bounds` and of what is planted."""
-    excesses = () if label.get("post_trade_compliant") is True else ("least_excess", "excess_before")
-    return ("least_turnover", *excesses, *PLANTED)
+    if label.get("post_trade_compliant") is True:
+        return ("least_cost", *PLANTED)
+    return ("least_turnover", "least_shortfall", "shortfall_before", *PLANTED)
 
 
 def _proof(episode: Episode, pair: RemediationPair, trades: Floats) -> dict[str, Any]:
-    """The proof of what is judged, T* or V*, and of every stage; the mandate after the trades is measured once more.
-
-    Which of several optimal lists of trades the last stage picked is not judged, so its uniqueness decides nothing.
+    """The proof of what is judged and of every stage; the mandate after the trades is measured once more.
 
     Raises
     ------
     InternalError : the second arithmetic finds the mandate kept where the engine does not, or the other way round.
     """
     remedy, market = pair.remedy, pair.case.market
-    found = monitored_after(_resolved(episode, pair), dict(zip(market.tickers, trades.tolist(), strict=True)))
+    inside = with_headroom(_resolved(episode, pair))
+    found = monitored_after(inside, dict(zip(market.tickers, trades.tolist(), strict=True)))
     complies = all(one.status == "PASS" for one in found.values())
     if complies is not remedy.compliant:
         raise InternalError(
             f"{episode.task_id}: post_trade_compliant is {remedy.compliant} by the engine and {complies} derived a "
             "second time"
         )
-    stages = {f"least_{stage.aim.goal}": proof_of(stage.certified) for stage in remedy.stages}
-    decisive = stages["least_turnover" if remedy.compliant else "least_excess"]
+    stages = {stage_name(stage.aim): proof_of(stage.certified) for stage in remedy.stages}
     left = budget_left(pair.case.portfolio, pair.mandate)
     verdict = {"kind": "optimal"} if remedy.compliant else {"kind": "infeasible", "turnover_left": left}
-    return decisive | verdict | {"stages": stages}
+    return stages[stage_name(remedy.stages[-1].aim)] | verdict | {"stages": stages}
 
 
 def _by_hand(data: Mapping[str, Any]) -> JsonObject:
@@ -245,9 +255,9 @@ SUBTASK: Subtask[RemediationInput, RiskObjects] = Subtask(
     prefix="rm_rr",
     method=METHOD,
     parameters={
-        "metrics": ["post_trade_compliant", "turnover_vs_optimal"],
+        "metrics": ["post_trade_compliant", "cost_vs_optimal"],
         "tolerance": {"turnover_excess_pct": 50},
-        "ground_truth_source": "certified optimiser, in stages",
+        "ground_truth_source": "certified optimiser",
     },
     proved=_proved,
     answer=RiskRemediation,
@@ -259,7 +269,8 @@ SUBTASK: Subtask[RemediationInput, RiskObjects] = Subtask(
     heuristic="30% of the way to the benchmark, said it complies",
     trivial=Naive((), _no_trades),
     input=RemediationInput,
-    definitions=conventions(CONVENTIONS, REMEDIATION),
+    definitions=definitions,
     ladder=ladder,
     exploits=trades.remediation,
+    shortcuts=Shortcuts(shortcuts),
 )

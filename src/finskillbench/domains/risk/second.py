@@ -17,6 +17,7 @@ from finskillbench.domains.risk.inputs import (
     IdentificationInput,
     MonitoringInput,
     PortfolioInput,
+    RemediationInput,
     StressInput,
 )
 from finskillbench.episode import JsonObject
@@ -183,6 +184,38 @@ def monitored_after(task_input: MonitoringInput, trades: Mapping[str, float], du
         added = turnover(trades.values())
         found["turnover_max_monthly"] = Measured(before.value + added, before.excess + added)
     return found
+
+
+def with_headroom(task_input: RemediationInput) -> RemediationInput:
+    """The input with every limit of its mandate moved inwards by its headroom: maxima down, minima up.
+
+    An imported episode states none.
+    """
+    rooms = task_input["trading_terms"]["headroom"] if "trading_terms" in task_input else {}
+    moved: list[ConstraintInput] = []
+    for item in task_input["mandate"]["constraints"]:
+        room, inside = rooms.get(item["type"], 0.0), cast("dict[str, Any]", {**item})
+        for name, way in (("value", -room), ("max", -room), ("min", room)):
+            if room and item.get(name) is not None:
+                inside[name] = cast("float", item.get(name)) + way
+        moved.append(cast("ConstraintInput", inside))
+    return {**task_input, "mandate": {**task_input["mandate"], "constraints": moved}}
+
+
+def cost_of(task_input: RemediationInput, trades: Mapping[str, float]) -> float:
+    """Per cent of NAV that signed changes of weight cost."""
+    costs = task_input["trading_terms"]["cost_bps"]
+    return math.fsum(costs[name] * abs(change) for name, change in trades.items()) / 100
+
+
+def undersized(task_input: RemediationInput, trades: Mapping[str, float], within: float) -> list[str]:
+    """The names of which less than the least trade is traded although a position is left."""
+    owned, least = weights(task_input), task_input["trading_terms"]["minimum_trade"] - within
+    return [
+        name
+        for name, change in trades.items()
+        if 0 < abs(change) < least and abs(owned.get(name, 0.0) + change) > within
+    ]
 
 
 class Exposure(NamedTuple):

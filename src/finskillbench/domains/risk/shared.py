@@ -43,6 +43,17 @@ CONVENTIONS = {
 """What every task that holds a portfolio against a mandate says, beside the definitions of the constraints."""
 
 
+def mandate_conventions(task_input: MonitoringInput, own: Mapping[str, str]) -> dict[str, str]:
+    """What a task on a mandate says: units of what its own limits measure, `CONVENTIONS`, and what the subtask adds."""
+    kinds = {limit["type"] for limit in task_input["mandate"]["constraints"]}
+    error = " and tracking error are annualised decimals" if "tracking_error_max" in kinds else " is annualised"
+    units = (
+        "weights, cash_weight, trades and turnover are decimals of NAV (0.05 is 5 %); betas are ratios; covariance"
+        f"{error}; total_nav is in USD"
+    )
+    return conventions(CONVENTIONS | {"units": units}, own)
+
+
 def holdings(case: PortfolioCase) -> int:
     """Number of names held."""
     return int((np.abs(case.portfolio.weights) > ZERO_WEIGHT).sum())
@@ -83,10 +94,10 @@ def dense_covariance(market: Market) -> CovarianceInput:
     return {"tickers": list(market.tickers), "matrix": risk.matrix.tolist()}
 
 
-def mandate_input(pair: MonitoringPair, definitions: Mapping[str, str], **more: list[str]) -> MonitoringInput:
+def mandate_input(pair: MonitoringPair, **more: object) -> MonitoringInput:
     """The input of every subtask that holds a portfolio against a mandate; `more` are fields that only one gives.
 
-    `definitions` are the subtask's own, beside those of the portfolio.
+    The caller fills in `conventions`, which depend on the rest.
     """
     case, market = pair.case, pair.case.market
     fields = {
@@ -97,7 +108,7 @@ def mandate_input(pair: MonitoringPair, definitions: Mapping[str, str], **more: 
         "factor_exposures": factor_exposures(market),
         "benchmark_weights": by_ticker(market, required(market.benchmark, "benchmark weights")),
         "covariance_matrix": covariance_field(market, case.as_of),
-        "conventions": conventions(CONVENTIONS, definitions),
+        "conventions": {},
     }
     return cast("MonitoringInput", fields)  # in the order in which it is printed
 

@@ -1,61 +1,41 @@
-"""The least trading that brings a portfolio back into its mandate, or as near to it as the turnover left allows.
+"""The cheapest trades that bring a portfolio back into its mandate, or as near to it as the turnover left allows.
 
-Three kinds of answers, each certified: no trades for a portfolio that complies; the least turnover into the whole
-mandate, ties by the least sum of squared trades; and where that exceeds what is left of the month's turnover, the least
-total relative excess within it, with the same ties.
+Trades are 0 or at least a ticket, and leave headroom to every limit that values drift over (`trading.Terms`). Three
+kinds of answers, each certified: no trades for a portfolio that complies; the least cost of trades into the whole
+mandate; and where these take more than what is left of the month's turnover, the least total relative excess within it,
+to which the cost is added, so that no two lists are equally good.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from finskillbench.arrays import Floats, Integers
-from finskillbench.engines.optimisation.branching import Branch, BranchAndBound, Decision, Relaxation, relaxation
-from finskillbench.engines.optimisation.certified import (
-    ACCEPTED_GAP,
-    Certified,
-    InfeasibleError,
-    UndecidedError,
-    certify,
-    certify_tie,
-)
+from finskillbench.engines.optimisation.certified import Certified, certify
 from finskillbench.engines.optimisation.face import broken_cones, solve_by_cones
-from finskillbench.engines.optimisation.uniqueness import Uniqueness, UniquenessProof
-from finskillbench.engines.risk.formulation import Aim, Goal, formulate
+from finskillbench.engines.optimisation.formulation import Formulation
+from finskillbench.engines.optimisation.intervals import Intervals, IntervalSearch, common, ticket_intervals
+from finskillbench.engines.optimisation.uniqueness import prove_unique
+from finskillbench.engines.risk.formulation import Aim, Goal, formulate, weight_bounds
 from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE, Kind, Mandate
 from finskillbench.engines.risk.monitor import measure_all, relative_excess
 from finskillbench.engines.risk.portfolio import Market, Portfolio, turnover_of
 from finskillbench.engines.risk.semicontinuity import SLACK, Semicontinuity, semicontinuity_of
+from finskillbench.engines.risk.trading import Terms
 
-SLACKS = (0.0, 1e-9, 1e-8, 1e-7)
-"""What a later stage may give up of an earlier one's value; the first that leads to a proof is taken. Nothing where it
-can be solved on the earlier one's optimal face, else as little as leaves the solver an interior."""
-_CAPS = {Goal.TURNOVER: "turnover_cap", Goal.EXCESS: "excess_cap"}
-"""The block that caps a goal in the program of a later one."""
 _RESIDUE = 1e-10
 """Weights and trades of this size are rounding of the solver."""
-_ATTAINED = 1e-10
-"""A bound this close to a real portfolio's value has nothing better to offer; of ties, `ACCEPTED_GAP`."""
-_NEXT_TO_NOTHING = 0.01
-"""More turnover than any portfolio needs that lies beyond its limits by no more than `COMPLIANCE_TOLERANCE`."""
-_MAX_TIES = 12
-"""Programs after which a tie is settled by the best portfolio found; its certificate states the gap that is left."""
+MOST_PROGRAMS = 300
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One certified program of a remedy: what it aimed at, and its result.
-
-    `decisions` are those under which the last convex program was solved, None where nothing was decided;
-    with `certified.nodes` of 1, `formulate` gives the program that its multipliers prove it against.
-    """
+    """One certified program of a remedy: what it aimed at, and its result."""
 
     aim: Aim
     certified: Certified
-    decisions: Integers | None
 
 
 @dataclass(frozen=True)
@@ -67,9 +47,9 @@ class Remedy:
     trades : (n,) signed changes of weight, exactly 0 where nothing is traded; cash changes by minus their sum.
     weights, cash : after the trades, fractions of NAV.
     turnover : one-way, of these trades alone.
-    compliant : whether the whole mandate is kept after the trades.
-    value : least turnover T* where compliant, else least total relative excess V*.
-    stages : the programs solved, in their order; the first is the least turnover (empty where none was needed).
+    compliant : whether the whole mandate is kept, with its headroom, after the trades.
+    value : least cost in per cent of NAV where compliant, else the least total relative excess plus cost.
+    stages : the programs solved, in their order; the last one gives the trades (empty where none was needed).
     """
 
     trades: Floats
@@ -82,50 +62,42 @@ class Remedy:
 
     @property
     def settled(self) -> bool:
-        """Whether the trades are proved to be the least squares among all of the same turnover, or excess."""
-        last = self.stages[-1] if self.stages else None
-        if last is None:
-            return False
-        tied = last.aim.goal is Goal.TRADES and last.certified.optimality.gap <= ACCEPTED_GAP
-        return tied or last.certified.uniqueness.outcome.proved
+        """Whether the trades are proved to be the only best ones."""
+        return bool(self.stages) and self.stages[-1].certified.uniqueness.outcome.proved
 
 
-def remediate(portfolio: Portfolio, mandate: Mandate, market: Market) -> Remedy:
-    """Minimise one-way turnover subject to the whole mandate; if that exceeds the turnover left, the total excess.
+def remediate(
+    portfolio: Portfolio, mandate: Mandate, market: Market, terms: Terms, *, most_programs: int = MOST_PROGRAMS
+) -> Remedy:
+    """Minimise the cost subject to the whole mandate; where the turnover left does not suffice, the total excess.
 
     Raises
     ------
     InfeasibleError : no portfolio keeps the mandate whatever is traded; or the turnover left is too little even for
         the limits that are kept in any case (`monitor.HARD_KINDS`).
     UndecidedError : nothing can be proved, or the branches on names are too many.
-    InputError : as `formulation.formulate`.
+    InputError : as `formulation.formulate`, or headroom that leaves nothing of a limit.
     """
-    left = budget_left(portfolio, mandate)
-    least = None
-    if left >= -SLACK:
-        least = solve_stage(portfolio, mandate, market, Aim(Goal.TURNOVER))
-    # Whoever complies needs next to no trades: the others are not measured.
-    if (least is None or least.certified.value <= _NEXT_TO_NOTHING) and _complies(portfolio, mandate, market):
+    target, left = terms.target(mandate), budget_left(portfolio, mandate)
+    if _complies(portfolio, target, market):
         return _remedy(portfolio, portfolio.weights, compliant=True, value=0.0, stages=())
-    if least is None:  # too much is traded already: no further trade can mend that, and none is allowed
-        return _remedy(
-            portfolio, portfolio.weights, compliant=False, value=total_excess(portfolio, mandate, market), stages=()
-        )
-    if least.certified.value <= left + SLACK:
-        start = least.certified.value
-        aims = [Aim(Goal.TRADES, turnover_cap=max(start, min(start + slack, left))) for slack in SLACKS]
-        stages = _tied(portfolio, mandate, market, least, aims)
-        return _remedy(portfolio, stages[-1].certified.weights, compliant=True, value=start, stages=stages)
-    if least.certified.optimality.lower_bound <= left + SLACK:
-        raise UndecidedError(f"the least turnover is within {ACCEPTED_GAP:g} of what is left: a grey band")
-    if left <= SLACK:
-        excess = total_excess(portfolio, mandate, market)
-        return _remedy(portfolio, portfolio.weights, compliant=False, value=excess, stages=(least,))
-    best = solve_stage(portfolio, mandate, market, Aim(Goal.EXCESS, turnover_cap=left))
-    cap = best.certified.value
-    aims = [Aim(Goal.TRADES, turnover_cap=left, excess_cap=cap + slack) for slack in SLACKS]
-    stages = least, *_tied(portfolio, mandate, market, best, aims)
-    return _remedy(portfolio, stages[-1].certified.weights, compliant=False, value=cap, stages=stages)
+    cap = None if np.isinf(left) else max(left, 0.0)
+    over = ()
+    if cap is not None:
+        least = solve_relaxed(portfolio, target, market, Aim(Goal.TURNOVER))
+        over = (least,) if least.certified.optimality.lower_bound > cap + SLACK else ()
+    if over and cap is not None and cap <= SLACK:
+        excess = total_excess(portfolio, target, market)
+        return _remedy(portfolio, portfolio.weights, compliant=False, value=excess, stages=over)
+    goal = Goal.EXCESS if over else Goal.COST
+    best = solve_stage(portfolio, target, market, Aim(goal, terms.costs, cap), terms.ticket, most_programs)
+    return _remedy(
+        portfolio,
+        best.certified.weights,
+        compliant=goal is Goal.COST,
+        value=best.certified.value,
+        stages=(*over, best),
+    )
 
 
 def _complies(portfolio: Portfolio, mandate: Mandate, market: Market) -> bool:
@@ -156,7 +128,6 @@ def nearest(mandate: Mandate, market: Market, target: Floats) -> Certified:
     """The portfolio inside the mandate (turnover aside) with least squared distance to (n,) target weights.
 
     The distance is that of names and cash, where the target's cash is what its weights leave of 1; `value` is it.
-    With position_limit_min or name_count it may not be proved the least: `optimality.gap` says how near it is.
 
     Raises
     ------
@@ -177,167 +148,82 @@ def _remedy(
     return Remedy(trades, weights, cash, turnover_of(trades), compliant, value, stages)
 
 
-def _tied(portfolio: Portfolio, mandate: Mandate, market: Market, first: Stage, aims: list[Aim]) -> tuple[Stage, ...]:
-    """The stage that settles the ties of `first`, by the strictest aim whose program can be proved; else none does."""
-    if first.certified.uniqueness.outcome.proved:
-        return (first,)
-    for aim in aims:
-        try:
-            if aim is aims[0]:
-                return first, _on_face(portfolio, mandate, market, first, aim)
-            return first, solve_stage(portfolio, mandate, market, aim)
-        except (InfeasibleError, UndecidedError):
-            continue
-    return (first,)
-
-
-def _on_face(portfolio: Portfolio, mandate: Mandate, market: Market, first: Stage, aim: Aim) -> Stage:
-    """The ties of a stage that needed no branching settled on its optimal face.
+def solve_relaxed(portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim) -> Stage:
+    """One convex program: trades of any size, positions as small as they like.
 
     Raises
     ------
-    UndecidedError : nothing can be proved, or the result does not keep the semicontinuous limits.
+    InfeasibleError, UndecidedError : as `certify`.
     """
-    if first.certified.nodes > 1:
-        raise UndecidedError("the earlier stage has branched: no one program has its optimal face")
-    formulation = formulate(portfolio, mandate, market, aim)
-    cap = next(block for block in formulation.program.blocks if block.label == _CAPS[first.aim.goal])
-    earlier = np.insert(first.certified.multipliers, cap.start, 0.0)
-    certified = certify_tie(formulation, cap.label, earlier)
-    rule = semicontinuity_of(mandate, len(market.tickers))
-    if rule is not None and rule.broken(certified.weights).any():
-        raise UndecidedError("the tie has to be branched on")
-    return Stage(aim, certified, None)
-
-
-def solve_stage(portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim) -> Stage:
-    """The relaxation at first; only if it does not keep the semicontinuous limits, a branch and bound on them."""
-    rule = semicontinuity_of(mandate, len(market.tickers))
     formulation = formulate(portfolio, mandate, market, aim)
     # A limit that is broken now binds after the least that is done about it; of the others none may, or any.
     cones = broken_cones(formulation.program, formulation.point(portfolio.weights))
-    # Of turnover and excess the value alone is the answer; a later stage picks the portfolio.
-    relaxed = certify(formulation, cones=cones, unique=aim.goal is Goal.TRADES or None)
-    if rule is None or not rule.broken(relaxed.weights).any():
-        return Stage(aim, relaxed, None)
-    branching = _Branching(portfolio, mandate, market, aim, rule)
-    best = branching.search(len(market.tickers), relaxation(relaxed))
-    return Stage(aim, best, branching.decided)
+    return Stage(aim, certify(formulation, cones=cones, unique=False))
 
 
-def estimate(portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim) -> float | None:
-    """The goal's value without branching, as the solver leaves it and not proved; None where nothing is feasible."""
+def solve_stage(
+    portfolio: Portfolio,
+    mandate: Mandate,
+    market: Market,
+    aim: Aim,
+    ticket: float = 0.0,
+    most_programs: int = MOST_PROGRAMS,
+) -> Stage:
+    """The proved optimum over trades of at least the ticket that keep the limits on small positions and on counts.
+
+    Raises
+    ------
+    InfeasibleError, UndecidedError : as `BranchAndBound.search`.
+    """
+    search = _Search(portfolio, mandate, market, aim, ticket, most_programs)
+    whole = formulate(portfolio, mandate, market, aim)
+    search.cones = broken_cones(whole.program, whole.point(portfolio.weights))
+    relaxed = certify(whole, cones=search.cones, unique=False)
+    if search.broken(relaxed.weights).any():
+        return Stage(aim, search.minimum(relaxed))
+    unique = prove_unique(whole, whole.point(relaxed.weights), relaxed.multipliers)
+    return Stage(aim, replace(relaxed, uniqueness=unique))
+
+
+def estimate(portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim) -> Floats | None:
+    """(n,) the weights of `solve_relaxed`, as the solver leaves them and not proved; None where nothing is feasible."""
     formulation = formulate(portfolio, mandate, market, aim)
     cones = broken_cones(formulation.program, formulation.point(portfolio.weights))
     found = solve_by_cones(formulation.program, cones)
-    return formulation.program.objective(found.x) if found.status in ("Solved", "AlmostSolved") else None
+    return found.x[formulation.weights] if found.status in ("Solved", "AlmostSolved") else None
 
 
-class _Branching(BranchAndBound):
-    """What each name is: not held, long or short.
+class _Search(IntervalSearch):
+    """Each name is left alone, traded by at least a ticket, sold in full, and held by enough or not at all."""
 
-    Squared trades only settle ties: after `_MAX_TIES` programs the best found is taken, with the gap that is left.
-    """
+    def __init__(
+        self, portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim, ticket: float, most_programs: int
+    ) -> None:
+        n = len(market.tickers)
+        self.portfolio, self.mandate, self.market, self.aim = portfolio, mandate, market, aim
+        self.rule = semicontinuity_of(mandate, n) or Semicontinuity(0.0, 0.0, 0, n, gap=False)
+        super().__init__(self._intervals(ticket), most_programs=most_programs)
 
-    limits = "position_limit_min and name_count"
-    most_programs = 200
+    def _intervals(self, ticket: float) -> Intervals:
+        ends = zip(*weight_bounds(self.portfolio, self.mandate, soft=self.aim.soft), strict=True)
+        return Intervals.of(
+            [
+                common(ticket_intervals(held, ticket), self.rule.allowed(low, high))
+                for held, (low, high) in zip(self.portfolio.weights.tolist(), ends, strict=True)
+            ]
+        )
 
-    def __init__(self, portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim, rule: Semicontinuity) -> None:
-        self.tie = aim.goal is Goal.TRADES
-        reach, accepted = (-ACCEPTED_GAP, np.inf) if self.tie else (-_ATTAINED, ACCEPTED_GAP)
-        super().__init__(reach=reach, accepted_gap=accepted, unique=self.tie)
-        self.portfolio, self.mandate, self.market, self.aim, self.rule = portfolio, mandate, market, aim, rule
-        self.shorts = mandate.get(Kind.LONG_ONLY) is None
-        self.programs = 1  # the root's relaxation
+    def program(self, lower: Floats, upper: Floats) -> Formulation:
+        """The convex program of a branch."""
+        return formulate(self.portfolio, self.mandate, self.market, self.aim, (lower, upper))
 
-    def continues(self) -> bool:
-        """A value has to be settled, a tie need not be."""
-        return super().continues() and not (self.best is not None and self.tie and self.programs >= _MAX_TIES)
+    def broken(self, weights: Floats) -> Floats:
+        """Distances from what is allowed; where too many or too few are held, more of those that could change that."""
+        return self.intervals.outside(weights) + self.rule.miscounted(weights)
 
-    def relax(self, decisions: Integers) -> Relaxation:
-        """The weights of the branch's convex program."""
-        # Of a tie's open branches only the bound counts, and only to within the gap that ends the search.
-        rough = self.tie and bool((decisions == Decision.FREE).any())
-        return relaxation(self._certify(decisions, unique=False, polished=not rough))
-
-    def _certify(self, decisions: Integers, *, unique: bool, polished: bool) -> Certified:
-        self.programs += 1
-        program = formulate(self.portfolio, self.mandate, self.market, self.aim, decisions)
-        return certify(program, unique=unique, polished=polished)
-
-    def propose(self, decisions: Integers, relaxed: Relaxation) -> None:
-        """The relaxation itself where it is an answer, else rounded to decisions on every name."""
-        weights, decided = relaxed.values, not (decisions == Decision.FREE).any()
-        # A relaxation that keeps the limits is an answer where its objective is the goal itself.
-        if relaxed.certified is not None and (decided or not (self.tie or self.rule.broken(weights).any())):
-            self.offer(relaxed.certified, decisions)
-            return
-        nearest_to, start = self.rule.decisions_of(weights), self.portfolio.weights
-        settled = (np.abs(start) >= self.rule.on) & (np.abs(weights) >= self.rule.on / 2)
-        for decisive in (nearest_to, np.where(settled, nearest_to, Decision.OFF)):
-            rounded = np.where(decisions == Decision.FREE, decisive, decisions).astype(np.int8)
-            rounded = self._counted(decisions, rounded, weights)
-            if rounded is None or not self.first_try(rounded.tobytes()):
-                continue
-            try:
-                self.offer(self._certify(rounded, unique=False, polished=True), rounded)
-            except (InfeasibleError, UndecidedError):
-                continue
-
-    def choose(self, decisions: Integers, relaxed: Relaxation, bound: float) -> int | None:
-        """The most broken open name, or the one whose hull is furthest from its trade."""
-        free = decisions == Decision.FREE
-        if not free.any():
-            return None
-        score = np.where(free, self.rule.broken(relaxed.values), 0.0)
-        if score.max() <= 0.0 and self.rule.gap:
-            size = np.abs(relaxed.values)
-            hull = free & (np.abs(self.portfolio.weights) < self.rule.on)
-            score = np.where(hull, size * np.maximum(size - self.rule.on, 0.0), 0.0)
-            score[score < _ATTAINED] = 0.0
-        if score.max() <= 0.0 and self.best is not None:
-            return None
-        return int(np.argmax(score if score.max() > 0.0 else free))
-
-    def children(self, decisions: Integers, name: int) -> Iterable[Integers]:
-        """Not held, long or short, each with what it implies by the counts; none that contradicts them."""
-        n, rule = len(decisions), self.rule
-        for decision in (Decision.OFF, Decision.LONG, Decision.SHORT) if self.shorts else (Decision.OFF, Decision.LONG):
-            child = decisions.copy()
-            child[name] = decision
-            off, on = int((child == Decision.OFF).sum()), int((child >= Decision.LONG).sum())
-            if on > rule.most or n - off < rule.least:
-                continue
-            if on == rule.most:
-                child[child == Decision.FREE] = Decision.OFF
-            elif n - off == rule.least and not self.shorts:
-                child[child == Decision.FREE] = Decision.LONG
-            yield child
-
-    def alone(self, branch: Branch) -> UniquenessProof:
-        """By the branch's relaxation, solved once more with the question."""
-        try:
-            if self._certify(branch.decisions, unique=True, polished=True).uniqueness.outcome.proved:
-                return UniquenessProof(Uniqueness.BRANCHES)
-        except (InfeasibleError, UndecidedError):
-            pass
-        return UniquenessProof(Uniqueness.UNDECIDED)
-
-    def _counted(self, decisions: Integers, rounded: Integers, weights: Floats) -> Integers | None:
-        """Rounded decisions with the smallest holdings given up, or the largest others opened, until they count."""
-        rule, free = self.rule, decisions == Decision.FREE
-        size = np.abs(weights) + np.abs(self.portfolio.weights)  # of two equals, keep what is there already
-        on = rounded >= Decision.LONG
-        surplus = int(on.sum()) - rule.most
-        if surplus > 0:
-            order = np.argsort(np.where(on & free, size, np.inf), kind="stable")[:surplus]
-            rounded[order] = Decision.OFF
-        missing = rule.least - int(on.sum())
-        if missing > 0:
-            order = np.argsort(np.where(~on & free, -size, np.inf), kind="stable")[:missing]
-            rounded[order] = (
-                np.where(weights[order] < 0, Decision.SHORT, Decision.LONG) if self.shorts else Decision.LONG
-            )
-        on = rounded >= Decision.LONG
-        fits = rule.least <= int(on.sum()) <= rule.most and bool((rounded[~free] == decisions[~free]).all())
-        return rounded if fits else None
+    def possible(self, decisions: Integers) -> bool:
+        """Whether the numbers of names that may be held, and that must be, fit the limits on counts."""
+        lower, upper = self.intervals.ends(decisions)
+        must = (lower >= self.rule.on - SLACK) | (upper <= -self.rule.on + SLACK)
+        may = (upper >= self.rule.on - SLACK) | (lower <= -self.rule.on + SLACK)
+        return bool(must.sum() <= self.rule.most and may.sum() >= self.rule.least) or not self.rule.on

@@ -23,6 +23,7 @@ from finskillbench.engines.risk.monitor import constraint_report
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, Portfolio, turnover_of
 from finskillbench.engines.risk.remediation import Remedy, Stage, after
 from finskillbench.engines.risk.stress import StressResult
+from finskillbench.engines.risk.trading import Terms
 
 LEAST_TRADE = 1e-7
 """A weight that changes by no more has not been traded: the accuracy of a solver."""
@@ -98,14 +99,17 @@ def trade_list(portfolio: Portfolio, trades: Floats, market: Market) -> list[dic
     ]
 
 
-def remedy_answer(remedy: Remedy, portfolio: Portfolio, mandate: Mandate, market: Market) -> dict[str, Any]:
-    """The trades as risk remediation answers them, the mandate measured after them, and the proof of each program."""
+def remedy_answer(
+    remedy: Remedy, portfolio: Portfolio, mandate: Mandate, market: Market, terms: Terms
+) -> dict[str, Any]:
+    """The trades as risk remediation answers them, the mandate with its headroom measured after them, and the proof."""
     trades = traded(remedy)
     return {
         "trades": trade_list(portfolio, trades, market),
         "total_turnover": turnover_of(trades),
         "post_trade_compliant": remedy.compliant,
-        "checks": constraint_report(after(portfolio, trades), mandate, market)["constraints"],
+        "cost_bps": 100 * terms.cost(trades),
+        "checks": constraint_report(after(portfolio, trades), terms.target(mandate), market)["constraints"],
         "proof": {
             "unique": not remedy.stages or remedy.stages[-1].certified.uniqueness.outcome.proved,
             "stages": [_proof(stage) for stage in remedy.stages],

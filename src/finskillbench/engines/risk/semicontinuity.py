@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from finskillbench.arrays import Floats, Integers
+from finskillbench.arrays import Floats
 from finskillbench.engines.holdings import HOLDING_THRESHOLD
-from finskillbench.engines.optimisation.branching import Decision
+from finskillbench.engines.optimisation.intervals import Interval, common
 from finskillbench.engines.risk.mandate import Kind, Mandate
 from finskillbench.errors import InputError
 
@@ -33,24 +33,18 @@ class Semicontinuity:
     most: int
     gap: bool
 
-    def decisions_of(self, weights: Floats) -> Integers:
-        """(n,) the decision nearest to each weight."""
-        on = np.where(weights > 0, Decision.LONG, Decision.SHORT)
-        return np.where(np.abs(weights) >= (self.off + self.on) / 2, on, Decision.OFF).astype(np.int8)
+    def allowed(self, low: float, high: float) -> list[Interval]:
+        """The weights between two bounds that are no position under the floor."""
+        sides = ((-np.inf, -self.on), (-self.off, self.off), (self.on, np.inf))
+        return common(sides if self.on else ((-np.inf, np.inf),), ((low, high),))
 
-    def broken(self, weights: Floats) -> Floats:
-        """(n,) how far each weight is from an allowed one: under the floor, or a holding too many or too few."""
+    def miscounted(self, weights: Floats) -> Floats:
+        """(n,) 0, or more for each holding where there are too many of them, for each other name where too few."""
         size = np.abs(weights)
-        broken = np.zeros(len(size))
-        if self.gap:
-            broken = np.minimum(size, np.maximum(self.on - size, 0.0))
-            broken[broken <= SLACK] = 0.0
         held = size >= self.on - SLACK
         if held.sum() > self.most:
-            broken[held] += 1.0 / (1.0 + size[held])
-        elif held.sum() < self.least:
-            broken[~held] += 1.0 + size[~held]
-        return broken
+            return np.where(held, 1.0 / (1.0 + size), 0.0)
+        return np.where(held, 0.0, 1.0 + size) if held.sum() < self.least else np.zeros(len(size))
 
 
 def semicontinuity_of(mandate: Mandate, names: int) -> Semicontinuity | None:

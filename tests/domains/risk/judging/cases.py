@@ -113,8 +113,11 @@ def stress_answer(pnl: float | None, by_sector: dict[str, float], by_factor: dic
 BOOK = {"AAA": 0.5, "BBB": 0.1, "CCC": 0.1, "DDD": 0.1, "EEE": 0.1, "FFF": 0.1}
 
 
-def remediation(*, curable: bool = True) -> Case:
-    """AAA has to fall from 50 % to 30 %, at most 10 % in cash: turnover 0.2. With 0.12 left V falls to 4/15."""
+def remediation(*, curable: bool = True, headroom: float = 0.0) -> Case:
+    """AAA has to fall from 50 % to 30 %, at most 10 % in cash; a trade costs 10 bp and is 1 % at least.
+
+    The least cost is that of 30 %, 3 bp. With 0.12 left V falls to 4/15, at 1.4 bp.
+    """
     limits = [
         {"type": "long_only", "value": True},
         {"type": "position_limit_max", "value": 0.3},
@@ -123,14 +126,19 @@ def remediation(*, curable: bool = True) -> Case:
         {"type": "turnover_max_monthly", "value": 0.5 if curable else 0.15},
     ]
     broken: list[str] = []
-    task_input = MARKET | {"portfolio": portfolio(**BOOK), "mandate": mandate(*limits), "violations": broken}
+    terms = trading_terms(**({"position_limit_max": headroom} if headroom else {}))
+    stated = {"portfolio": portfolio(**BOOK), "mandate": mandate(*limits), "violations": broken, "trading_terms": terms}
     if curable:
-        known = {"least_turnover": 0.2}
-        expected = cure(AAA=-0.2, BBB=0.2)
+        known = {"least_cost": 0.03}
+        expected = cure(AAA=-0.2, BBB=0.1)
     else:
-        known = {"least_excess": 0.08 / 0.3, "excess_before": 0.2 / 0.3}
-        expected = cure(AAA=-0.12, BBB=0.06, CCC=0.06) | {"post_trade_compliant": False}
-    return Truth("rm_rr_t", "risk_remediation", expected, known, {"kind": "hand"}), task_input
+        known = {"least_shortfall": 0.08 / 0.3 + 0.014, "shortfall_before": 0.2 / 0.3}
+        expected = cure(AAA=-0.12, BBB=0.02) | {"post_trade_compliant": False}
+    return Truth("rm_rr_t", "risk_remediation", expected, known, {"kind": "hand"}), MARKET | stated
+
+
+def trading_terms(**headroom: float) -> Json:
+    return {"cost_bps": dict.fromkeys(TICKERS, 10.0), "minimum_trade": 0.01, "headroom": headroom}
 
 
 def cure(**trades: float) -> Json:

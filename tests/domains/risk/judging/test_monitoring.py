@@ -117,8 +117,15 @@ def test_two_limits_are_broken_and_five_kept() -> None:
     assert len(rows) == 7
 
 
+def _sent_back(line: float) -> float:
+    """What is left where one of seven lines earns less than 1."""
+    return 0.3 * (6 + line) / 7 + 0.7 * line
+
+
 def test_a_missed_breach_costs_more_than_half_and_two_cost_everything() -> None:
-    assert monitored(_set("sector_limit_max", status="PASS")) == pytest.approx(10 / 11 * 0.4 * 1 / 2 * 0.8)
+    assert monitored(_set("sector_limit_max", status="PASS")) == pytest.approx(
+        10 / 11 * _sent_back(0) * 0.4 * 1 / 2 * 0.8
+    )
 
     def both(answer: Json) -> None:
         _set("sector_limit_max", status="PASS")(answer)
@@ -134,26 +141,28 @@ def test_a_limit_left_out_is_a_breach_missed_or_its_own_weight() -> None:
 
         return change
 
-    assert monitored(without("cash_max")) == pytest.approx(10 / 11)
-    assert monitored(without("tracking_error_max")) == pytest.approx(6 / 11)
-    assert monitored(without("sector_limit_max")) == pytest.approx(10 / 11 * 0.4 * 1 / 2)
+    assert monitored(without("cash_max")) == pytest.approx(10 / 11 * _sent_back(0))
+    assert monitored(without("tracking_error_max")) == pytest.approx(6 / 11 * _sent_back(0))
+    assert monitored(without("sector_limit_max")) == pytest.approx(10 / 11 * _sent_back(0) * 0.4 * 1 / 2)
 
 
-def test_a_false_alarm_costs_its_limit_and_some_trust() -> None:
+def test_a_false_alarm_sends_the_report_back() -> None:
     one = monitored(_set("cash_max", status="FAIL"))
-    assert one == pytest.approx(10 / 11 * (1 - 0.4 / 5) * 0.8)
+    assert one == pytest.approx(10 / 11 * _sent_back(0) * 0.8)
 
     def all_of_them(answer: Json) -> None:
         for row in answer["constraints"]:
             row["status"] = "FAIL"
         answer.update(overall_compliant=False, violations_count=7)
 
-    assert monitored(all_of_them) == pytest.approx(2 / 11 * 0.6 * 0.8)
+    assert monitored(all_of_them) == pytest.approx(2 / 11 * 0.3 * 2 / 7 * 0.8)
 
 
 @pytest.mark.parametrize(("error", "credit"), [(9e-5, 1.0), (-9e-5, 1.0), (5.5e-4, 0.5), (1e-3, 0.0), (0.2, 0.0)])
 def test_a_value_earns_by_its_error(error: float, credit: float) -> None:
-    assert monitored(_set("cash_max", value=0.05 + error)) == pytest.approx((10 + credit) / 11, abs=1e-9)
+    assert monitored(_set("cash_max", value=0.05 + error)) == pytest.approx(
+        (10 + credit) / 11 * _sent_back(credit), abs=1e-9
+    )
 
 
 @pytest.mark.parametrize(
@@ -162,7 +171,7 @@ def test_a_value_earns_by_its_error(error: float, credit: float) -> None:
 )
 def test_a_breach_is_found_by_the_value_beside_its_flag(error: float, credit: float, shown: float) -> None:
     """One of two breaches: a flag whose value is 2.5 % off is worth no more than a flag that is missing."""
-    left = 0.4 * (1 + shown) / 2 + 0.6 * shown
+    left = _sent_back(credit) * (0.4 * (1 + shown) / 2 + 0.6 * shown)
     assert monitored(_set("position_limit_max", value=0.5 + error)) == pytest.approx((10 + credit) / 11 * left)
 
 
@@ -222,7 +231,7 @@ def test_contradictory_duplicates_are_no_breach_found_while_a_repeat_is_nothing(
     def both(answer: Json) -> None:
         answer["constraints"].append(answer["constraints"][1] | {"status": "PASS"})
 
-    assert monitored(both) == pytest.approx(10 / 11 * 7 / 8 * 0.4 * 1 / 2)
+    assert monitored(both) == pytest.approx(10 / 11 * 7 / 8 * _sent_back(0) * 0.4 * 1 / 2)
     assert monitored(lambda answer: answer["constraints"].extend(list(answer["constraints"]))) == 1.0
 
 

@@ -29,37 +29,52 @@ _Curve = Callable[[Floats], tuple[float, Floats]]
 """Value and gradient over weights of a limit that is curved."""
 
 
+def _inside(limit: JsonObject, room: float) -> JsonObject:
+    """A limit moved inwards by its headroom: a maximum down, a minimum up."""
+    moved = {"value": -room, "max": -room, "min": room}
+    return {**limit, **{end: limit[end] + way for end, way in moved.items() if room and limit.get(end) is not None}}
+
+
 class Cure:
-    """The program of one episode: least turnover, or with `soft` the least total relative excess within `left`.
+    """The program of one episode: least cost within `left`, or least excess plus cost, or least turnover at any size.
 
     Its columns are buys and sells of names (n each), cash in and out, sizes of positions (n), whether a name is held
-    long or short (n each), and one excess for each end of a limit that may be exceeded.
+    long or short (n each), one excess for each end of a limit that may be exceeded, and whether a name is bought, sold
+    or closed in full (n each). The last goal, `turnover`, knows neither tickets nor limits by name.
     """
 
-    def __init__(self, task_input: JsonObject, *, soft: bool) -> None:
-        portfolio = task_input["portfolio"]
+    def __init__(self, task_input: JsonObject, goal: str) -> None:
+        portfolio, terms = task_input["portfolio"], task_input["trading_terms"]
         held = {str(one["symbol"]): float(one["weight"]) for one in objects(portfolio["holdings"])}
-        self.task_input, self.soft = task_input, soft
-        self.limits = {str(limit["type"]): limit for limit in objects(task_input["mandate"]["constraints"])}
+        self.task_input, self.goal, self.soft = task_input, goal, goal == "excess"
+        self.limits = {
+            str(limit["type"]): _inside(limit, float(terms["headroom"].get(limit["type"], 0.0)))
+            for limit in objects(task_input["mandate"]["constraints"])
+        }
         ordered = mapping(task_input.get("covariance_matrix")).get("tickers") or task_input["sector_mapping"]
         self.tickers = [str(ticker) for ticker in ordered]
         self.n = len(self.tickers)
         self.start = np.array([held.get(ticker, 0.0) for ticker in self.tickers])
         self.cash = float(portfolio["cash_weight"])
-        self.named = bool(_BY_NAME & self.limits.keys())
+        self.costs = np.array([float(terms["cost_bps"][ticker]) / 100 for ticker in self.tickers])
+        self.ticket = 0.0 if goal == "turnover" else float(terms["minimum_trade"])
+        self.named = bool(_BY_NAME & self.limits.keys()) and goal != "turnover"
         self.left = self._left(mapping(portfolio.get("trades_this_month")))
         self.curves: list[tuple[_Curve, float, int | None]] = []
         self._rows: list[tuple[Floats, float]] = []
         self._equal: list[tuple[Floats, float]] = []
         self._scales: list[float] = []
         self.open = False
-        self._width = 5 * self.n + 2 + 2 * len(self.limits)
+        self._trades = 5 * self.n + 2 + 2 * len(self.limits)
+        self._width = self._trades + 3 * self.n
         self._state()
 
-    def turnover(self, weights: Floats) -> float:
-        """Half of all changes on the way to (n,) weights, cash included."""
+    def value(self, weights: Floats) -> float:
+        """Cost of the way to (n,) weights in per cent of NAV, or its turnover: half of all changes, cash included."""
         change = weights - self.start
-        return (float(np.abs(change).sum()) + abs(float(change.sum()))) / 2
+        if self.goal == "turnover":
+            return (float(np.abs(change).sum()) + abs(float(change.sum()))) / 2
+        return float(self.costs @ np.abs(change))
 
     def bound(self, weights: Floats, enough: float) -> float:
         """A bound under every cure: the tangents at (n,) weights first, then at what they let through.
@@ -94,16 +109,19 @@ class Cure:
     def _solved(self) -> Any:
         n, width = self.n, self._width
         cost = np.zeros(width)
-        if self.soft:
-            cost[5 * n + 2 : 5 * n + 2 + len(self._scales)] = 1 / np.array(self._scales)
-        else:
+        if self.goal == "turnover":
             cost[: 2 * n + 2] = 0.5
+        else:
+            cost[: 2 * n] = np.tile(self.costs, 2)
+            cost[5 * n + 2 : 5 * n + 2 + len(self._scales)] = 1 / np.array(self._scales)
         upper = np.full(width, np.inf)
+        upper[self._trades :] = 1.0
         upper[3 * n + 2 : 5 * n + 2] = float(self.named)
         if "long_only" in self.limits:
             upper[4 * n + 2 : 5 * n + 2] = 0.0
         whole = np.zeros(width)
         whole[3 * n + 2 : 5 * n + 2] = float(self.named)
+        whole[self._trades :] = float(self.ticket > 0)
         # Imported here: it takes 0.3 s, which a build need not pay.
         import scipy.optimize as _optimize
 
@@ -159,10 +177,12 @@ class Cure:
         budget[:n], budget[n : 2 * n], budget[2 * n : 2 * n + 2] = 1.0, -1.0, (1.0, -1.0)
         self._equal.append((budget, 0.0))
         self._most(none, self.cash, cash=np.array([-1.0, 1.0]))
-        if self.soft:
+        if self.goal != "turnover" and np.isfinite(self.left):
             row = np.zeros(self._width)
             row[: 2 * n + 2] = 0.5
             self._rows.append((row, self.left))
+        if self.ticket > 0:
+            self._add_tickets()
         for place in range(n):
             unit = np.eye(n)[place]
             if "long_only" in self.limits:
@@ -206,6 +226,21 @@ class Cure:
         if kind == "factor_exposure_max":
             return [side * self._betas(factor) for factor in limit["factors"] for side in (1.0, -1.0)]
         return []
+
+    def _add_tickets(self) -> None:
+        """What is bought or sold is nothing, a ticket at least, or the whole of a smaller position."""
+        n, far = self.n, 1.0 + float(np.abs(self.start).sum())
+        for place, held in enumerate(self.start):
+            closed = abs(held) if abs(held) < self.ticket else 0.0
+            one = np.zeros(self._width)
+            one[[self._trades + place, self._trades + n + place, self._trades + 2 * n + place]] = 1.0
+            self._rows.append((one, 1.0))
+            for side, exits in ((0, held < 0), (1, held > 0)):
+                most, least = np.zeros(self._width), np.zeros(self._width)
+                amount, traded, out = side * n + place, self._trades + side * n + place, self._trades + 2 * n + place
+                most[amount], most[traded], most[out] = 1.0, -far, -closed * exits
+                least[amount], least[traded], least[out] = -1.0, self.ticket, closed * exits
+                self._rows += [(most, 0.0), (least, 0.0)]
 
     def _add_names(self) -> None:
         """Each name is held, long or short, by enough to count, or hardly at all; so many are held."""

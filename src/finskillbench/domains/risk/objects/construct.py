@@ -99,7 +99,6 @@ class RiskObjects:
                 "pairs": len(self.remediation),
                 "mended": mended,
                 "beyond_mending": len(self.remediation) - mended,
-                "needing_a_model": sum(pair.remedy.compliant and pair.modelled is True for pair in self.remediation),
             },
         }
 

@@ -11,15 +11,17 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.risk.objects.placement import clipped
-from finskillbench.domains.risk.remediation.scoring import BREACH, ROUNDING, merit_of_excess, merit_of_turnover
-from finskillbench.engines.risk.formulation import Aim, Goal
+from finskillbench.domains.risk.remediation.scoring import BREACH, ROUNDING, merit_of_cost, merit_of_excess
 from finskillbench.engines.risk.mandate import Kind, Mandate
-from finskillbench.engines.risk.monitor import HARD_KINDS, limit_scales, measure, measure_all
+from finskillbench.engines.risk.monitor import HARD_KINDS, limit_scales, measure_all
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, Portfolio, required
-from finskillbench.engines.risk.remediation import after, budget_left, solve_stage, total_excess
+from finskillbench.engines.risk.remediation import budget_left, total_excess
+from finskillbench.engines.risk.trading import Terms
 
 MODELLED = frozenset({Kind.TRACKING_ERROR_MAX, Kind.BETA_RANGE, Kind.FACTOR_EXPOSURE_MAX, Kind.HHI_MAX})
 """Limits that no look at single weights and their sums shows: a risk model, betas, or all weights together."""
+_UNEVEN = 1e-3
+"""Costs that differ by so much from name to name settle the ties of equal ones."""
 _STEPS = np.linspace(0.0, 1.0, 41)
 
 
@@ -28,42 +30,35 @@ def without_models(mandate: Mandate) -> Mandate:
     return replace(mandate, constraints=tuple(one for one in mandate.constraints if one.kind not in MODELLED))
 
 
-def needs_a_model(portfolio: Portfolio, mandate: Mandate, market: Market) -> bool:
-    """Whether the cheapest cure of all other limits breaks one of those on tracking error, beta, factors or HHI.
-
-    Raises
-    ------
-    InfeasibleError, UndecidedError : as `solve_stage`.
-    """
-    if not any(limit.kind in MODELLED for limit in mandate.constraints):
-        return False
-    found = solve_stage(portfolio, without_models(mandate), market, Aim(Goal.TURNOVER)).certified
-    done = after(portfolio, found.weights - portfolio.weights)
-    return any(one.kind in MODELLED and one.excess >= BREACH for one in measure(done, mandate, market, ROUNDING))
+def even_costs(names: int) -> Floats:
+    """(n,) costs of whoever minimises what is traded instead of what it costs."""
+    return 1.0 + _UNEVEN * np.arange(names, dtype=np.float64)
 
 
 def merit_without_optimiser(
-    portfolio: Portfolio, mandate: Mandate, market: Market, *, compliant: bool, value: float
+    portfolio: Portfolio, mandate: Mandate, market: Market, terms: Terms, *, compliant: bool, value: float
 ) -> float:
-    """What the best of the plain cures earns beside the least turnover, or the least excess where none complies.
+    """What the best of the plain cures earns beside the least cost, or the least shortfall where none complies.
 
-    A lower bound in place of that `value` gives no more than is earned. Breaches of rounding size are overlooked.
+    Breaches of rounding size are overlooked.
     """
-    trades = _plain_weights(portfolio, mandate, market) - portfolio.weights
+    target = terms.target(mandate)
+    trades = _plain_weights(portfolio, target, market) - portfolio.weights
+    trades = np.where(np.abs(trades) < terms.ticket, 0.0, trades)
     turnover = (np.abs(trades).sum(axis=1) + np.abs(trades.sum(axis=1))) / 2
     left = budget_left(portfolio, mandate)
     if not compliant:  # as far on the way as the turnover left allows
         trades *= np.minimum(1.0, left / np.maximum(turnover, ZERO_WEIGHT))[:, None]
         turnover = np.minimum(turnover, left)
     cash = portfolio.cash - trades.sum(axis=1)
-    weights = portfolio.weights + trades
-    values, excess = measure_all(weights, cash, portfolio.traded + turnover, mandate, market, ROUNDING)
-    gating = [compliant or limit.kind in HARD_KINDS for limit in mandate.constraints]
+    weights, costs = portfolio.weights + trades, np.abs(trades) @ terms.costs
+    values, excess = measure_all(weights, cash, portfolio.traded + turnover, target, market, ROUNDING)
+    gating = [compliant or limit.kind in HARD_KINDS for limit in target.constraints]
     kept = (excess[:, gating] < BREACH).all(axis=1) & (cash > -BREACH)
     if compliant:
-        return merit_of_turnover(float(turnover[kept].min()), value) if kept.any() else 0.0
-    before = total_excess(portfolio, mandate, market)
-    reached = _relative_excess(values[kept], excess[kept], mandate)
+        return merit_of_cost(float(costs[kept].min()), value) if kept.any() else 0.0
+    before = total_excess(portfolio, target, market)
+    reached = _relative_excess(values[kept], excess[kept], target) + costs[kept]
     return merit_of_excess(float(reached.min(initial=before)), value, before)
 
 

@@ -4,35 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
+from finskillbench.arrays import Floats
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.draws import permuted
 from finskillbench.domains.risk.catalogs import RiskSettings
 from finskillbench.domains.risk.objects.monitoring import MonitoringPair
-from finskillbench.domains.risk.objects.plain_cures import merit_without_optimiser, needs_a_model
+from finskillbench.domains.risk.objects.plain_cures import even_costs, merit_without_optimiser
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
+from finskillbench.domains.risk.remediation.scoring import BREACH, undersized
 from finskillbench.engines.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.risk.formulation import Aim, Goal
 from finskillbench.engines.risk.mandate import Kind, Mandate
-from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Portfolio
-from finskillbench.engines.risk.remediation import Remedy, budget_left, estimate, remediate, total_excess
+from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, Portfolio, required, turnover_of
+from finskillbench.engines.risk.remediation import Remedy, after, budget_left, estimate, remediate, total_excess
+from finskillbench.engines.risk.report import traded
+from finskillbench.engines.risk.trading import Terms
 
 GREY_BAND = 2e-3
-"""Least distance between the certified least turnover and what is left: four times what is a breach."""
+"""Least distance between the turnover that a cure takes and what is left: four times what is a breach."""
 LEAST_TURNOVER = 0.02
 """A remedy of less is no test of trading."""
-LEAST_EXCESS, LEAST_SHED = 0.05, 0.2
-"""Total relative excess that the best attainable portfolio keeps, and that it sheds, at least."""
+MOST_TRADES = 12
+"""A desk sends a short list."""
+LEAST_SHORTFALL, LEAST_SHED = 0.05, 0.2
+"""Shortfall that the best attainable portfolio keeps, and that it sheds, at least."""
 PLAIN = 0.25
 """Most that a cure without an optimiser may earn in an episode."""
-_TRIED = 5
-"""Pairs that are examined at most, for each one that is wanted."""
+_DEARER = 1.6
+"""Cost of the trades of least turnover over the least cost, at least: who ignores costs earns less than half."""
+_CLEARLY_UNDERSIZED = 2 * BREACH
+"""Distance of some trade without tickets from any that is allowed, at least."""
+_ROOM_FOR_COST, _SHORT_OF = 0.006, 0.003
+"""Turnover that the cheapest cure takes beyond the least, at least, and beyond a budget between the two."""
+_TRIED = 2
+"""Pairs that are proved at most, for each one that is wanted."""
 _TRIED_OF_ONE = 8
 """Mandates that one portfolio is remedied under, at most, until one serves."""
+_MOST_PROGRAMS = 80
+"""Programs after which a drawn pair is given up."""
 _BRANCHING = (Kind.POSITION_LIMIT_MIN, Kind.NAME_COUNT)
 """Limits that hold or do not hold for each name, so that an optimum takes branching on names."""
 
@@ -44,40 +57,41 @@ class RemediationPair(MonitoringPair):
     `plain` is what the best cure without an optimiser earns.
     """
 
+    terms: Terms
     remedy: Remedy
     plain: float
-
-    @cached_property
-    def modelled(self) -> bool | None:
-        """Whether the cheapest cure of the limits on weights breaks one that takes a model; None if undecided."""
-        try:
-            return needs_a_model(self.case.portfolio, self.mandate, self.case.market)
-        except (InfeasibleError, UndecidedError):
-            return None
-
-    @property
-    def limited(self) -> bool:
-        """Whether the mandate limits the turnover of the month."""
-        return _limits_turnover(self)
 
     @property
     def group(self) -> tuple[bool, bool]:
         """Whether it can be mended, and whether the mandate limits the turnover of the month."""
-        return self.remedy.compliant, self.limited
+        return self.remedy.compliant, _limits_turnover(self)
+
+    @property
+    def trades(self) -> int:
+        """Length of the list of trades."""
+        return int((traded(self.remedy) != 0).sum())
 
     @property
     def discriminates(self) -> bool:
         """Whether an answer without an optimiser fails, and neither the verdict nor a trade hangs on rounding."""
-        if not self.remedy.stages or self.plain > PLAIN:
-            return False
-        portfolio, value = self.case.portfolio, self.remedy.value
-        left, least = budget_left(portfolio, self.mandate), self.remedy.stages[0].certified.value
-        if abs(left - least) < GREY_BAND:
+        if not self.remedy.stages or self.plain > PLAIN or not 0 < self.trades <= MOST_TRADES:
             return False
         if self.remedy.compliant:
-            return least >= LEAST_TURNOVER
-        shed = total_excess(portfolio, self.mandate, self.case.market) - value
-        return value >= LEAST_EXCESS and shed >= LEAST_SHED
+            return self.remedy.turnover >= LEAST_TURNOVER
+        before = total_excess(self.case.portfolio, self.terms.target(self.mandate), self.case.market)
+        return self.remedy.value >= LEAST_SHORTFALL and before - self.remedy.value >= LEAST_SHED
+
+
+def trading_terms(market: Market, mandate: Mandate, settings: RiskSettings) -> Terms:
+    """The terms of a date: costs grow as the volume of a name falls, beside the headroom of the mandate's limits."""
+    stated = settings["trading"]
+    volume = np.maximum(required(market.dollar_volume, "average daily volumes"), 1.0)
+    spread, impact = stated["cost_bps"]
+    least, most = stated["cost_bps_ends"]
+    costs: Floats = np.clip(spread + impact * float(np.median(volume)) / volume, least, most)
+    headroom = {limit.kind: stated["headroom"].get(limit.kind, 0.0) for limit in mandate.constraints}
+    rooms = {kind: room for kind, room in headroom.items() if room > 0}
+    return Terms(np.round(costs, 2) / 100, stated["minimum_trades"][0], rooms)
 
 
 _Group = tuple[bool, bool]
@@ -90,13 +104,12 @@ def remediation_pairs(
     """Pairs that break their mandate although the month's trades so far keep its turnover limit.
 
     They are taken in a random order in which types and mandates take turns, so many of them beyond mending within the
-    month's turnover, so many mended under a limit on it, and the others without one. All discriminate; those mended
-    take a model, and of those found on the way that take none some are kept beside them. What solver and rules of
-    thumb rule out is dropped before anything is proved of it. A pair that cannot be decided, or whose ties cannot, is
-    passed over.
+    month's turnover, so many mended under a limit on it that binds, and the others without one. All discriminate.
+    What solver and rules of thumb rule out is dropped before anything is proved of it. A pair that cannot be decided,
+    or of which the trades are not the only best ones, is passed over.
 
-    A universe of more than `large_universe` names gives fewer pairs, and none that need branching on names: each
-    program has as many variables, and least squares spread over hundreds of names break every least position.
+    A universe of more than `large_universe` names gives fewer pairs, and none with limits by name: each program has as
+    many variables.
 
     Returns
     -------
@@ -110,7 +123,7 @@ def remediation_pairs(
     beyond = round(count * settings["beyond_mending_share"])
     limited = round(count * settings["mended_within_limit_share"])
     wanted = {(False, True): beyond, (True, True): limited, (True, False): count - beyond - limited}
-    found = _taken_in_turn(queues, wanted, settings["remediation_band"], most=_TRIED * count)[:count]
+    found = _taken_in_turn(queues, wanted, settings, most=_TRIED * count)
     mandates = {case.portfolio_id: list(against[case.portfolio_id]) for case in cases}
     place = {case.portfolio_id: index for index, case in enumerate(cases)}
 
@@ -118,7 +131,9 @@ def remediation_pairs(
         identity = pair.case.portfolio_id
         return place[identity], mandates[identity].index(pair.mandate.mandate_id)
 
-    return tuple(sorted(found, key=order))
+    # Numbers of their own: under some mandates less was traded this month than under others.
+    numbered = enumerate(sorted(found, key=order), start=1)
+    return tuple(replace(pair, case=replace(pair.case, portfolio_id=f"R{number:03d}")) for number, pair in numbered)
 
 
 def _queues(
@@ -135,14 +150,10 @@ def _queues(
 
 
 def _taken_in_turn(
-    queues: Sequence[list[MonitoringPair]], wanted: Mapping[_Group, int], band: float, most: int
+    queues: Sequence[list[MonitoringPair]], wanted: Mapping[_Group, int], settings: RiskSettings, most: int
 ) -> list[RemediationPair]:
-    """Pairs from each queue in turn until every group is full; after them those that serve without filling one.
-
-    The search ends after `most` pairs in any case: what is wanted may not be there.
-    """
+    """Pairs from each queue in turn until every group is full, or `most` pairs have been proved."""
     chosen: dict[_Group, list[RemediationPair]] = {group: [] for group in wanted}
-    spare: list[RemediationPair] = []
     tried = 0
     while any(queues) and any(len(chosen[group]) < wanted[group] for group in wanted):
         for queue in filter(None, queues):
@@ -152,28 +163,32 @@ def _taken_in_turn(
             pair = queue.pop()
             limited = _limits_turnover(pair)
             open_to = [group for group in wanted if group[1] is limited and len(chosen[group]) < wanted[group]]
-            if not open_to:
-                continue
-            least = _least_without_branching(pair)
-            mendable = None if least is None else _mendable(pair, least, band)
-            if least is None or (mendable, limited) not in open_to:
+            screened = _screened(pair, open_to, settings) if open_to else None
+            if screened is None:
                 continue
             tried += 1
-            remedied = _remedied(pair, least if mendable else None)
-            if remedied is None or not remedied.discriminates:
-                continue
-            if remedied.group in open_to and (remedied.modelled or not remedied.remedy.compliant):
+            remedied = _remedied(*screened)
+            if remedied is not None and remedied.discriminates and remedied.group in open_to:
                 chosen[remedied.group].append(remedied)
-            else:
-                spare.append(remedied)
-    return [pair for pairs in (*chosen.values(), spare) for pair in pairs]
+    return [pair for pairs in chosen.values() for pair in pairs]
 
 
-def first_remedied(pairs: Sequence[MonitoringPair], band: float, *, branching: bool) -> RemediationPair | None:
+def first_remedied(
+    pairs: Sequence[MonitoringPair], settings: RiskSettings, *, branching: bool
+) -> RemediationPair | None:
     """The first of a few pairs of one portfolio that is broken, can be decided and tests more than arithmetic."""
-    fit = [pair for pair in pairs if _may_be_taken(pair, band, branching=branching)]
-    found = (_remedied(pair) for pair in fit[:_TRIED_OF_ONE])
-    return next((pair for pair in found if pair is not None and pair.discriminates), None)
+    fit = [pair for pair in pairs if _may_be_taken(pair, settings["grey_band"], branching=branching)][:_TRIED_OF_ONE]
+    found = (_remedied(pair, trading_terms(pair.case.market, pair.mandate, settings)) for pair in fit)
+    return next((pair for pair in found if pair is not None and pair.discriminates and _apart(pair)), None)
+
+
+def _apart(pair: RemediationPair) -> bool:
+    """Whether the verdict is that of the mandate with and without headroom, and hangs on no rounding."""
+    left = budget_left(pair.case.portfolio, pair.mandate)
+    if pair.remedy.compliant:
+        return True
+    least = _estimated(pair, pair.mandate, Aim(Goal.TURNOVER))
+    return least is not None and turnover_of(least) > left + GREY_BAND
 
 
 def _may_be_taken(pair: MonitoringPair, band: float, *, branching: bool) -> bool:
@@ -187,53 +202,89 @@ def _limits_turnover(pair: MonitoringPair) -> bool:
     return pair.mandate.get(Kind.TURNOVER_MAX_MONTHLY) is not None
 
 
-def _remedied(pair: MonitoringPair, least: float | None = None) -> RemediationPair | None:
-    """The pair with its remedy; None where that cannot be decided to the end.
+def _estimated(pair: MonitoringPair, mandate: Mandate, aim: Aim) -> Floats | None:
+    """(n,) the trades of one convex program, not proved: of any size, and without limits by name."""
+    smooth = tuple(one for one in mandate.constraints if one.kind not in _BRANCHING)
+    found = estimate(pair.case.portfolio, replace(mandate, constraints=smooth), pair.case.market, aim)
+    return None if found is None else found - pair.case.portfolio.weights
 
-    Nothing is proved where `least`, a bound on the least turnover of a pair that can be mended, shows that it does not
-    discriminate.
+
+def _screened(
+    pair: MonitoringPair, open_to: Sequence[_Group], settings: RiskSettings
+) -> tuple[MonitoringPair, Terms] | None:
+    """The pair and its terms where usual shortcuts fail, as estimates tell; None where one would do.
+
+    Under a limit on turnover the month's trades are scaled down until what is left lies between the least turnover and
+    that of the cheapest cure. The ticket is the least of those stated that some trade of the best cure falls short of.
     """
-    asked = pair.case.portfolio, pair.mandate, pair.case.market
-    if least is not None and (
-        least < LEAST_TURNOVER or merit_without_optimiser(*asked, compliant=True, value=least) > PLAIN
-    ):
+    terms = trading_terms(pair.case.market, pair.mandate, settings)
+    target, portfolio = terms.target(pair.mandate), pair.case.portfolio
+    best, lean = _estimated(pair, target, Aim(Goal.COST, terms.costs)), _estimated(pair, target, Aim(Goal.TURNOVER))
+    if best is None or lean is None:
         return None
+    compliant, cap = True, None
+    if _limits_turnover(pair):
+        compliant = (False, True) not in open_to or not _beyond_mending(pair, turnover_of(lean))
+        if compliant:
+            bound = _bound_by_budget(pair, turnover_of(lean), turnover_of(best)) if (True, True) in open_to else None
+            if bound is None:
+                return None
+            pair, portfolio = bound, bound.case.portfolio
+        cap = budget_left(portfolio, pair.mandate)
+        best = _estimated(pair, target, Aim(Goal.COST if compliant else Goal.EXCESS, terms.costs, cap))
+    if best is None or (np.abs(best) > BREACH / 5).sum() > MOST_TRADES:
+        return None
+    if compliant:
+        even = _estimated(pair, target, Aim(Goal.COST, even_costs(len(best)), cap))
+        if even is None or min(terms.cost(lean), terms.cost(even)) < _DEARER * terms.cost(best):
+            return None
+    tickets = settings["trading"]["minimum_trades"]
+    large = [one for one in tickets if undersized(portfolio.weights, best, one) >= _CLEARLY_UNDERSIZED]
+    if not large:
+        return None
+    terms = replace(terms, ticket=large[0])
+    asked = portfolio, pair.mandate, pair.case.market, terms
+    value = terms.cost(best) + (0.0 if compliant else total_excess(after(portfolio, best), target, pair.case.market))
+    return (pair, terms) if merit_without_optimiser(*asked, compliant=compliant, value=value) <= PLAIN else None
+
+
+def _beyond_mending(pair: MonitoringPair, least: float) -> bool:
+    """Whether what is left is too little with and without headroom, and enough for the limits that are kept even then.
+
+    `least` is the least turnover with headroom.
+    """
+    portfolio, left = pair.case.portfolio, budget_left(pair.case.portfolio, pair.mandate)
+    if least <= left + GREY_BAND or _kept_turnover(portfolio, pair.mandate) > left - GREY_BAND:
+        return False
+    bare = _estimated(pair, pair.mandate, Aim(Goal.TURNOVER))
+    return bare is not None and turnover_of(bare) > left + GREY_BAND
+
+
+def _bound_by_budget(pair: MonitoringPair, least: float, cheapest: float) -> MonitoringPair | None:
+    """The pair with less traded this month, so that what is left is too little for the cheapest cure."""
+    limit, traded_now = pair.mandate.limit(Kind.TURNOVER_MAX_MONTHLY), pair.case.portfolio.traded
+    if limit is None or cheapest - least < _ROOM_FOR_COST or traded_now <= 0:
+        return None
+    share = (limit - cheapest + _SHORT_OF) / traded_now
+    if not 0 < share <= 1:
+        return None
+    trades = np.round(share * pair.case.trades, 6)
+    portfolio = replace(pair.case.portfolio, traded=turnover_of(trades))
+    return replace(pair, case=replace(pair.case, portfolio=portfolio, trades=trades))
+
+
+def _remedied(pair: MonitoringPair, terms: Terms) -> RemediationPair | None:
+    """The pair with its remedy; None where that cannot be decided to the end, or is not the only best one."""
+    asked = pair.case.portfolio, pair.mandate, pair.case.market, terms
     try:
-        remedy = remediate(*asked)
+        remedy = remediate(*asked, most_programs=_MOST_PROGRAMS)
     except (InfeasibleError, UndecidedError):
         return None
     if not remedy.settled:
         return None
     plain = merit_without_optimiser(*asked, compliant=remedy.compliant, value=remedy.value)
     kept = (pair.case, pair.mandate, pair.tier, pair.violations, pair.margin, pair.beyond)
-    return RemediationPair(*kept, remedy=remedy, plain=plain)
-
-
-def _least_without_branching(pair: MonitoringPair) -> float | None:
-    """A bound on the least turnover, to the solver's accuracy and not proved; None where nothing keeps the mandate.
-
-    The limits on small positions and on the number of names, which need branching, are left out: what they add to the
-    turnover is small.
-    """
-    smooth = tuple(one for one in pair.mandate.constraints if one.kind not in _BRANCHING)
-    return estimate(
-        pair.case.portfolio, replace(pair.mandate, constraints=smooth), pair.case.market, Aim(Goal.TURNOVER)
-    )
-
-
-def _mendable(pair: MonitoringPair, least: float, band: float) -> bool | None:
-    """Whether the least turnover fits in what is left of the month; None in a grey band, or where nothing fits.
-
-    The truth decides in any case. Where the mandate is beyond mending, what is left must suffice for the limits that
-    are kept even then.
-    """
-    portfolio, mandate = pair.case.portfolio, pair.mandate
-    left = budget_left(portfolio, mandate)
-    if abs(least - left) < band:
-        return None
-    if least > left and _kept_turnover(portfolio, mandate) > left - band:
-        return None
-    return least < left
+    return RemediationPair(*kept, terms=terms, remedy=remedy, plain=plain)
 
 
 def _kept_turnover(portfolio: Portfolio, mandate: Mandate) -> float:

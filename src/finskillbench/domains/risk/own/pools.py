@@ -59,7 +59,7 @@ def own_pools(
     remedied: list[RemediationPair] = []
     for case, pair in zip(books, monitored, strict=True):
         others = [one for name, one in against[case.portfolio_id].items() if name != case.home]
-        found = first_remedied([pair, *others], settings["grey_band"], branching=branching)
+        found = first_remedied([pair, *others], settings, branching=branching)
         remedied += [] if found is None else [found]
     context.notes.extend(left_out("risk_remediation", books, [one.case for one in remedied], _UNREMEDIED))
     return OwnPools(books, monitored, _stress(context, books, scenarios), tuple(remedied))

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.base import Label
 from finskillbench.domains.risk.inputs import RemediationInput
-from finskillbench.domains.risk.objects.plain_cures import needs_a_model
-from finskillbench.domains.risk.second import NEVER_GIVEN_UP, after, monitored, monitored_after, relative_excess
+from finskillbench.domains.risk.second import (
+    NEVER_GIVEN_UP,
+    after,
+    cost_of,
+    monitored,
+    monitored_after,
+    relative_excess,
+    undersized,
+    with_headroom,
+)
 from finskillbench.domains.risk.second import turnover as turnover_of
-from finskillbench.engines.optimisation.certificate import Optimality, prove_optimal
+from finskillbench.engines.optimisation.certificate import prove_optimal
 from finskillbench.engines.optimisation.certified import ACCEPTED_GAP, ACCEPTED_VIOLATION
-from finskillbench.engines.optimisation.uniqueness import UniquenessProof, prove_unique
+from finskillbench.engines.optimisation.uniqueness import prove_unique
 from finskillbench.engines.risk.formulation import Aim, Goal, formulate
 from finskillbench.engines.risk.mandate import mandate_from
-from finskillbench.engines.risk.remediation import SLACKS, budget_left, remediate, solve_stage
-from finskillbench.engines.risk.semicontinuity import SLACK
+from finskillbench.engines.risk.remediation import budget_left, solve_relaxed, solve_stage
 from finskillbench.engines.risk.task import market_from, portfolio_from
+from finskillbench.engines.risk.trading import terms_from
 from finskillbench.episode import JsonObject
 from finskillbench.findings import Findings
 
@@ -65,26 +72,28 @@ class _Examination:
         self.expect(sorted(task_input["violations"]) == sorted(broken), "its violations are not those of now")
         trades = self._trades()
         self.same(output["total_turnover"], turnover_of(trades.values()), "the turnover", _ACCURACY)
-        done = after(task_input, trades, _DUST)
+        inside = with_headroom(task_input)
+        done = after(inside, trades, _DUST)
         cash = done["portfolio"]["cash_weight"]
         self.expect(cash >= -_ACCURACY, f"its cash becomes {cash:.1e}")
         curable = output["post_trade_compliant"]
         self.findings.add("mended" if curable else "beyond_mending")
-        for kind, one in monitored_after(task_input, trades, _DUST).items():
+        for kind, one in monitored_after(inside, trades, _DUST).items():
             if curable or kind in NEVER_GIVEN_UP:
                 self.findings.widest("greatest_excess", one.excess)
                 self.expect(one.excess <= _ACCURACY, f"after its trades {kind} is exceeded by {one.excess:.1e}")
+        left, before = relative_excess(done), relative_excess(inside)
+        self.expect(curable or _DUST < left < before, "is said to break the mandate, and its trades lower no excess")
+        if "trading_terms" not in task_input:
+            return  # of an imported release
+        small, cost = undersized(task_input, trades, _DUST), cost_of(task_input, trades)
+        self.expect(not small, f"trades less than the minimum of {', '.join(small)}")
         if curable:
-            if "least_turnover" in known:
-                self.same(known["least_turnover"], output["total_turnover"], "the least turnover", _ACCURACY)
-            return
-        left = relative_excess(done)
-        self.expect(left > _ACCURACY, "is said to break the mandate, which its trades keep")
-        if "least_excess" in known:
-            self.same(known["least_excess"], left, "the least excess", 10 * _ACCURACY)
-            before = relative_excess(task_input)
-            self.same(known["excess_before"], before, "the excess before")
-            self.expect(left < before, "its trades lower no excess")
+            self.same(known["least_cost"], cost, "the least cost", _ACCURACY)
+        else:
+            left += cost
+            self.same(known["least_shortfall"], left, "the least shortfall", 10 * _ACCURACY)
+            self.same(known["shortfall_before"], before, "the shortfall before")
 
     def _trades(self) -> dict[str, float]:
         """Signed change of weight by ticker, each entry of the label held against itself and the portfolio."""
@@ -110,68 +119,63 @@ class _Recheck(_Examination):
         self.stages = label.certificate
         self.market = market_from(label.task_input)
         self.portfolio = portfolio_from(label.task_input, self.market)
-        self.mandate = mandate_from(label.task_input["mandate"])
+        self.stated = mandate_from(label.task_input["mandate"])
+        self.terms = terms_from(label.task_input["trading_terms"], self.market.tickers, self.stated)
+        self.target = self.terms.target(self.stated)
 
     def examine(self) -> None:
-        """Repeat the stages in their order: least turnover, least excess where that is too much, least squares."""
-        left, curable = budget_left(self.portfolio, self.mandate), self.truth.expected_output["post_trade_compliant"]
-        least, bound = self._stage(Aim(Goal.TURNOVER))
-        self._agrees("least_turnover", self.truth.verification["least_turnover"], least)
-        ties = self._ties_of_least_turnover(least, left) if curable else self._ties_of_least_excess(bound, left)
-        decisive = Aim(Goal.TURNOVER) if curable else Aim(Goal.EXCESS, turnover_cap=left)
-        last = self._settled(decisive, ties)
-        self._same_trades(np.array(last["weights"], dtype=float) - self.portfolio.weights)
-        if curable:
-            self.findings.add("needing_a_model", int(needs_a_model(self.portfolio, self.mandate, self.market)))
+        """Repeat the stages: the least cost; or that the turnover is too much, and the least shortfall."""
+        left, curable = budget_left(self.portfolio, self.stated), self.truth.expected_output["post_trade_compliant"]
+        cap, known = (None if math.isinf(left) else left), self.truth.verification
+        last = Aim(Goal.COST if curable else Goal.EXCESS, self.terms.costs, cap)
+        if not curable:
+            self._beyond(left, known["least_turnover"])
+        name = stage_name(last)
+        stored = self.stages[name]
+        value, bound, unique = (
+            self._solved(last, stored) if stored["programs_solved"] > 1 else self._proved(last, stored)
+        )
+        self.findings.widest("greatest_gap", value - bound)
+        self.expect(value - bound <= ACCEPTED_GAP, f"{name}: leaves a gap of {value - bound:.1e}")
+        self.expect(unique, f"{name}: other trades are as good, or may be")
+        self.expect(stored["unique"] is unique, f"{name}: states unique {stored['unique']}, proved {unique}")
+        self._agrees(f"value of {name}", stored["objective"], value)
+        self._agrees(f"bound of {name}", stored["lower_bound"], bound)
+        self._agrees("label", known["least_cost" if curable else "least_shortfall"], value)
+        self._same_trades(np.array(stored["weights"], dtype=float) - self.portfolio.weights)
         proof, fields = self.truth.proof, ("objective", "lower_bound", "gap", "unique")
-        summaries = [(proof, _name(decisive)), *((proof["stages"].get(stage, {}), stage) for stage in self.stages)]
+        summaries = [(proof, name), *((proof["stages"].get(stage, {}), stage) for stage in self.stages)]
         for summary, stage in summaries:
             different = [field for field in fields if summary.get(field) != self.stages[stage][field]]
             self.expect(not different, f"the truth's {', '.join(different)} of {stage} is not the certificate's")
 
-    def _ties_of_least_turnover(self, least: float, left: float) -> list[Aim]:
-        """The least turnover fits in what is left; the stages that may have broken its ties."""
-        self.expect(least <= left + SLACK, f"the least turnover {least:.6f} exceeds what is left, {left:.6f}")
-        start = self.stages["least_turnover"]["objective"]
-        return [Aim(Goal.TRADES, turnover_cap=max(start, min(start + slack, left))) for slack in SLACKS]
-
-    def _ties_of_least_excess(self, bound: float, left: float) -> list[Aim]:
-        """The least turnover does not fit, by its proof; the stages that may have broken ties of the least excess."""
+    def _beyond(self, left: float, stated: float) -> None:
+        """The least turnover, of trades of any size, does not fit in what is left; nor does it without headroom."""
+        aim = Aim(Goal.TURNOVER)
+        value, bound, _ = self._proved(aim, self.stages[stage_name(aim)])
+        self._agrees("least_turnover", stated, value)
         self.expect(bound > left, f"the least turnover is proved to be {bound:.6f} only, {left:.6f} is left")
-        excess, _ = self._stage(Aim(Goal.EXCESS, turnover_cap=left))
-        self._agrees("least_excess", self.truth.verification["least_excess"], excess)
-        # To the last digit what the stage states: the multiplier of the cap may be large.
-        cap = self.stages["least_excess"]["objective"]
-        return [Aim(Goal.TRADES, turnover_cap=left, excess_cap=cap + slack) for slack in SLACKS]
+        bare = solve_relaxed(self.portfolio, self.stated, self.market, aim).certified.optimality.lower_bound
+        self.expect(bare > left, f"without headroom {bare:.6f} would do, {left:.6f} is left")
 
-    def _settled(self, decisive: Aim, ties: Sequence[Aim]) -> JsonObject:
-        """The stage whose portfolio is the label: alone in its value, or the least squares among equally good ones."""
-        tied = _name(ties[0]) in self.stages
-        name = _name(ties[0] if tied else decisive)
-        last = self.stages[name]
-        if last["programs_solved"] > 1:
-            self.expect(tied, f"{name}: has branched, which leaves its ties open")
-            again = remediate(self.portfolio, self.mandate, self.market).stages[-1].certified
-            gap, unique = again.optimality.gap, again.uniqueness.outcome.proved
-            self._agrees(f"value of {name}", last["objective"], again.value)
-            self.findings.add("ties_left_open", int(not unique))  # among branches of equal squares
-        else:
-            # A cap on an earlier stage's value is one of those that the engine may have set; it is met with the trades
-            # that the weights imply, not with the solver's own auxiliary variables.
-            proofs = [self._proved(aim, last) for aim in (ties if tied else [decisive])]
-            met = [(proof.gap, unique.outcome.proved) for proof, unique in proofs if proof.violation <= _DUST]
-            gap, unique = min(met)
-            self.expect(unique, f"{name}: other trades are as good, or may be")
-        self.expect(gap <= ACCEPTED_GAP, f"{name}: its multipliers leave a gap of {gap:.1e}")
-        self.expect(last["unique"] is unique, f"{name}: states unique {last['unique']}, proved {unique}")
-        return last
-
-    def _proved(self, aim: Aim, stored: JsonObject) -> tuple[Optimality, UniquenessProof]:
-        formulation = formulate(self.portfolio, self.mandate, self.market, aim)
+    def _proved(self, aim: Aim, stored: JsonObject) -> tuple[float, float, bool]:
+        """Value, proved bound and uniqueness of a program that needed no branching, from its multipliers."""
+        formulation = formulate(self.portfolio, self.target, self.market, aim)
         point = formulation.point(np.array(stored["weights"], dtype=float))
         multipliers = np.array(stored["multipliers"], dtype=float)
-        optimality = prove_optimal(formulation.program, point, multipliers)
-        return optimality, prove_unique(formulation, point, multipliers)
+        proof = prove_optimal(formulation.program, point, multipliers)
+        self.findings.add("recomputed")
+        self.findings.widest("greatest_violation", proof.violation)
+        self.expect(proof.violation <= ACCEPTED_VIOLATION, f"{aim.goal}: breaks a limit by {proof.violation:.1e}")
+        return proof.objective, proof.lower_bound, prove_unique(formulation, point, multipliers).outcome.proved
+
+    def _solved(self, aim: Aim, stored: JsonObject) -> tuple[float, float, bool]:
+        """Value, proved bound and uniqueness where names were branched on: the search is repeated."""
+        again = solve_stage(self.portfolio, self.target, self.market, aim, self.terms.ticket).certified
+        self.findings.add("branched")
+        away = float(np.abs(again.weights - np.array(stored["weights"], dtype=float)).max())
+        self.expect(away <= _SAME_TRADE, f"{aim.goal}: a weight is not the optimal one, by {away:.1e}")
+        return again.value, again.optimality.lower_bound, again.uniqueness.outcome.proved
 
     def _same_trades(self, certified: Floats) -> None:
         stated = {trade["symbol"]: trade["trade_pct"] for trade in self.truth.expected_output["trades"]}
@@ -183,27 +187,7 @@ class _Recheck(_Examination):
     def _agrees(self, name: str, stated: float, derived: float, within: float = _ACCURACY) -> None:
         self.expect(abs(stated - derived) <= within, f"its {name} is {stated:.9g}, proved {derived:.9g}")
 
-    def _stage(self, aim: Aim) -> tuple[float, float]:
-        """Value and proved bound of one stage, from its multipliers or, where names were branched on, solved again."""
-        name = _name(aim)
-        stored = self.stages[name]
-        if stored["programs_solved"] > 1:
-            again = solve_stage(self.portfolio, self.mandate, self.market, aim).certified
-            value, bound = again.value, again.optimality.lower_bound
-            self.findings.add("branched")
-        else:
-            proof, _ = self._proved(aim, stored)
-            self.findings.widest("greatest_violation", proof.violation)
-            self.expect(proof.violation <= ACCEPTED_VIOLATION, f"{name}: breaks a limit by {proof.violation:.1e}")
-            value, bound = proof.objective, proof.lower_bound
-            self.findings.add("recomputed")
-        self.findings.widest("greatest_gap", value - bound)
-        self.expect(value - bound <= ACCEPTED_GAP, f"{name}: its multipliers leave a gap of {value - bound:.1e}")
-        self._agrees(f"value of {name}", stored["objective"], value)
-        self._agrees(f"bound of {name}", stored["lower_bound"], bound)
-        return value, bound
 
-
-def _name(aim: Aim) -> str:
+def stage_name(aim: Aim) -> str:
     """The stage's name in a certificate."""
     return f"least_{aim.goal}"

@@ -8,11 +8,13 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.risk.inputs import RemediationInput
+from finskillbench.domains.risk.shared import mandate_conventions
 from finskillbench.engines.risk.mandate import Constraint, Kind, mandate_from
 from finskillbench.engines.risk.monitor import HARD_KINDS, LEAST_SCALE, Measure, measure
 from finskillbench.engines.risk.portfolio import Market, Portfolio, turnover_of
 from finskillbench.engines.risk.remediation import after, total_excess
 from finskillbench.engines.risk.task import market_from, portfolio_from
+from finskillbench.engines.risk.trading import terms_from
 from finskillbench.episode import JsonObject, Score, Truth
 from finskillbench.scoring.measures import clip, closeness, multiset_f1, set_f1
 from finskillbench.scoring.values import boolean, mapping, number, objects, parameter, text
@@ -22,7 +24,7 @@ ROUNDING = 1e-4
 BREACH = 5e-4
 """An excess over a limit from which it is a breach and nothing else."""
 DEAREST = 2.0
-"""Times the least turnover from which trades earn nothing."""
+"""Times the least cost from which trades earn nothing."""
 LEAST_CLOSED = 0.6
 """Share of the excess that can be shed, from which shedding it earns something."""
 FALSE_STATEMENT = 0.2
@@ -36,31 +38,48 @@ EXACT = 1e-3
 _TINY = 1e-9
 LARGEST_TRADE = 1e6
 """A change of weight beyond this is a unit or a typing error."""
-REMEDIATION = {
-    "trades": "signed changes of weight t_i over any names of the universe; cash changes by minus their sum and never "
-    "falls below 0; a target_weight of 0 sells the position in full",
+_TRADES = {
+    "trades": "signed changes of weight t_i over any names of the universe; cash changes by minus their sum, costs "
+    "nothing and never falls below 0. A trade is at least minimum_trade in size, or closes the position in full, "
+    "whatever its size: target_weight is then 0",
+    "headroom": "limits whose values drift have to be kept with room to spare: a maximum less its entry of headroom, a "
+    "minimum plus it (both ends of a range); a limit that headroom does not name has to be kept as it stands",
+    "objective": "least cost: the sum of cost_bps_i x |t_i|, in basis points of NAV, under every limit with its "
+    "headroom; costs differ by name, so that one list is the cheapest",
+    "post_trade_compliant": "true if every limit is kept, with its headroom, after the trades",
+}
+_TURNOVER = {
     "turnover": "one-way: (sum of |t_i| + |sum of t_i|) / 2; turnover_max_monthly leaves its value less the turnover "
     "of trades_this_month",
-    "objective": "least turnover of the trades under the whole mandate; of several such lists that of the least sum of "
-    "squared changes of all names and of cash",
-    "out_of_reach": "if no trades within the turnover that is left keep the whole mandate, post_trade_compliant is "
-    f"false and the trades keep {', '.join(sorted(HARD_KINDS))} and minimise the total relative excess over the other "
-    "constraints, the sum of excess / |limit| (for a range the end that is exceeded; a limit counts as no smaller than "
-    f"{LEAST_SCALE}); ties as above",
-    "rounding": f"what rounding leaves of the submitted trades costs nothing: an excess of up to {ROUNDING:.4f} in the "
-    f"unit of its limit, or a position of up to {ROUNDING:.4f}, which counts as sold; a larger excess costs in "
-    f"proportion, and from {BREACH:.4f} on everything",
+    "out_of_reach": "if the turnover that is left allows no trades that keep every limit, with or without headroom, "
+    "post_trade_compliant is false, and the trades keep {hard} and make the shortfall as small as possible: the sum "
+    "over the other limits of excess / |limit|, both with headroom (for a range the end that is exceeded; a limit "
+    f"counts as no smaller than {LEAST_SCALE}), plus the cost in per cent of NAV",
 }
-"""What remediation adds to the definitions of the constraints."""
+_NO_TURNOVER = {"turnover": "one-way: (sum of |t_i| + |sum of t_i|) / 2"}
+_ROUNDING = {
+    "rounding": f"what rounding leaves of the submitted trades costs nothing: an excess of up to {ROUNDING:.4f} in the "
+    f"unit of its limit, or a trade or position too small by up to {ROUNDING:.4f}; more costs in proportion, and from "
+    f"{BREACH:.4f} on everything",
+}
 
 
-def merit_of_turnover(turnover: float, least: float) -> float:
-    """1 at the least turnover, a half at half as much again, 0 from `DEAREST` times as much on."""
-    return clip((DEAREST - turnover / max(least, _TINY)) / (DEAREST - 1.0))
+def definitions(task_input: RemediationInput) -> dict[str, str]:
+    """The conventions of an episode: only what the mandate of the case has."""
+    kinds = {limit["type"] for limit in task_input["mandate"]["constraints"]}
+    hard = sorted(kind.value for kind in HARD_KINDS if kind in kinds)
+    limited = Kind.TURNOVER_MAX_MONTHLY in kinds
+    turnover = {name: said.replace("{hard}", ", ".join(hard)) for name, said in _TURNOVER.items()}
+    return mandate_conventions(task_input, {**_TRADES, **(turnover if limited else _NO_TURNOVER), **_ROUNDING})
+
+
+def merit_of_cost(cost: float, least: float) -> float:
+    """1 at the least cost, a half at half as much again, 0 from `DEAREST` times as much on."""
+    return clip((DEAREST - cost / max(least, _TINY)) / (DEAREST - 1.0))
 
 
 def merit_of_excess(excess: float, least: float, before: float) -> float:
-    """1 at the least total relative excess, 0 where no more than `LEAST_CLOSED` of what can be shed is shed."""
+    """1 at the least shortfall, 0 where no more than `LEAST_CLOSED` of what can be shed is shed."""
     return clip(1.0 - (excess - least) / max((1.0 - LEAST_CLOSED) * (before - least), _TINY))
 
 
@@ -83,11 +102,12 @@ def strict(answer: JsonObject, truth: Truth, task_input: RemediationInput) -> Sc
 def certified(answer: JsonObject, truth: Truth, task_input: RemediationInput) -> Score:
     """The trades are applied and judged by what they do: how dear they are, what they leave, and what is said of them.
 
-    Where the mandate can be met: `merit_of_turnover` against the certified least. Where it cannot:
-    `merit_of_excess` against the certified least. That times what the worst breach leaves (`_kept`): of any limit, or,
-    out of reach, of those that are kept at any price; cash below 0 is one. A statement on compliance that is false or
-    absent leaves `FALSE_STATEMENT` of it. total_turnover, and the trades' own action, target_weight and current_weight,
-    cost up to a third each where they disagree with the trades.
+    Where the mandate can be met with its headroom: `merit_of_cost` against the certified least. Where it cannot:
+    `merit_of_excess` against the certified least shortfall. That times what the worst breach leaves (`_kept`): of any
+    limit with its headroom, or, out of reach, of those that are kept at any price; cash below 0 and a trade below the
+    minimum are others. A statement on compliance that is false or absent leaves `FALSE_STATEMENT` of it.
+    total_turnover, and the trades' own action, target_weight and current_weight, cost up to a third each where they
+    disagree with the trades.
     """
     market = market_from(task_input)
     portfolio = portfolio_from(task_input, market)
@@ -96,18 +116,22 @@ def certified(answer: JsonObject, truth: Truth, task_input: RemediationInput) ->
         return Score(0.0, {"trades": "absent, or outside the universe"})
     trades, consistent = parsed
     turnover, done = turnover_of(trades), after(portfolio, trades)
-    mandate, known = mandate_from(task_input["mandate"]), truth.verification
+    stated, known = mandate_from(task_input["mandate"]), truth.verification
+    terms = terms_from(task_input["trading_terms"], market.tickers, stated)
+    mandate = terms.target(stated)
     curable = truth.expected_output["post_trade_compliant"]
     checks = zip(mandate.constraints, measure(done, mandate, market, ROUNDING), strict=True)
     kept = {
         limit.kind.value: _kept(limit, found, done) for limit, found in checks if curable or found.kind in HARD_KINDS
     }
     kept["cash below 0"] = _left_by(-done.cash)
+    kept["minimum_trade"] = _left_by(undersized(portfolio.weights, trades, terms.ticket))
+    cost = terms.cost(trades)
     if curable:
-        merit = merit_of_turnover(turnover, known["least_turnover"])
+        merit = merit_of_cost(cost, known["least_cost"])
     else:
-        excess = total_excess(done, mandate, market)
-        merit = merit_of_excess(excess, known["least_excess"], known["excess_before"])
+        shortfall = total_excess(done, mandate, market) + cost
+        merit = merit_of_excess(shortfall, known["least_shortfall"], known["shortfall_before"])
     merit = 1.0 if merit >= 1.0 - EXACT else merit
     said = boolean(answer.get("post_trade_compliant")) is curable
     reported = closeness(
@@ -121,6 +145,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: RemediationInput) ->
     value = merit * min(kept.values()) * (1.0 if said else FALSE_STATEMENT) * (1.0 + reported + consistent) / 3.0
     details = {
         "merit": merit,
+        "cost_bps": 100 * cost,
         "turnover": turnover,
         "broken": {name: left for name, left in kept.items() if left < 1.0},
         "compliance_agrees": said,
@@ -147,6 +172,12 @@ def _kept(limit: Constraint, found: Measure, done: Portfolio) -> float:
         sizes = np.abs(done.weights)
         return _left_by(float(np.minimum(sizes, np.maximum((limit.value or 0.0) - sizes, 0.0)).max(initial=0.0)))
     return _left_by(found.excess)
+
+
+def undersized(held: Floats, trades: Floats, ticket: float) -> float:
+    """How far the worst of (n,) trades is from one that is allowed: from none, the ticket, or a sale in full."""
+    size = np.abs(trades)
+    return float(np.minimum.reduce([size, np.maximum(ticket - size, 0.0), np.abs(held + trades)]).max(initial=0.0))
 
 
 class _Applied(NamedTuple):

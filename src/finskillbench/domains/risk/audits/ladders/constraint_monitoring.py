@@ -25,15 +25,15 @@ def ladder(label: Label[MonitoringInput]) -> list[Rung]:
         Rung("what is optional left out", _changed(truth, _bare), 1.0, 1.0),
         Rung("worst names said not to apply", _changed(truth, _unnamed), 1.0, 1.0),
         Rung("headroom beside the limits that are kept", _changed(truth, _with_headroom), 1.0, 1.0),
-        Rung("four digits", rounded(truth, 4), 0.97, 1.0),
-        Rung("three digits", rounded(truth, 3), 0.9, 1.0),
+        Rung("four digits", rounded(truth, 4), 0.9, 1.0),
+        Rung("three digits", rounded(truth, 3), 0.7, 1.0),
     ]
     if kept:
-        rungs.append(Rung("one false alarm", _changed(truth, _flagged(kept[:1])), 0.2, 0.95))
+        rungs.append(Rung("one false alarm", _changed(truth, _flagged(kept[:1])), 0.02, 0.3))
     if broken:
-        rungs.append(Rung("one breach missed", _changed(truth, _cleared(broken[:1])), 0.0, 0.5))
+        rungs.append(Rung("one breach missed", _changed(truth, _cleared(broken[:1])), 0.0, 0.12))
         if len(broken) > 1:
-            rungs.append(Rung("two breaches missed", _changed(truth, _cleared(broken[:2])), 0.0, 0.4))
+            rungs.append(Rung("two breaches missed", _changed(truth, _cleared(broken[:2])), 0.0, 0.12))
         rungs.append(Rung("every limit said to be kept", _changed(truth, _cleared(broken)), 0.0, 0.0))
     rungs.append(Rung("values in per cent", _changed(truth, _per_cent), 0.0, 0.1))
     rungs.append(Rung("verdicts without values", _changed(truth, _without_value), 0.0, 0.0))
