@@ -17,7 +17,6 @@ from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import PortfolioProblem, required
 from finskillbench.errors import InputError
 
-
 _SAME = 1e-9
 """Two values of the objective this close are the same."""
 
