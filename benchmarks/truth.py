@@ -2,11 +2,10 @@
 
     python benchmarks/truth.py
 
-Both sides label the same 144 constrained, 48 Black-Litterman and 40 rebalancing problems of a synthetic edition in
-this one process, with one BLAS thread; CPU seconds, the median of rounds taken in turn. Ours optimises, proves
-optimality (or infeasibility by a checked ray) and decides uniqueness; reading JSON is left out, which the build never
-does (0.1 ms a problem). The peer returns weights and, as published, ignores name counts; a row without them is for
-comparison.
+Both sides label the same 144 constrained and 48 Black-Litterman problems of a synthetic edition in this one process,
+with one BLAS thread; CPU seconds, the median of rounds taken in turn. Ours optimises, proves optimality (or
+infeasibility by a checked ray) and decides uniqueness; reading JSON is left out, which the build never does (0.1 ms a
+problem). The peer returns weights and, as published, ignores name counts; a row without them is for comparison.
 Exit code 1 if the requirement fails.
 """
 
@@ -23,14 +22,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from finskillbench.domains.building import BuildContext
-from finskillbench.domains.portfolio import black_litterman, constrained_optimization, rebalancing
+from finskillbench.domains.portfolio import black_litterman, constrained_optimization
 from finskillbench.domains.portfolio import objects as portfolio
 from finskillbench.engines.optimisation.certified import InfeasibleError
 from finskillbench.engines.portfolio.mandates.fields import black_litterman_from, problem_from
 from finskillbench.engines.portfolio.measures import check_limits
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import PortfolioProblem
-from finskillbench.engines.portfolio.rebalance import rebalance
 from finskillbench.panels import build_panels
 from finskillbench.sources.market.collection import load_market
 from finskillbench.sources.synthetic import write_collection
@@ -64,12 +62,6 @@ def constrained_label(problem: PortfolioProblem) -> Label:
     return best.value, best.weights
 
 
-def rebalancing_label(problem: PortfolioProblem) -> Label:
-    """Both certified stages; the value is the objective at the final weights."""
-    result = rebalance(problem)
-    return problem.value(result.weights), result.weights
-
-
 def inputs() -> dict[str, list[Json]]:
     """The problems, with dense covariances, as an agent gets them."""
     with tempfile.TemporaryDirectory() as raw:
@@ -83,8 +75,7 @@ def inputs() -> dict[str, list[Json]]:
     constrained = [(str(case.month.as_of), case.task_input) for case in constrained_optimization.pool(context, objects)]
     every_view = replace(objects, settings={**objects.settings, "episodes_per_subtask": 48})
     views = [(str(task.episode.as_of_date), task.episode.input) for task in black_litterman.build(context, every_view)]
-    trades = [(str(task.episode.as_of_date), task.episode.input) for task in rebalancing.build(context, objects)]
-    kinds = {"constrained": constrained, "Black-Litterman": views, "rebalancing": trades}
+    kinds = {"constrained": constrained, "Black-Litterman": views}
     return {
         name: [{**task_input, "covariance_matrix": of_names(matrices[day], task_input)} for day, task_input in rows]
         for name, rows in kinds.items()
@@ -163,7 +154,6 @@ def main() -> int:
             lambda task_input: black_litterman_from(task_input)[0],
             cvxpy_scs.black_litterman,
         ),
-        Kind("rebalancing", problems["rebalancing"], rebalancing_label, problem_from, cvxpy_scs.rebalancing),
     ]
     print(
         f"{'':<22}{'seconds':>18}{'':>9}{'objectives differ':>21}{'verdicts':>10}{'peer labels':>12}{'our worst':>10}"

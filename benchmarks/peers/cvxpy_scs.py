@@ -88,21 +88,6 @@ def constrained(task_input: Json) -> Json:
     return _report(_solve(goal, _limits(task_input, tickers, sigma, w)), tickers, w, goal)
 
 
-def rebalancing(task_input: Json) -> Json:
-    """Stage one, then minimum one-way turnover within the tolerance of its optimum; adds `turnover`."""
-    tickers, sigma = _read(task_input)
-    w = cp.Variable(len(tickers))
-    goal = _goal(task_input, tickers, sigma, w)
-    limits = _limits(task_input, tickers, sigma, w)
-    first = _solve(goal, limits)
-    if first.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
-        return _report(first, tickers, w, goal)
-    slack = task_input.get("objective_tolerance", 1e-4) * abs(first.value)
-    turnover = cp.norm(w - _vector(tickers, task_input["current_portfolio"]), 1) / 2
-    found = _report(_solve(turnover, [*limits, goal <= first.value + slack]), tickers, w, goal)
-    return found | {"turnover": float(turnover.value)} if found["status"] == "optimal" else found
-
-
 def black_litterman(task_input: Json) -> Json:
     """Posterior with explicit inverses and the long-only weights at λ = δ/2; adds `posterior_returns`."""
     tickers, sigma = _read(task_input)

@@ -142,7 +142,7 @@ def _drop_limit(row: dict[str, Any]) -> None:
 
 def _perturb(row: dict[str, Any]) -> None:
     certificate = row["certificate"]
-    certificate = certificate.get("stage_2", certificate)
+    certificate = certificate.get("stage_1", certificate)
     certificate["multipliers"] = [value + 0.01 for value in certificate["multipliers"]]
 
 
@@ -203,9 +203,13 @@ DEFECTS = {
         "rebalancing",
         _row("episodes", "rebalancing", lambda row: row["input"]["conventions"].update(max_turnover="both ways")),
     ),
-    "rebalancing: another tolerance than the engine's": (
+    "rebalancing: another improvement than is reached": (
         "rebalancing",
-        _row("episodes", "rebalancing", lambda row: row["input"].update(objective_tolerance=2e-4)),
+        _row("episodes", "rebalancing", lambda row: row["input"].update(required_improvement=0.81)),
+    ),
+    "rebalancing: a minimum trade that is missed": (
+        "rebalancing",
+        _row("episodes", "rebalancing", lambda row: row["input"].update(min_trade=0.02)),
     ),
     "rebalancing: a limit without its definition": (
         "rebalancing",
@@ -246,9 +250,9 @@ DEFECTS = {
         "unconstrained_optimization",
         _row("truth", "unconstrained_optimization", lambda row: row["verification"].update(trivial_value=-1.0)),
     ),
-    "rebalancing: another least turnover": (
+    "rebalancing: another least cost": (
         "rebalancing",
-        _row("truth", "rebalancing", lambda row: row["verification"].update(least_turnover=0.9)),
+        _row("truth", "rebalancing", lambda row: row["verification"].update(least_cost_bps=0.9)),
     ),
     "constrained_optimization: a zero that is not the trivial answer's": (
         "constrained_optimization",
@@ -259,7 +263,7 @@ DEFECTS = {
             name,
             _row("truth", name, lambda row: row["verification"].pop("trivial_value")),
         )
-        for name in ("unconstrained_optimization", "constrained_optimization", "black_litterman", "rebalancing")
+        for name in ("unconstrained_optimization", "constrained_optimization", "black_litterman")
     },
     **{
         f"{name}: optimal value is missing": (
@@ -268,9 +272,9 @@ DEFECTS = {
         )
         for name in ("unconstrained_optimization", "constrained_optimization", "black_litterman")
     },
-    "rebalancing: accepted value is missing": (
+    "rebalancing: required value is missing": (
         "rebalancing",
-        _row("truth", "rebalancing", lambda row: row["verification"].pop("accepted_value")),
+        _row("truth", "rebalancing", lambda row: row["verification"].pop("required_value")),
     ),
     "black_litterman: judged by another method": (
         "black_litterman",
@@ -280,7 +284,7 @@ DEFECTS = {
         "unconstrained_optimization",
         _row("certificates", "unconstrained_optimization", _perturb),
     ),
-    "rebalancing: other multipliers of stage 2": ("rebalancing", _row("certificates", "rebalancing", _perturb)),
+    "rebalancing: other multipliers of stage 1": ("rebalancing", _row("certificates", "rebalancing", _perturb)),
     **{
         f"infeasibility_detection: refutation or witness {index}": (
             "infeasibility_detection",

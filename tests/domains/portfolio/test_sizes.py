@@ -40,6 +40,7 @@ def _month(n: int, factors: int) -> MonthEnd:
         benchmark=caps / caps.sum(),
         exposures={name: rng.normal(0.0, 0.4, n) for name in ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")},
         risk_free_rate=0.04,
+        trading_costs=np.full(n, 10.0),
         growth=np.ones(n),
     )
 
