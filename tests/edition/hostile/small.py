@@ -36,9 +36,10 @@ def _carry(task_input: Row, edition: Path, folder: Path) -> None:
         if not isinstance(value, dict) or "ref" not in value:
             continue
         if value["ref"].endswith(".npz"):
-            (folder / "inputs").mkdir(parents=True)
-            shutil.copyfile(edition / value["ref"], folder / COVARIANCE)
-            value["ref"] = COVARIANCE
+            (folder / "inputs").mkdir(parents=True, exist_ok=True)
+            place = f"inputs/{Path(value['ref']).name}" if (folder / COVARIANCE).exists() else COVARIANCE
+            shutil.copyfile(edition / value["ref"], folder / place)
+            value["ref"] = place
         else:
             (folder / "panels").mkdir(parents=True)
             for name in ("facts", "filings", "segments", "filed"):
