@@ -18,7 +18,7 @@ import numpy as np
 
 from finskillbench.domains.portfolio import second
 
-HOLDING = 0.005
+HOLDING = 0.001
 """Least weight that counts as a holding."""
 UNHELD = HOLDING - 1e-4
 """Largest weight of a name that is not held: under 0.005 by more than a count forgives."""

@@ -30,8 +30,8 @@ from finskillbench.domains.risk import second
 from finskillbench.domains.risk.objects.recipes import TYPES
 from finskillbench.edition import Edition
 from finskillbench.edition.validation import State, ValidationReport
+from finskillbench.engines.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.risk import exposures, mandate, monitor
-from finskillbench.engines.risk.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE
 
 
@@ -71,7 +71,7 @@ def test_the_second_arithmetic_knows_what_the_engines_know() -> None:
     assert {kind.value: least for kind, least in exposures.MATERIAL.items()} == second.MATERIAL
     assert second.LISTED == exposures.LIST_LENGTH
     assert (second.DAYS, second.PARTICIPATION) == (exposures.HORIZON, exposures.PARTICIPATION)
-    assert (second.HOLDING, second.COUNTED) == (COMPLIANCE_TOLERANCE, HOLDING_THRESHOLD)
+    assert (second.NO_WEIGHT, second.HOLDING) == (COMPLIANCE_TOLERANCE, HOLDING_THRESHOLD)
     assert (second.COMPLIANCE_TOLERANCE, second.LEAST_SCALE) == (COMPLIANCE_TOLERANCE, monitor.LEAST_SCALE)
     assert second.NEVER_GIVEN_UP == monitor.HARD_KINDS
 

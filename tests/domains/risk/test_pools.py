@@ -76,7 +76,7 @@ def remediation_differences(task_input: Any, labelled: Json) -> tuple[bool, list
     """
     remedy = solved(task_input)
     changes = {row["symbol"]: row["trade_pct"] for row in labelled["trades"]}
-    done = second.after(task_input, changes, second.HOLDING)
+    done = second.after(task_input, changes, second.NO_WEIGHT)
     cash, turnover = done["portfolio"]["cash_weight"], second.turnover(changes.values())
     found: list[str] = []
     if labelled["post_trade_compliant"] is not remedy.compliant:
@@ -85,7 +85,7 @@ def remediation_differences(task_input: Any, labelled: Json) -> tuple[bool, list
         found.append(f"turnover reported {labelled['total_turnover']}, of the trades {turnover}")
     if cash < -ACCURACY or turnover > max(remedy.budget, 0.0) + ACCURACY:
         found.append(f"cash {cash}, turnover {turnover}, budget {remedy.budget}")
-    after = second.monitored_after(task_input, changes, second.HOLDING)
+    after = second.monitored_after(task_input, changes, second.NO_WEIGHT)
     broken = {kind for kind, one in after.items() if one.excess > ACCURACY}
     hard = broken if remedy.compliant else broken & second.NEVER_GIVEN_UP
     found += [f"after the trades {kind} is broken" for kind in sorted(hard)]

@@ -10,12 +10,13 @@ from tests.engines.portfolio.cases import HARD, case
 from tests.sampling import examples
 
 from finskillbench.arrays import Floats
+from finskillbench.engines.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.optimisation.certificate import project
 from finskillbench.engines.optimisation.formulation import Formulation
 from finskillbench.engines.optimisation.program import dense
 from finskillbench.engines.portfolio.formulation import Aim, Goal, formulate
 from finskillbench.engines.portfolio.measures import check_limits, turnover
-from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, STUB, Limits, Objective, PortfolioProblem
+from finskillbench.engines.portfolio.problem import STUB, Limits, Objective, PortfolioProblem
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import DimensionError
 

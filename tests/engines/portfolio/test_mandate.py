@@ -23,7 +23,6 @@ def _task() -> dict[str, Any]:
     return {
         "covariance_matrix": {"tickers": list(TICKERS), "matrix": (0.02 + 0.03 * np.eye(4)).tolist()},
         "expected_returns": {"A": 0.05, "B": 0.07, "C": 0.03, "D": 0.06},
-        "risk_free_rate": 0.04,
         "risk_aversion": 3.0,
         "objective": "max_sharpe",
         "constraints": {
@@ -175,7 +174,6 @@ def test_a_map_must_cover_every_name(field: str) -> None:
         (("objective",), ["max_sharpe"], "objective"),
         (("risk_aversion",), "high", "risk_aversion"),
         (("risk_aversion",), -0.5, "risk_aversion"),
-        (("risk_free_rate",), float("inf"), "risk_free_rate"),
         (("expected_returns", "B"), None, "expected_returns"),
         (("expected_returns", "B"), float("nan"), "expected_returns"),
         (("expected_returns", "B"), True, "expected_returns"),

@@ -31,6 +31,7 @@ from finskillbench.domains.portfolio.worth.merit import (
     zero_value,
 )
 from finskillbench.domains.portfolio.worth.naive import equal_weights
+from finskillbench.engines.holdings import has_dust
 from finskillbench.engines.optimisation.certified import Certified, InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import check_limits, clean
@@ -170,7 +171,7 @@ def _case(
 
 def _task(case: Case, weights: Mapping[str, float]) -> Task | None:
     best = case.best
-    if not best.uniqueness.outcome.proved:
+    if not best.uniqueness.outcome.proved or has_dust(clean(best.weights)):
         return None
     try:
         trivial = zero_value(case.problem, best.value)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from finskillbench.engines.holdings import HOLDING
 from finskillbench.engines.portfolio.measures import BROKEN, BROKEN_BETA, FEASIBILITY_TOLERANCE
-from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, Objective
+from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import JsonObject
 from finskillbench.scoring.values import mapping
 
@@ -12,20 +13,20 @@ METADATA = {"covariance_method": "ledoit_wolf", "lookback_sessions": 252}
 """Facts of every portfolio episode for stratified reports; never shown to an agent."""
 
 OBJECTIVE_TEXT = {
-    Objective.MAX_SHARPE: "mean-variance utility, not the Sharpe ratio: maximise expected_returns'w - risk_free_rate - "
-    "risk_aversion * w'Sw (no factor 1/2)",
+    Objective.MAX_SHARPE: "mean_variance_utility (max_sharpe): maximise expected_returns'w - risk_aversion * w'Sw "
+    "(no factor 1/2)",
     Objective.MIN_VARIANCE: "minimise w'Sw",
     Objective.MAX_RETURN: "maximise expected_returns'w",
-    Objective.RISK_PARITY: "regularised inverse variance, not equal risk contributions: minimise "
+    Objective.RISK_PARITY: "inverse_variance (risk_parity): minimise "
     "||w - v||^2 + 0.5 * w'Sw, v_i = (1/S_ii) / sum_j (1/S_jj)",
 }
 """The objectives as the agent reads them; S is the covariance. Rendered beside the truth's own definition."""
 
 OBJECTIVE_NAME = {
-    Objective.MAX_SHARPE: "maximum mean-variance utility (called max_sharpe)",
+    Objective.MAX_SHARPE: "maximum mean-variance utility (max_sharpe)",
     Objective.MIN_VARIANCE: "minimum variance (min_variance)",
     Objective.MAX_RETURN: "maximum expected return (max_return)",
-    Objective.RISK_PARITY: "regularised inverse variance (called risk_parity)",
+    Objective.RISK_PARITY: "inverse variance (risk_parity)",
 }
 _UNUSED = {
     Objective.MIN_VARIANCE: ("expected_returns", "risk_free_rate", "risk_aversion"),
@@ -45,7 +46,7 @@ EXACT_LIMITS = "limits hold exactly: a portfolio that exceeds one by any amount 
 LIMITS = {
     "long_only": "no negative weight",
     "sector_limits": "total weight of the sector's tickers, by sector_mapping",
-    "names": f"a holding is a weight >= {HOLDING_THRESHOLD}; min_names and max_names count holdings",
+    "names": f"{HOLDING}; min_names and max_names count holdings",
     "max_turnover": "one-way: half the sum of |w - current_portfolio|",
     "max_tracking_error": "annualised: sqrt((w - b)'S(w - b)), b the benchmark_weights, S the covariance",
     "factor_neutrality": "|beta_f'(w - b)| <= neutrality_tolerance for each of neutral_factors, by factor_exposures",

@@ -15,8 +15,8 @@ from finskillbench.episode import JsonObject
 
 Floats = NDArray[np.float64]
 
-HOLDING = 0.005
-"""A holding is a weight of at least so much, as the conventions of the tasks say."""
+HOLDING = 0.001
+"""A holding is a weight of at least so much in size, as the conventions of the tasks say."""
 
 
 def covariance(task_input: JsonObject) -> tuple[tuple[str, ...], Floats]:
@@ -50,7 +50,7 @@ def inverse_variance(sigma: Floats) -> Floats:
 
 
 def objective(task_input: JsonObject, sigma: Floats, weights: Floats, mean: Floats | None = None) -> float:
-    """The objective in its minimisation form, without the risk-free constant (specification: data, Truth)."""
+    """The objective in its minimisation form (specification: data, Truth)."""
     name = task_input["objective"]
     variance = float(weights @ sigma @ weights)
     if name == "min_variance":
@@ -85,7 +85,7 @@ def excesses(task_input: JsonObject, sigma: Floats, weights: Floats) -> dict[str
             math.fsum(weight for weight, of in zip(weights.tolist(), sectors, strict=True) if of == sector) - cap
             for sector, cap in limits["sector_limits"].items()
         )
-    holdings = int((weights >= HOLDING - 1e-9).sum())
+    holdings = int((np.abs(weights) >= HOLDING - 1e-9).sum())
     if limits.get("min_names") is not None:
         over["min_names"] = limits["min_names"] - holdings
     if limits.get("max_names") is not None:

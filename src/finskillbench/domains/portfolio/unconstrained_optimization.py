@@ -27,6 +27,7 @@ from finskillbench.domains.portfolio.worth.merit import (
     zero_value,
 )
 from finskillbench.domains.portfolio.worth.naive import equal_weights, rule_of_thumb
+from finskillbench.engines.holdings import has_dust
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import clean
 from finskillbench.engines.portfolio.optimise import optimise
@@ -80,7 +81,7 @@ def _task(month: MonthEnd, objective: Objective, aversion: float, variant: int) 
     problem = month_problem(month, task_input)
     best = optimise(problem)
     trivial = zero_value(problem, best.value)
-    if not best.uniqueness.outcome.proved or trivial - best.value < LEAST_SPREAD:
+    if not best.uniqueness.outcome.proved or trivial - best.value < LEAST_SPREAD or has_dust(clean(best.weights)):
         return None
     task_id = f"{SUBTASK.prefix}_{month.as_of}_{objective}_l{variant}"
     prompt = Prompt(

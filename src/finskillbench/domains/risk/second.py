@@ -26,8 +26,8 @@ COMPLIANCE_TOLERANCE = 1e-5
 """An excess of no more than this keeps a limit."""
 FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")
 TYPES = ("factor_tilt", "sector_concentration", "single_name", "concentration", "liquidity_risk")
-HOLDING, COUNTED = 1e-5, 0.001
-"""A holding is a weight of more than the first in size; name_count counts those of at least the second."""
+NO_WEIGHT, HOLDING = 1e-5, 0.001
+"""A weight of at most the first in size counts as 0; a holding is one of at least the second."""
 MATERIAL = {
     "factor_tilt": 0.02,
     "sector_concentration": 0.04,
@@ -95,7 +95,7 @@ def measured(item: ConstraintInput, task_input: MonitoringInput, slack: float = 
     Raises ValueError for an unknown type.
     """
     portfolio = task_input["portfolio"]
-    held = {symbol: weight for symbol, weight in weights(task_input).items() if abs(weight) > HOLDING}
+    held = {symbol: weight for symbol, weight in weights(task_input).items() if abs(weight) > NO_WEIGHT}
     sizes = {symbol: abs(weight) for symbol, weight in held.items()}
     limit, worst = cast("float", item.get("value")), None
     match item["type"]:
@@ -126,8 +126,8 @@ def measured(item: ConstraintInput, task_input: MonitoringInput, slack: float = 
         case "hhi_max":
             value = _herfindahl(held)
         case "name_count":
-            most, least = (sum(size >= COUNTED + way * slack for size in sizes.values()) for way in (-1, 1))
-            return Measured(float(sum(size >= COUNTED for size in sizes.values())), float(_beyond(item, most, least)))
+            most, least = (sum(size >= HOLDING + way * slack for size in sizes.values()) for way in (-1, 1))
+            return Measured(float(sum(size >= HOLDING for size in sizes.values())), float(_beyond(item, most, least)))
         case unknown:
             raise ValueError(f"no second derivation of {unknown}")
     return Measured(value, value - limit, worst)

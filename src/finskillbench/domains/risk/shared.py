@@ -14,6 +14,7 @@ from finskillbench.domains.risk.catalogs import mandate_catalog
 from finskillbench.domains.risk.inputs import CovarianceInput, MandateInput, MonitoringInput
 from finskillbench.domains.risk.objects.monitoring import MonitoringPair
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
+from finskillbench.engines.holdings import HOLDING
 from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, required
 from finskillbench.episode import Episode, JsonObject, Prompt
@@ -36,9 +37,9 @@ BENCHMARK = {
 CONVENTIONS = {
     "units": UNITS,
     **BENCHMARK,
-    "portfolio": f"weights are signed (a short position is negative) and sum with cash_weight to 1; a holding is a "
-    f"name whose |weight| exceeds {COMPLIANCE_TOLERANCE:.5f}; holdings and "
-    "cash_weight are after trades_this_month; cash carries no risk, no beta and no P&L",
+    "portfolio": f"weights are signed (a short position is negative) and sum with cash_weight to 1; {HOLDING}, "
+    f"and a weight of at most {COMPLIANCE_TOLERANCE:.5f} in size counts as 0; holdings and cash_weight are after "
+    "trades_this_month; cash carries no risk, no beta and no P&L",
     "constraints": "each constraint of the mandate carries its own definition; a limit is kept where the measured "
     f"value lies beyond it by no more than the tolerance of {COMPLIANCE_TOLERANCE:.5f}, in the unit of the limit",
 }

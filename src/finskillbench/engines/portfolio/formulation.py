@@ -8,10 +8,11 @@ from enum import StrEnum
 import numpy as np
 
 from finskillbench.arrays import Booleans, Floats, Integers
+from finskillbench.engines.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.optimisation.branching import Decision
 from finskillbench.engines.optimisation.formulation import CovarianceRoot, Formulation, FormulationBuilder
 from finskillbench.engines.optimisation.program import Cone
-from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, STUB, Objective, PortfolioProblem, required
+from finskillbench.engines.portfolio.problem import STUB, Objective, PortfolioProblem, required
 
 
 class Goal(StrEnum):

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD, PortfolioProblem, required
+from finskillbench.engines.holdings import HOLDING_THRESHOLD
+from finskillbench.engines.portfolio.problem import PortfolioProblem, required
 from finskillbench.engines.statistics.risk_model import RiskModel
 
 FEASIBILITY_TOLERANCE = 5e-4
@@ -48,8 +49,8 @@ COUNT_SLACK = 5e-5
 
 
 def name_count(weights: Floats, slack: float = COUNT_SLACK) -> int:
-    """Number of holdings: weights of at least `HOLDING_THRESHOLD`, `slack` forgiven."""
-    return int((weights >= HOLDING_THRESHOLD - slack).sum())
+    """Number of holdings: |weights| of at least `HOLDING_THRESHOLD`, `slack` forgiven."""
+    return int((np.abs(weights) >= HOLDING_THRESHOLD - slack).sum())
 
 
 def sector_weights(weights: Floats, sectors: tuple[str, ...]) -> dict[str, float]:

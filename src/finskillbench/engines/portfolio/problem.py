@@ -2,7 +2,8 @@
 
 Definitions used everywhere (and shown to the agent by the subtasks): a portfolio is fully invested (Σw = 1);
 turnover is one-way, Σ|w − w0|/2; tracking error is annualised, sqrt((w−b)'Σ(w−b)); neutrality is active,
-|β_f'(w−b)| at most the tolerance; a holding is a weight of at least `HOLDING_THRESHOLD`.
+|β_f'(w−b)| at most the tolerance; a holding is a weight of at least
+`HOLDING_THRESHOLD`.
 """
 
 from __future__ import annotations
@@ -14,11 +15,10 @@ from enum import StrEnum
 import numpy as np
 
 from finskillbench.arrays import Floats
+from finskillbench.engines.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import DimensionError, InputError
 
-HOLDING_THRESHOLD = 0.005
-"""Smallest weight that counts as a holding (50 basis points of NAV): less is dust, not a position."""
 STUB = HOLDING_THRESHOLD - 1e-4
 """Greatest weight of a name that is not a holding: under the threshold by more than a count forgives."""
 
@@ -62,7 +62,6 @@ class PortfolioProblem:
     risk : covariance, annualised.
     objective, risk_aversion : what is optimised; λ enters max_sharpe only.
     expected_returns : (n,) decimals per year; None where the objective needs none.
-    risk_free_rate : decimal per year; a constant of max_sharpe.
     limits : see `Limits`.
     sectors : n sector names, or empty without sector limits.
     benchmark, current : (n,) weights, or None where no limit refers to them.
@@ -76,7 +75,6 @@ class PortfolioProblem:
     limits: Limits
     expected_returns: Floats | None = None
     risk_aversion: float = 1.0
-    risk_free_rate: float = 0.0
     sectors: tuple[str, ...] = ()
     benchmark: Floats | None = None
     current: Floats | None = None
@@ -95,6 +93,9 @@ class PortfolioProblem:
             raise DimensionError(
                 f"sectors has {len(self.sectors)} entries; sector limits need one for each of {n} names"
             )
+        counted = self.limits.min_names is not None or self.limits.max_names is not None
+        if counted and self.lower_bounds().min() < 0:
+            raise InputError("min_names and max_names need a long-only portfolio; set long_only")
         if not self.risk_aversion >= 0:
             raise InputError(f"risk_aversion is {self.risk_aversion}; give a number that is not negative")
         if self.exposures is not None and self.exposures.shape != (n, len(self.limits.neutral_factors)):
@@ -112,7 +113,7 @@ class PortfolioProblem:
         return inverse / inverse.sum()
 
     def value(self, weights: Floats) -> float:
-        """The objective in its minimisation form, without the risk-free constant.
+        """The objective in its minimisation form.
 
         max_sharpe: λ w'Σw − μ'w; min_variance: w'Σw; max_return: −μ'w;
         risk_parity: ||w − w_invvar||² + ½ w'Σw (specification: data, Truth).

@@ -31,7 +31,7 @@ def used(problem: PortfolioProblem) -> dict[str, Any]:
     """What an optimisation was made of: objective, its parameters, the limits by name, the size of the universe."""
     found: dict[str, Any] = {"names": problem.size, "objective": problem.objective.value}
     if problem.objective is Objective.MAX_SHARPE:
-        found |= {"risk_aversion": problem.risk_aversion, "risk_free_rate": problem.risk_free_rate}
+        found["risk_aversion"] = problem.risk_aversion
     return found | {"limits": sorted(check_limits(problem, problem.inverse_variance))}
 
 

@@ -24,7 +24,6 @@ def solve_small() -> dict[str, Any]:
     payload = {
         "covariance_matrix": {"tickers": tickers, "matrix": covariance},
         "expected_returns": {ticker: 0.04 + 0.002 * number for number, ticker in enumerate(tickers)},
-        "risk_free_rate": 0.02,
         "objective": "max_sharpe",
         "risk_aversion": 3.0,
         "constraints": {"long_only": True, "max_weight": 0.2},

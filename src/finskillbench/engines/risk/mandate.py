@@ -13,7 +13,7 @@ import numpy as np
 
 from finskillbench.arrays import FACTORS, Floats, Integers
 from finskillbench.engines.fields import list_of, listed, number, shown, table_of
-from finskillbench.engines.risk.holdings import HOLDING_THRESHOLD
+from finskillbench.engines.holdings import HOLDING_THRESHOLD
 from finskillbench.errors import InputError
 
 
@@ -46,9 +46,9 @@ RANGES = frozenset({Kind.BETA_RANGE, Kind.NAME_COUNT})
 """The kinds that have two ends."""
 
 DEFINITIONS: Mapping[Kind, str] = {
-    Kind.LONG_ONLY: "no short positions: the least weight of a holding is >= 0",
-    Kind.POSITION_LIMIT_MAX: "the greatest weight of a holding is <= value",
-    Kind.POSITION_LIMIT_MIN: "the least size |weight| of a holding is >= value; a name that is not held does not count",
+    Kind.LONG_ONLY: "no short positions: the least weight other than 0 is >= 0",
+    Kind.POSITION_LIMIT_MAX: "the greatest weight is <= value",
+    Kind.POSITION_LIMIT_MIN: "every weight is 0 or at least value in size: the least |weight| other than 0 is >= value",
     Kind.SECTOR_LIMIT_MAX: "the greatest total weight of a sector (sum of its signed weights, by sector_mapping) is "
     "<= value",
     Kind.TRACKING_ERROR_MAX: "sqrt((w - b)'S(w - b)) <= value, a decimal per year: w the weights and b the "
@@ -62,7 +62,7 @@ DEFINITIONS: Mapping[Kind, str] = {
     Kind.CASH_MAX: "cash_weight <= value",
     Kind.GROSS_EXPOSURE_MAX: "sum of |weight| of the holdings, without cash, <= value",
     Kind.HHI_MAX: "Herfindahl index, sum of squared weights of the holdings (fractions, without cash), <= value",
-    Kind.NAME_COUNT: f"min <= number of holdings with |weight| >= {HOLDING_THRESHOLD} <= max; an end that is null does "
+    Kind.NAME_COUNT: f"min <= number of holdings, |weight| >= {HOLDING_THRESHOLD}, <= max; an end that is null does "
     "not bind",
 }
 """What each kind measures and when it is kept, as the agent reads it; weights are signed fractions of NAV."""

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import FACTORS, Booleans, Floats, Integers
+from finskillbench.engines.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.risk.batch import Batch
-from finskillbench.engines.risk.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.risk.mandate import COLUMN, COMPLIANCE_TOLERANCE, RANGES, Constraint, Kind, Mandate
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, Portfolio
 

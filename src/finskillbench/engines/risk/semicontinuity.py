@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from finskillbench.arrays import Floats, Integers
+from finskillbench.engines.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.optimisation.branching import Decision
-from finskillbench.engines.risk.holdings import HOLDING_THRESHOLD, STUB
 from finskillbench.engines.risk.mandate import Kind, Mandate
 from finskillbench.errors import InputError
 
+STUB = HOLDING_THRESHOLD - 1e-6
+"""Greatest weight of a name that is not a holding; just under the threshold, so that the feasible set is closed."""
 SLACK = 1e-9
 """A weight, a turnover or an excess within this of its limit keeps it."""
 CLEAR = 1e-7

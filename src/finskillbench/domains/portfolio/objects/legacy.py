@@ -10,9 +10,9 @@ from finskillbench.arrays import Floats
 from finskillbench.domains.portfolio.inputs import Constraints
 from finskillbench.domains.portfolio.objects.month_end import MonthEnd
 from finskillbench.domains.portfolio.objects.tiers import Tier, mandate_problem
+from finskillbench.engines.holdings import without_dust
 from finskillbench.engines.optimisation.certified import Certified, UndecidedError
 from finskillbench.engines.portfolio.mandates.feasibility import least_turnover
-from finskillbench.engines.portfolio.measures import clean
 
 CLOSE_ENOUGH = 0.01
 """How near the least turnover must come to the wanted one; the wanted one is random anyway."""
@@ -39,7 +39,7 @@ def legacy_portfolio(
     """
 
     def blend(share: float) -> Floats:
-        return clean(month.drifted((1 - share) * tier.closest + share * concentrated))
+        return without_dust(month.drifted((1 - share) * tier.closest + share * concentrated))
 
     if tier.max_turnover is None:
         return blend(target), None

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from finskillbench.engines.portfolio.problem import HOLDING_THRESHOLD
+from finskillbench.engines.holdings import HOLDING_THRESHOLD
 from finskillbench.scoring.values import array, boolean, mapping, number, numbers, text
 
 _ROUNDING = 1.001e-3

@@ -14,9 +14,9 @@ from finskillbench.domains.risk.catalogs import RiskSettings
 from finskillbench.domains.risk.objects.monitoring import MonitoringPair
 from finskillbench.domains.risk.objects.plain_cures import merit_without_optimiser, needs_a_model
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
+from finskillbench.engines.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.risk.formulation import Aim, Goal
-from finskillbench.engines.risk.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.risk.mandate import Kind, Mandate
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Portfolio
 from finskillbench.engines.risk.remediation import Remedy, budget_left, estimate, remediate, total_excess

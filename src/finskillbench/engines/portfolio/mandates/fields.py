@@ -91,7 +91,6 @@ def problem_from(data: Mapping[str, Any], *, risk: RiskModel | None = None) -> P
         limits=limits,
         expected_returns=None if mean is None else values_from(mean, tickers, "expected_returns"),
         risk_aversion=number(data, "risk_aversion", "the task", default=1.0),
-        risk_free_rate=number(data, "risk_free_rate", "the task", default=0.0),
         sectors=sectors,
         benchmark=weights_from(mapping(data, "benchmark_weights"), tickers, "benchmark_weights")
         if needs_benchmark
