@@ -67,6 +67,7 @@ def _tables(
         row[day]: Setting(
             places[row[day]],
             weights.filter(pl.col("date") == day)["market_cap_usd"].to_numpy(),
+            weights.filter(pl.col("date") == day)["weight"].to_numpy(),
             covariance.covariance[day],
             rates[day],
         )

@@ -36,7 +36,7 @@ def test_month_ends_are_spread_over_the_years(panels: Panels) -> None:
 def test_benchmark_is_plausible(panels: Panels) -> None:
     for day in panels.month_ends:
         weights = panels.weights(day)
-        assert 0.08 < weights.max() < 0.20
+        assert weights.max() == pytest.approx(0.08)
         assert weights.min() > 0.002
     caps = panels.benchmark_weights.filter(pl.col("date") == date(2025, 12, 31))
     citigroup = caps.row(by_predicate=pl.col("symbol") == "C", named=True)["market_cap_usd"]
@@ -65,7 +65,7 @@ def test_covariances_are_positive_definite_and_plausible(panels: Panels) -> None
         volatility = np.sqrt(covariance.variances())
         assert 0.11 < volatility.min() < volatility.max() < 1.1
         benchmark = np.sqrt(panels.weights(day) @ covariance.times(panels.weights(day)))
-        assert 0.07 < benchmark < 0.40  # the calmest year, and the one of March 2020
+        assert 0.065 < benchmark < 0.40  # the calmest year, and the one of March 2020
 
 
 def test_views_are_plausible_and_distinct(panels: Panels) -> None:

@@ -118,11 +118,12 @@ def _settings(
     risk_free: Mapping[date, float],
 ) -> dict[int, Setting]:
     """What views of each month-end start from, by its row among the sessions."""
-    caps = {day: weights.frame.filter(pl.col("date") == day)["market_cap_usd"].to_numpy() for day in of_month}
-    return {
-        place[day]: Setting(places, caps[day], covariance.covariance[day], risk_free[day])
-        for day, places in of_month.items()
-    }
+    found: dict[int, Setting] = {}
+    for day, places in of_month.items():
+        rows = weights.frame.filter(pl.col("date") == day)
+        sizes, benchmark = rows["market_cap_usd"].to_numpy(), rows["weight"].to_numpy()
+        found[place[day]] = Setting(places, sizes, benchmark, covariance.covariance[day], risk_free[day])
+    return found
 
 
 def _dates(

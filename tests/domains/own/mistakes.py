@@ -107,11 +107,6 @@ OF_MANDATES = [
         "line 9: mandates[1].mandate_id: core is also mandates[0]; give it one of its own",
     ),
     Mistake('  "mandates"', '  "room": {"cash_max": 0.1},\n  "mandates"', "line 2: room.cash_max: is an unknown field"),
-    Mistake(
-        '  "mandates"',
-        '  "benchmark": {"largest": 0.1, "times_equal": 2.4},\n  "mandates"',
-        "line 2: benchmark: is not the rule that every task prints; leave it out; it cannot be changed",
-    ),
     Mistake(MANDATE, '{"mandates": []}', "line 1: mandates: is empty; add at least one"),
     Mistake(MANDATE, '{"mandate": []}', "line 1: mandate: is an unknown field; write mandates"),
     Mistake(MANDATE, "[]", "line 1: not a JSON object"),

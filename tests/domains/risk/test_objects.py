@@ -15,7 +15,7 @@ from finskillbench.domains.building import BuildContext
 from finskillbench.domains.risk.catalogs import mandate_catalog, risk_settings
 from finskillbench.domains.risk.objects import construct as construction
 from finskillbench.domains.risk.objects.construct import RiskObjects, construct
-from finskillbench.domains.risk.objects.mandates import FittedMandate, capped_benchmark, fit
+from finskillbench.domains.risk.objects.mandates import FittedMandate, fit
 from finskillbench.domains.risk.objects.portfolios import clear_of_limits
 from finskillbench.domains.risk.objects.recipes import LEAST, TYPES
 from finskillbench.domains.risk.objects.remediation import RemediationPair
@@ -89,11 +89,6 @@ def test_every_benchmark_keeps_the_mandates_held_against_it(objects: RiskObjects
             assert broken <= run, fitted.mandate.mandate_id
             if (most := fitted.mandate.limit(Kind.TRACKING_ERROR_MAX)) is not None:
                 assert most <= (0.02 if "Index" in fitted.mandate.name else 0.06)
-
-
-def test_a_cap_is_spread_over_the_others_in_proportion() -> None:
-    found = capped_benchmark(np.array([0.5, 0.3, 0.1, 0.06, 0.04]), {"largest": 0.05, "times_equal": 1.6})
-    np.testing.assert_allclose(found, [0.32, 0.32, 0.18, 0.108, 0.072], atol=1e-12)
 
 
 def test_a_mandate_that_its_benchmark_would_break_is_raised_to_it(objects: RiskObjects) -> None:

@@ -12,7 +12,7 @@ import pytest
 from finskillbench.errors import SourceError
 from finskillbench.panels import Panels, build_panels
 from finskillbench.panels.filings.statements import Series, trailing_year
-from finskillbench.panels.market.benchmark_weights import build_benchmark_weights
+from finskillbench.panels.market.benchmark_weights import build_benchmark_weights, capped
 from finskillbench.panels.market.estimates.views import (
     EQUITY_PREMIUM,
     INFORMATION_COEFFICIENT,
@@ -43,6 +43,12 @@ def test_weights_are_close_times_known_shares(market: MarketData, panels: Panels
     np.testing.assert_allclose(panels.weights(day), expected, rtol=1e-14)
     for month_end in panels.month_ends:
         assert panels.weights(month_end).sum() == pytest.approx(1, abs=1e-14)
+
+
+def test_a_cap_is_spread_over_the_others_in_proportion() -> None:
+    # Of 30 names the cap is 2.4 / 30; the second breaks it once the excess of the first is spread.
+    found = capped(np.r_[10.0, 2.8, np.ones(28)])
+    np.testing.assert_allclose(found, np.r_[0.08, 0.08, np.full(28, 0.84 / 28)], rtol=1e-12)
 
 
 def test_shares_fall_back_to_outstanding_and_never_to_the_future(lab: SimpleNamespace, market: MarketData) -> None:

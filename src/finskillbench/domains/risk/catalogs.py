@@ -84,13 +84,6 @@ class MandateEntry(TypedDict):
     constraints: list[ConstraintInput]
 
 
-class BenchmarkRule(TypedDict):
-    """The cap on single names of the benchmark: a weight, or so many equal weights where that is more."""
-
-    largest: float
-    times_equal: float
-
-
 EPISODES = 40
 """Episodes of each risk subtask."""
 _POOLS: Mapping[Literal["portfolios_per_type", "remediation_pairs"], int] = {
@@ -101,9 +94,8 @@ _POOLS: Mapping[Literal["portfolios_per_type", "remediation_pairs"], int] = {
 
 
 class MandateCatalog(TypedDict):
-    """The mandates, their benchmark, and by kind of limit the room that it has above what the benchmark measures."""
+    """The mandates, and by kind of limit the room that it has above what the benchmark measures."""
 
-    benchmark: BenchmarkRule
     room: dict[str, float]
     mandates: list[MandateEntry]
 

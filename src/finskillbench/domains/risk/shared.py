@@ -10,7 +10,6 @@ import numpy as np
 
 from finskillbench.arrays import FACTORS, Floats
 from finskillbench.domains.building import conventions
-from finskillbench.domains.risk.catalogs import mandate_catalog
 from finskillbench.domains.risk.inputs import CovarianceInput, MandateInput, MonitoringInput
 from finskillbench.domains.risk.objects.monitoring import MonitoringPair
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
@@ -18,6 +17,7 @@ from finskillbench.engines.holdings import HOLDING
 from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, required
 from finskillbench.episode import Episode, JsonObject, Prompt
+from finskillbench.panels.market.benchmark_weights import RULE
 
 SKILL = "risk_management"
 PRECISION = "Give every number with at least 6 decimals."
@@ -27,11 +27,8 @@ UNITS = (
     "weights, cash_weight, turnover, exposures and P&L are decimals of NAV (0.05 is 5 %); covariance and tracking "
     "error are annualised decimals; betas are ratios; average daily volume and total_nav are USD"
 )
-_BENCHMARK = mandate_catalog()["benchmark"]
 BENCHMARK = {
-    "benchmark": "benchmark_weights are by market capitalisation, no name above the larger of "
-    f"{_BENCHMARK['largest']:.0%} and {_BENCHMARK['times_equal']:g} / number of names; what a cap takes away is spread "
-    "over the other names in proportion",
+    "benchmark": f"benchmark_weights are {RULE}",
 }
 """What every task with a benchmark says of it."""
 CONVENTIONS = {

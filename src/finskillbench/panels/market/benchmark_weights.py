@@ -1,4 +1,4 @@
-"""The benchmark weights panel: share of total market capitalisation at month-ends and risk dates."""
+"""The benchmark weights panel: capped shares of total market capitalisation at month-ends and risk dates."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -17,11 +17,19 @@ from finskillbench.panels.market.share_counts import Count, ShareCounts
 STALE_SHARES_DAYS = 2 * 365 + REPORTING_LAG_DAYS
 """Shares older than two reporting years are used, being what was known, and reported."""
 
+LARGEST, TIMES_EQUAL = 0.05, 2.4
+"""The cap on a name of the benchmark: a weight, or so many equal weights where that is more."""
+RULE = (
+    f"by market capitalisation, no name above the larger of {LARGEST:.0%} and {TIMES_EQUAL:g} / number of names; what "
+    "a cap takes away is spread over the other names in proportion"
+)
+"""The rule as tasks print it."""
+
 COLUMNS: Mapping[str, Column] = {
     "date": DATE,
     "symbol": SYMBOL,
     "market_cap_usd": Column("USD", "point in time", "close x shares known by the date"),
-    "weight": Column("fraction of the total, 0.05 is 5 %", "point in time", "market_cap_usd over its sum"),
+    "weight": Column("fraction of the total, 0.05 is 5 %", "point in time", RULE),
     "shares": Column(
         "shares",
         "point in time",
@@ -38,6 +46,16 @@ class WeightsPanel(NamedTuple):
 
     frame: pl.DataFrame
     stale: Mapping[str, int]
+
+
+def capped(sizes: Floats) -> Floats:
+    """Return weights (n,) in proportion to sizes, none above the cap for n names, by `RULE`."""
+    cap = max(LARGEST, TIMES_EQUAL / len(sizes))
+    weights = sizes / sizes.sum()
+    while (weights > cap).any():
+        full = weights >= cap
+        weights = np.where(full, cap, weights * (1 - cap * full.sum()) / weights[~full].sum())
+    return weights
 
 
 def build_benchmark_weights(
@@ -69,7 +87,7 @@ def build_benchmark_weights(
         records["date"] += [day] * len(symbols)
         records["symbol"] += symbols
         records["market_cap_usd"] += caps.tolist()
-        records["weight"] += (caps / caps.sum()).tolist()
+        records["weight"] += capped(caps).tolist()
         records["shares"] += [fact.value for fact in known]
         records["shares_as_of"] += [fact.end for fact in known]
         records["shares_known"] += [fact.known for fact in known]

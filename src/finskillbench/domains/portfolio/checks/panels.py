@@ -17,6 +17,7 @@ from finskillbench.engines.statistics.covariance import Covariance
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
 from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS
+from finskillbench.panels.market.benchmark_weights import LARGEST, TIMES_EQUAL, capped
 from finskillbench.panels.market.estimates.covariance import LARGE_FACTORS, WINDOW
 from finskillbench.panels.market.estimates.factor_exposures import MIN_OBSERVATIONS
 from finskillbench.panels.market.prices import MAX_FILLED_SESSIONS
@@ -30,7 +31,6 @@ _RESIDUE = 1e-12
 """What a solver may leave of a zero weight."""
 _VOLATILITY = (0.02, 2.0)
 """Annual volatilities of listed companies; a daily covariance taken for an annual one lies below, percents above."""
-_LARGEST_WEIGHT = 0.25
 """A benchmark weight above this leaves tracking-error limits little room."""
 
 
@@ -212,7 +212,7 @@ def _seen(panels: Panels, day: date) -> dict[str, Any]:
 def _compare(task_id: str, given: Any, known: dict[str, Any], findings: Findings) -> None:
     """An input states what the panels say of its date; of an approved list, what they say of its names.
 
-    Market weights of a list are those of its names among themselves.
+    The benchmark of a list is that of its names among themselves, capped by the same rule.
     """
     listed = set(map(str, array(mapping(given.get("covariance_matrix")).get("tickers"))))
     for name in known.keys() & given.keys():
@@ -222,8 +222,8 @@ def _compare(task_id: str, given: Any, known: dict[str, Any], findings: Findings
             symbols = [symbol for symbol in whole if symbol in listed]
             said = {symbol: whole[symbol] for symbol in symbols}
             if name in _MARKET_WEIGHTS and len(symbols) < len(whole):
-                weights = np.array([whole[symbol] for symbol in symbols], dtype=float)
-                said = dict(zip(symbols, (weights / weights.sum()).tolist(), strict=True))
+                weights = capped(np.array([whole[symbol] for symbol in symbols], dtype=float))
+                said = dict(zip(symbols, weights.tolist(), strict=True))
         findings.expect(stated == said, task_id, f"{name} is not what the panels say of its date")
 
 
@@ -319,8 +319,18 @@ def _ledoit_wolf(window: np.ndarray) -> np.ndarray:
     return 252 * ((1 - share) * np.column_stack([variances, products]) + share * target)
 
 
+def _capped(weights: np.ndarray) -> np.ndarray:
+    """The weights under the cap on names: min(cap, m w) for the one multiple m with which they sum to 1."""
+    cap = max(LARGEST, TIMES_EQUAL / len(weights))
+    low, high = 1.0, cap / float(weights.min())
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.minimum(cap, middle * weights).sum() < 1 else (low, middle)
+    return np.minimum(cap, high * weights)
+
+
 def benchmark(subject: Subject, findings: Findings) -> None:
-    """Benchmark weights are those of market capitalisation: shares x close, not negative, summing to 1."""
+    """Benchmark weights are by market capitalisation (shares x close) under the cap on names, and sum to 1."""
     panels = subject.panels(findings)
     if panels is None:
         return
@@ -335,15 +345,13 @@ def benchmark(subject: Subject, findings: Findings) -> None:
         findings.expect(abs(weights.sum() - 1) <= _ROUNDING, day, f"weights sum to {weights.sum():.9f}")
         findings.expect((weights >= 0).all(), day, "a weight is negative")
         findings.widest("largest_weight", weights.max())
-        if weights.max() > _LARGEST_WEIGHT:
-            name = rows["symbol"][int(weights.argmax())]
-            findings.warn(f"{name} {day}", f"weighs {weights.max():.1%} of the benchmark")
+        off = float(np.abs(weights - _capped(caps / caps.sum())).max())
+        findings.expect(off <= _ROUNDING, day, f"a weight differs by {off:.1e} from capitalisation under the cap")
         quoted = close.filter(pl.col("date") == day)
-        for symbol, shares, cap, weight in rows.select("symbol", "shares", "market_cap_usd", "weight").iter_rows():
+        for symbol, shares, cap in rows.select("symbol", "shares", "market_cap_usd").iter_rows():
             if symbol in quoted.columns and quoted.height:
-                worth = shares * float(quoted[symbol][0])
-                agrees = math.isclose(worth, cap, rel_tol=1e-9) and math.isclose(weight, cap / caps.sum(), rel_tol=1e-9)
-                findings.expect(agrees, f"{symbol} {day}", "weight, capitalisation, shares and close disagree")
+                agrees = math.isclose(shares * float(quoted[symbol][0]), cap, rel_tol=1e-9)
+                findings.expect(agrees, f"{symbol} {day}", "capitalisation, shares and close disagree")
     for symbol, age in panels.report.stale_shares.items():
         findings.warn(symbol, f"its share count is up to {age} days old")
     for episode in subject.episodes:

@@ -54,16 +54,16 @@ def _check_day(
     deviation = np.sqrt(((window - window.mean(axis=0)) ** 2).sum(axis=0) / (_YEAR - 1) * _YEAR)
     total = np.sum([weight * _standardised(rows[name]) for name, weight in _WEIGHTS.items()], axis=0)
     score = _standardised(pl.Series(total))
-    caps = panels.benchmark_weights.filter(pl.col("date") == day).sort("symbol")["market_cap_usd"].to_numpy()
+    weights = panels.benchmark_weights.filter(pl.col("date") == day).sort("symbol")["weight"].to_numpy()
     # Beta to the benchmark by the covariance of the date: the benchmark's own premium is then the stated one.
-    covered = estimate.matrix() @ caps
+    covered = estimate.matrix() @ weights
     derived = {
         "low_volatility": -deviation,
         "momentum_12_1": adjusted[end - _MONTH, columns] / adjusted[end - _YEAR, columns] - 1,
         "annual_volatility": deviation,
         "composite_z": score,
         "risk_free": np.full(len(columns), panels.risk_free[day]),
-        "equilibrium_premium": _PREMIUM * caps.sum() * covered / (caps @ covered),
+        "equilibrium_premium": _PREMIUM * covered / (weights @ covered),
         "alpha": _IC * deviation * score,
     }
     derived["expected_return"] = derived["risk_free"] + derived["equilibrium_premium"] + derived["alpha"]

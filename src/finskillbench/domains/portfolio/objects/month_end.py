@@ -12,6 +12,7 @@ from finskillbench.arrays import FACTORS, Floats
 from finskillbench.domains.inputs import CovarianceTable
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.panels import Panels
+from finskillbench.panels.market.benchmark_weights import capped
 
 LISTED = 2 / 3
 """Share of the universe on an approved list: without lists a single name of high beta would be the answer to every
@@ -67,7 +68,7 @@ class MonthEnd:
             sectors=tuple(self.sectors[place] for place in places),
             expected_returns=self.expected_returns[places],
             risk=RiskModel.from_factors(self.risk.root[:, places], self.risk.diagonal[places]),
-            benchmark=self.benchmark[places] / self.benchmark[places].sum(),
+            benchmark=capped(self.benchmark[places]),
             exposures={factor: betas[places] for factor, betas in self.exposures.items()},
             growth=self.growth[places],
         )

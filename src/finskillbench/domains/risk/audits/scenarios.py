@@ -10,7 +10,6 @@ import polars as pl
 
 from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.risk.catalogs import scenario_catalog
-from finskillbench.domains.risk.checks.data import capped
 from finskillbench.domains.risk.inputs import StressInput
 from finskillbench.domains.risk.objects.scenarios import HYPOTHETICAL
 from finskillbench.domains.risk.second import stressed
@@ -42,8 +41,7 @@ def scenarios(subject: Subject, findings: Findings) -> None:
                 continue
             if episode.as_of_date not in benchmarks:
                 rows = panels.benchmark_weights.filter(pl.col("date") == episode.as_of_date)
-                by_cap = capped(rows["weight"].to_numpy()).tolist()
-                benchmarks[episode.as_of_date] = dict(zip(rows["symbol"].to_list(), by_cap, strict=True))
+                benchmarks[episode.as_of_date] = dict(rows.select("symbol", "weight").iter_rows())
             _check_headline(where, task_input, benchmarks[episode.as_of_date], findings)
 
 

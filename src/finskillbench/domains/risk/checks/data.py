@@ -14,7 +14,6 @@ import numpy as np
 from finskillbench.domains.checks.coverage import episodes_and_files
 from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.checks.market import best_shift, nyse, simple_returns
-from finskillbench.domains.risk.catalogs import mandate_catalog
 from finskillbench.domains.risk.inputs import HoldingsInput
 from finskillbench.domains.risk.objects.recipes import TYPES
 from finskillbench.domains.risk.own.books import own_books
@@ -209,7 +208,7 @@ def _seen(panels: Panels, day: date) -> dict[str, Any]:
             ticker: dict(zip(FACTORS, map(float, row), strict=True))
             for ticker, row in zip(tickers, market.betas, strict=True)
         },
-        "benchmark_weights": by_ticker(capped(np.asarray(market.benchmark))),
+        "benchmark_weights": by_ticker(market.benchmark),
         "average_daily_volume_usd": by_ticker(market.dollar_volume),
         "covariance_matrix": {"tickers": tickers, "ref": f"panels/covariance/{day}.npz"},
         "factor_volatility": _factor_volatility(panels, day),
@@ -226,17 +225,6 @@ def _factor_volatility(panels: Panels, day: date) -> dict[str, float]:
         middle = math.fsum(moves) / len(moves)
         found[factor] = math.sqrt(math.fsum((one - middle) ** 2 for one in moves) / (len(moves) - 1) * _SESSIONS_A_YEAR)
     return found
-
-
-def capped(weights: np.ndarray) -> np.ndarray:
-    """The weights under the benchmark's cap: min(cap, m w) for the one multiple m with which they sum to 1."""
-    rule = mandate_catalog()["benchmark"]
-    cap = max(rule["largest"], rule["times_equal"] / len(weights))
-    low, high = 1.0, cap / float(weights.min())
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if np.minimum(cap, middle * weights).sum() < 1 else (low, middle)
-    return np.minimum(cap, high * weights)
 
 
 def _compare(episode: Episode, known: Mapping[str, Any] | None, findings: Findings) -> None:

@@ -13,7 +13,7 @@ import polars as pl
 from finskillbench.arrays import SECTORS
 from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.risk.catalogs import scenario_catalog
-from finskillbench.domains.risk.checks.data import capped, drawn, planted, replay_window
+from finskillbench.domains.risk.checks.data import drawn, planted, replay_window
 from finskillbench.domains.risk.inputs import MonitoringInput, PortfolioInput, ScenarioInput, StressInput
 from finskillbench.domains.risk.objects.portfolios import OWN
 from finskillbench.domains.risk.objects.recipes import LEAST
@@ -272,8 +272,7 @@ class _Evidence:
         benchmark = episode.input.get("benchmark_weights")
         if benchmark is None and self.panels is not None:
             rows = self.panels.benchmark_weights.filter(pl.col("date") == episode.as_of_date)
-            by_cap = capped(rows["weight"].to_numpy())
-            benchmark = dict(zip(rows["symbol"].to_list(), by_cap.tolist(), strict=True))
+            benchmark = dict(rows.select("symbol", "weight").iter_rows())
         if not benchmark:
             return None
         task_input = cast("StressInput", episode.input)

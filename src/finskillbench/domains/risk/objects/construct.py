@@ -14,7 +14,7 @@ from finskillbench.arrays import FACTORS, Floats
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.draws import permuted
 from finskillbench.domains.risk.catalogs import MandateCatalog, RiskSettings, ScenarioCatalog, scenario_catalog
-from finskillbench.domains.risk.objects.mandates import RiskDate, fit, market_at, notes_on
+from finskillbench.domains.risk.objects.mandates import RiskDate, fit, notes_on
 from finskillbench.domains.risk.objects.monitoring import (
     MonitoringPair,
     against_mandates,
@@ -157,7 +157,7 @@ def _dates(context: BuildContext, scenarios: ScenarioSet, catalog: MandateCatalo
     """The market of each date with the mandates fitted to it; what had to be widened becomes a note."""
     dates: dict[date, RiskDate] = {}
     for as_of in context.panels.risk_dates:
-        market = market_at(context.panels, as_of)
+        market = context.panels.snapshot(as_of)
         market = replace(market, factor_volatility=_factor_volatility(context, as_of))
         fitted = {one["mandate_id"]: fit(one, as_of, market, catalog) for one in catalog["mandates"]}
         hypothetical = tuple(scenario_from(one) for one in scenarios.hypothetical_at(market))

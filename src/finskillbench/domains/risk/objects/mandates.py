@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from finskillbench.arrays import FACTORS, Floats, Integers
-from finskillbench.domains.risk.catalogs import BenchmarkRule, MandateCatalog, MandateEntry, mandate_catalog
+from finskillbench.domains.risk.catalogs import MandateCatalog, MandateEntry
 from finskillbench.domains.risk.objects.placement import place, tightened
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE, Constraint, Kind, Mandate, mandate_from
@@ -26,7 +26,6 @@ from finskillbench.engines.risk.portfolio import Market, required
 from finskillbench.engines.risk.remediation import nearest
 from finskillbench.engines.risk.stress import Scenario, apply_to_names
 from finskillbench.errors import InputError, SourceError
-from finskillbench.panels import Panels
 
 TIERS = ("easy", "medium", "hard")
 _ROOM_SHARE, _ROOM_LEAST = 0.02, 0.001
@@ -70,29 +69,6 @@ class RiskDate:
     def of_names(self) -> Floats:
         """(n, s) P&L of each name alone under each scenario; every try on a date asks for it."""
         return apply_to_names(self.scenarios, self.market)
-
-
-def capped_benchmark(weights: Floats, rule: BenchmarkRule) -> Floats:
-    """Benchmark weights (n,) with none above the cap, the excess spread over the others in proportion.
-
-    The cap is `largest`, or `times_equal` equal weights where the universe is too small for that.
-    """
-    cap = max(rule["largest"], rule["times_equal"] / len(weights))
-    capped = weights / weights.sum()
-    for _ in range(len(weights)):
-        over = capped > cap
-        if not over.any():
-            break
-        full = capped >= cap
-        capped = np.where(full, cap, capped * (1 - cap * full.sum()) / capped[~full].sum())
-    return capped
-
-
-def market_at(panels: Panels, as_of: date) -> Market:
-    """The market of a risk date, with the benchmark that tasks give: capped."""
-    market = panels.snapshot(as_of)
-    rule = mandate_catalog()["benchmark"]
-    return replace(market, benchmark=capped_benchmark(required(market.benchmark, "benchmark weights"), rule))
 
 
 def fit(

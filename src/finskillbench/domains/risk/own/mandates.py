@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from finskillbench.domains.building import read_catalog_text
 from finskillbench.domains.catalog import Catalog, CatalogFile
 from finskillbench.domains.risk.catalogs import MandateCatalog, MandateEntry, mandate_catalog
-from finskillbench.domains.risk.objects.mandates import fit, market_at
+from finskillbench.domains.risk.objects.mandates import fit
 from finskillbench.domains.risk.objects.recipes import LEAST
 from finskillbench.engines.risk.mandate import Kind, mandate_from
 from finskillbench.episode import JsonObject
@@ -82,13 +82,12 @@ class _Entry(TypedDict):
 
 
 class _File(TypedDict):
-    """The whole file; `benchmark` may stand there as it is built in."""
+    """The whole file."""
 
     __pydantic_config__ = _STRICT  # pyright: ignore[reportGeneralTypeIssues] - read by pydantic
 
     about: NotRequired[str]
     extends: NotRequired[bool]
-    benchmark: NotRequired[dict[str, float]]
     room: NotRequired[_RoomOf]
     mandates: Annotated[list[_Entry], Field(min_length=1, max_length=MOST)]
 
@@ -137,9 +136,7 @@ def _check_limit(document: Document, row: dict[str, Any], place: Place) -> None:
 
 
 def _check(document: Document, told: _File) -> None:
-    """What the types do not say: distinct ids, limits that go together, the rule of the benchmark."""
-    if told.get("benchmark", _BENCHMARK) != _BENCHMARK:
-        document.add(("benchmark",), "is not the rule that every task prints", "leave it out; it cannot be changed")
+    """What the types do not say: distinct ids, limits that go together."""
     if not told.get("extends") and all(len(one["constraints"]) <= LEAST["failing"] for one in told["mandates"]):
         problem = f"no mandate has more than {LEAST['failing']} constraints, of which drawn portfolios break so many"
         document.add(("mandates",), problem, 'add one with more, or "extends": true to keep the built-in ones')
@@ -157,9 +154,6 @@ def _check(document: Document, told: _File) -> None:
             problem, _, remedy = str(error).removeprefix("mandate: ").rpartition("; ")
             if read:  # else it says again what its type says
                 document.add((*place, "constraints"), problem, remedy)
-
-
-_BENCHMARK = dict(mandate_catalog()["benchmark"])
 
 
 def _entry(entry: _Entry, room: _RoomOf | None) -> MandateEntry:
@@ -197,7 +191,7 @@ def _examine(own: OwnMandates, panels: Panels, catalog: Catalog) -> list[str]:
     """The mandates that some risk date leaves no portfolio for, each with the first such date."""
     stated, found = mandates_in(catalog), dict[str, str]()
     for day in panels.risk_dates:
-        market = market_at(panels, day)
+        market = panels.snapshot(day)
         for entry in own.entries:
             name = entry["mandate_id"]
             if name not in found:

@@ -84,10 +84,11 @@ class ViewsPanel(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """What a date has beside prices and statements: its names (places (n,)), caps in USD, covariance and bill rate."""
+    """What a date has beside prices and statements: its names, caps in USD, benchmark, covariance, bill rate."""
 
     places: NDArray[np.intp]
     market_cap: Floats
+    benchmark: Floats
     covariance: Covariance
     risk_free: float
 
@@ -152,7 +153,7 @@ def build_views(
 
 def _expected(setting: Setting, alpha: Floats) -> dict[str, Floats]:
     """The parts (n,) of the expected return and their sum: the benchmark earns the equity premium over bills."""
-    benchmark = setting.market_cap / setting.market_cap.sum()
+    benchmark = setting.benchmark
     marginal = setting.covariance.times(benchmark)
     premium = EQUITY_PREMIUM / float(benchmark @ marginal) * marginal
     rate = np.full(len(alpha), setting.risk_free)

@@ -142,10 +142,11 @@ def _history(panels: Panels, as_of: date, names: Sequence[str]) -> tuple[tuple[d
 
 
 def _sizes(panels: Panels, as_of: date, worth: Mapping[str, float]) -> dict[str, float]:
-    """Dollars by issuer in proportion to benchmark weights, at the scale of most of what the issuers are worth."""
-    weights = dict(zip(panels.symbols_at(as_of), panels.weights(as_of).tolist(), strict=True))
-    scale = float(np.median([worth[name] / weights[name] for name in worth]))
-    return {name: scale * weights[name] for name in worth}
+    """Dollars by issuer in proportion to capitalisation, at the scale of most of what the issuers are worth."""
+    frame = panels.benchmark_weights.filter(pl.col("date") == as_of)
+    sizes: dict[str, float] = dict(frame.select("symbol", "market_cap_usd").iter_rows())
+    scale = float(np.median([worth[name] / sizes[name] for name in worth]))
+    return {name: scale * sizes[name] for name in worth}
 
 
 def _shares(panels: Panels, as_of: date) -> dict[str, float]:
