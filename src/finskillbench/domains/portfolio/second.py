@@ -75,6 +75,8 @@ def excesses(task_input: JsonObject, sigma: Floats, weights: Floats) -> dict[str
     over = {"fully_invested": abs(float(weights.sum()) - 1)}
     if limits.get("long_only", True):
         over["long_only"] = -float(weights.min())
+    if limits.get("restricted_names"):
+        over["restricted_names"] = float(weights[np.isin(tickers, limits["restricted_names"])].max())
     if limits.get("max_weight") is not None:
         over["max_weight"] = float(weights.max()) - limits["max_weight"]
     if limits.get("min_weight"):

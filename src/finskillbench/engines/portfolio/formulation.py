@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
@@ -11,16 +12,18 @@ from finskillbench.arrays import Booleans, Floats, Integers
 from finskillbench.engines.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.optimisation.branching import Decision
 from finskillbench.engines.optimisation.formulation import CovarianceRoot, Formulation, FormulationBuilder
-from finskillbench.engines.optimisation.program import Cone
+from finskillbench.engines.optimisation.program import Cone, Term
+from finskillbench.engines.portfolio.measures import check_limits, sector_weights
 from finskillbench.engines.portfolio.problem import STUB, Objective, PortfolioProblem, required
 
 
 class Goal(StrEnum):
-    """What the program minimises: the problem's objective, one-way turnover, or the distance to an anchor."""
+    """What the program minimises: the problem's objective, one-way turnover, the distance to an anchor, or a limit."""
 
     OBJECTIVE = "objective"
     TURNOVER = "turnover"
     DISTANCE = "distance"
+    LIMIT = "limit"
 
 
 @dataclass(frozen=True)
@@ -28,12 +31,14 @@ class Aim:
     """A goal with what belongs to it.
 
     TURNOVER refers to `problem.current` and replaces the cap on it; DISTANCE minimises ||w − anchor||²;
-    `objective_cap` adds the constraint `problem.value(w) <= objective_cap` to any goal.
+    LIMIT minimises the value at which `limit` is kept, in its place: max_weight, max_tracking_error, factor_neutrality
+    (its tolerance) or the name of a sector; `objective_cap` adds `problem.value(w) <= objective_cap` to any goal.
     """
 
     goal: Goal = Goal.OBJECTIVE
     objective_cap: float | None = None
     anchor: Floats | None = None
+    limit: str = ""
 
 
 def formulate(
@@ -52,49 +57,81 @@ def formulate(
     holdings : (n,) mask of names whose weight must be at least the holding threshold.
     """
     lower, upper = problem.lower_bounds(), problem.upper_bounds()
+    if aim.limit == "max_weight":
+        upper = replace(problem, limits=replace(problem.limits, max_weight=None)).upper_bounds()
     if holdings is not None:
         lower = np.where(holdings, np.maximum(lower, HOLDING_THRESHOLD), lower)
-    return _PortfolioBuilder(problem, lower, upper).state(aim, decisions)
+    return _PortfolioBuilder(problem, aim, lower, upper).state(decisions)
 
 
 class _PortfolioBuilder(FormulationBuilder):
     """The program of a problem under construction; every method adds one limit or the goal."""
 
-    def __init__(self, problem: PortfolioProblem, lower: Floats, upper: Floats) -> None:
+    def __init__(self, problem: PortfolioProblem, aim: Aim, lower: Floats, upper: Floats) -> None:
         # A fully invested portfolio has Σ|w| = 1 + 2·(short sales).
         super().__init__(lower, upper, 1.0 + 2.0 * float(np.maximum(-lower, 0.0).sum()))
-        self.problem = problem
+        self.problem, self.aim = problem, aim
         self.root = CovarianceRoot(problem.risk, self)
+        self.level = self._level() if aim.goal is Goal.LIMIT else None
 
-    def state(self, aim: Aim, decisions: Integers | None) -> Formulation:
+    def state(self, decisions: Integers | None) -> Formulation:
         """Every block in turn."""
-        n, limits = self.n, self.problem.limits
+        n, limits, aim = self.n, self.problem.limits, self.aim
         self._add_goal(aim)
         self.constrain("fully_invested", Cone.ZERO, np.ones(1), (self.weights, np.ones((1, n))))
         # Of a long-only budget no weight exceeds 1: a third of the rows of a problem without a cap.
-        self.bound_weights(np.flatnonzero(self.upper < 1.0) if (self.lower >= 0).all() else np.arange(n))
+        if aim.limit == "max_weight":
+            self.bound_weights(np.flatnonzero(self.upper < 0.0))
+            self._limit("upper_bound", self.upper, self.upper >= 1.0, (self.weights, np.ones(n)))
+        else:
+            self.bound_weights(np.flatnonzero(self.upper < 1.0) if (self.lower >= 0).all() else np.arange(n))
         if limits.sector_limits:
             sectors = np.array(list(limits.sector_limits))
             member = (sectors[:, None] == np.array(self.problem.sectors)[None, :]).astype(np.float64)
-            self.at_most("sector_limits", np.array(list(limits.sector_limits.values())), (self.weights, member))
+            caps = np.array(list(limits.sector_limits.values()))
+            self._limit("sector_limits", caps, sectors == aim.limit, (self.weights, member))
         if aim.goal is Goal.TURNOVER or limits.max_turnover is not None:
             self._add_turnover(aim.goal)
         if limits.max_tracking_error is not None:
             offset = self.root.image(required(self.problem.benchmark, "benchmark weights"))
             smallest = self.problem.risk.smallest_eigenvalue
-            rows = self.root.rows(-1.0, 1)
-            self.cap_norm("max_tracking_error", limits.max_tracking_error, -offset, *rows, curvature=smallest)
+            rows, most = self.root.rows(-1.0, 1), limits.max_tracking_error
+            if self.level is not None and aim.limit == "max_tracking_error":
+                rows, most = [*rows, (self.level, -np.ones((1, 1)))], 0.0
+            self.cap_norm("max_tracking_error", most, -offset, *rows, curvature=smallest)
         if limits.neutral_factors:
             exposures = required(self.problem.exposures, "factor exposures").T
             centre = exposures @ required(self.problem.benchmark, "benchmark weights")
-            tolerance = limits.neutrality_tolerance
-            self.at_most("factor_neutrality_above", tolerance + centre, (self.weights, exposures))
-            self.at_most("factor_neutrality_below", tolerance - centre, (self.weights, -exposures))
+            tolerance = np.full(len(centre), limits.neutrality_tolerance)
+            free = np.full(len(centre), aim.limit == "factor_neutrality")
+            for label, sign in (("factor_neutrality_above", 1.0), ("factor_neutrality_below", -1.0)):
+                self._limit(label, tolerance, free, (self.weights, sign * exposures), offset=sign * centre)
         if decisions is not None:
             self._add_name_counts(decisions)
         if aim.objective_cap is not None:
             self._add_objective_cap(aim.objective_cap)
         return self.formulation()
+
+    def _limit(self, label: str, caps: Floats, free: Booleans, term: Term, offset: Floats | float = 0.0) -> None:
+        """Rows of a limit; those that are `free` are limited by the value that LIMIT minimises."""
+        if self.level is None or not free.any():
+            self.at_most(label, caps + offset, term)
+        else:
+            level = (self.level, -free.astype(np.float64)[:, None])
+            self.at_most(label, np.where(free, 0.0, caps) + offset, term, level)
+
+    def _level(self) -> slice[int, int, Any]:
+        """The variable that LIMIT minimises, with the most that it can be of any portfolio between the bounds."""
+        problem, name = self.problem, self.aim.limit
+        if name == "max_tracking_error":
+            most = (1 + self.gross) * float(np.sqrt(problem.risk.variances.max()))
+        elif name == "factor_neutrality":
+            most = (1 + self.gross) * float(np.abs(required(problem.exposures, "factor exposures")).max())
+        else:
+            most = self.gross
+        level = self.auxiliary(np.array([most]), lambda weights: np.array([level_of(problem, name, weights)]))
+        self.add_linear(level, np.ones(1))
+        return level
 
     def _add_goal(self, aim: Aim) -> None:
         problem = self.problem
@@ -171,3 +208,10 @@ class _PortfolioBuilder(FormulationBuilder):
                 *rows,
                 curvature=4 * problem.risk_aversion * smallest,
             )
+
+
+def level_of(problem: PortfolioProblem, limit: str, weights: Floats) -> float:
+    """The value of what a limit of `Goal.LIMIT`, or that on turnover, limits."""
+    if limit in problem.limits.sector_limits:
+        return sector_weights(weights, problem.sectors)[limit]
+    return check_limits(problem, weights)[limit].value

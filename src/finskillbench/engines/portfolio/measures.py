@@ -77,6 +77,9 @@ def check_limits(problem: PortfolioProblem, weights: Floats) -> Mapping[str, Lim
     low, high = float(weights.min()), float(weights.max())
     if limits.long_only:
         checks["long_only"] = LimitCheck(low, 0.0, -low)
+    if problem.ceilings is not None:
+        over = float((weights - problem.ceilings).max())
+        checks["restricted_names"] = LimitCheck(max(over, 0.0), 0.0, over)
     if limits.min_weight:
         checks["min_weight"] = LimitCheck(low, limits.min_weight, limits.min_weight - low)
     if limits.max_weight is not None:

@@ -14,6 +14,7 @@ from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.checks.stationarity import Floats, possible_gain, stacked
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.audits.refutation import margin
+from finskillbench.domains.portfolio.waiving import LIMITS, moved, printed, waived
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import is_object, numbers
@@ -23,8 +24,10 @@ ACCEPTED_GAIN = 1e-6
 BRANCHED_GAIN = 5e-4
 """What one convex program leaves open where a least number of holdings binds: the engine's branches close it."""
 _SAME = 1e-7
-_TRADING = ("stage_2", "least_turnover")
-"""Stages whose objective is turnover."""
+_TRADING = "stage_2"
+"""The stage whose objective is turnover."""
+_BELOW = 1e-6
+"""By what share a value lies below the least attainable one that is refuted."""
 _REACH = 4.0
 """Buys and sells of a fully invested long-only portfolio add up to 2 at most; two of them differ by 4."""
 
@@ -49,6 +52,9 @@ def _examine(subject: Subject, episode: Episode, certificate: JsonObject, findin
     if not truth.proof:  # the audit says of every domain which labels carry none
         return
     task_input: JsonObject = subject.input_of(episode)
+    if "limit_to_relax" in task_input:
+        _examine_conflict(episode, task_input, truth.expected_output, certificate, findings)
+        return
     mean: Floats | None = None
     optima = _optima(certificate)
     if "analyst_views" in task_input:
@@ -57,7 +63,7 @@ def _examine(subject: Subject, episode: Episode, certificate: JsonObject, findin
         task_input = {**task_input, **halved, "constraints": {"long_only": True}}
     cap: float | None = None
     for stage, stored in optima.items():
-        trading = stage in _TRADING
+        trading = stage == _TRADING
         program = _Program(task_input, np.array(stored["weights"], dtype=float), mean)
         value, gain = program.turnover() if trading else program.value(), program.gain(trading=trading, cap=cap)
         findings.add("optima")
@@ -71,21 +77,26 @@ def _examine(subject: Subject, episode: Episode, certificate: JsonObject, findin
         findings.expect(gain <= accepted, episode.task_id, message, f"{stage}.weights")
         if stage == "stage_1":
             cap = value + task_input["objective_tolerance"] * abs(value)
-        if stage == "least_turnover":
-            limit, feasible = task_input["constraints"]["max_turnover"], truth.expected_output["feasible"]
-            proved = value <= limit if feasible else value - gain > limit
-            message = f"the least turnover is {value:.6f}, the limit {limit:.6f}: the verdict {feasible} is not shown"
-            findings.expect(proved, episode.task_id, message, "feasible")
+
+
+def _examine_conflict(
+    episode: Episode, task_input: JsonObject, output: JsonObject, certificate: JsonObject, findings: Findings
+) -> None:
+    """No value below the least attainable one can be kept, and the limits in conflict alone cannot be either."""
+    named, value = task_input["limit_to_relax"], output["least_attainable"]
+    feasible = value <= printed(task_input, named)
+    findings.expect(feasible is output["feasible"], episode.task_id, "its value contradicts its verdict", "feasible")
+    if "floor" in certificate:
+        findings.add("optima")
+        found = margin(moved(task_input, named, value * (1 - _BELOW)), certificate["floor"])
+        message = f"its multipliers leave a margin of {found:.1e}: that {value:.6f} is the least is not shown"
+        findings.expect(found > 0, episode.task_id, message, "floor")
     if "farkas" in certificate:
-        _examine_refutation(episode, task_input, certificate["farkas"], findings)
-
-
-def _examine_refutation(episode: Episode, task_input: JsonObject, farkas: JsonObject, findings: Findings) -> None:
-    """No portfolio keeps the limits, as the stored ray weighs them, and by no less than it states."""
-    findings.add("refutations")
-    found, stated = margin(task_input, farkas["ray"]), farkas["margin"]
-    message = f"its ray leaves a margin of {found:.1e}, it states {stated:.1e}: that no portfolio is left is not shown"
-    findings.expect(found > 0 and found >= stated - _SAME, episode.task_id, message, "farkas.ray")
+        findings.add("refutations")
+        alone = waived(task_input, [name for name in LIMITS if name not in output["conflicting_limits"]])
+        found, stated = margin(alone, certificate["farkas"]["ray"]), certificate["farkas"]["margin"]
+        message = f"its ray leaves a margin of {found:.1e}, it states {stated:.1e}: the conflict is not shown"
+        findings.expect(found > 0 and found >= stated - _SAME, episode.task_id, message, "farkas.ray")
 
 
 def _optima(certificate: JsonObject) -> dict[str, JsonObject]:

@@ -33,18 +33,30 @@ class TierSettings(TypedDict):
 class InfeasibilitySettings(TypedDict):
     """What the mandates of infeasibility detection are drawn from.
 
-    tier : whose limits they vary.
-    tracking_error : the limit, as a multiple of the least attainable.
-    sector_room : by how much the caps of sectors are wider than the tier's.
-    least_turnover : from the current portfolio into the other limits.
-    gap : by what share the turnover limit is above the least turnover, or this above the limit.
+    causes : limits to relax, in turn.
+    restricted, restricted_weight : share of the universe on the restricted list, and what it weighs in the benchmark.
+    factors : how many factors are to be neutral.
+    tight, room : steps of caps above the benchmark's own weights (0.5 % of a name, 1 % of a sector); `room` of the cap
+        to relax.
+    book, active : share of the universe in the current portfolio's active book, and weight of that book.
+    loose : by what share the limits on turnover and tracking error exceed what the others leave attainable.
+    neutrality : its tolerance as a share of the tilts that have to be closed.
+    gap : by what share the limit to relax differs from its least attainable value.
+    clear : by what share any verdict on a set of limits is clear.
     """
 
-    tier: str
-    tracking_error: Range
-    sector_room: Range
-    least_turnover: Range
+    causes: list[str]
+    restricted: Range
+    restricted_weight: Range
+    factors: tuple[int, int]
+    tight: tuple[int, int]
+    room: tuple[int, int]
+    book: Range
+    active: Range
+    loose: Range
+    neutrality: Range
     gap: Range
+    clear: float
 
 
 class ViewSettings(TypedDict):
