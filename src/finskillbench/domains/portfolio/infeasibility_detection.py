@@ -29,7 +29,7 @@ from finskillbench.engines.optimisation.certified import ACCEPTED_VIOLATION, Cer
 from finskillbench.engines.portfolio.formulation import Aim, Goal, formulate
 from finskillbench.engines.portfolio.mandates.feasibility import least_turnover, shifted
 from finskillbench.engines.portfolio.mandates.fields import problem_from
-from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, tracking_error
+from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import PortfolioProblem
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
@@ -47,8 +47,6 @@ _CLOSE = 0.003
 """How near a drawn portfolio's least turnover must come to the one wanted."""
 _LIMIT_STEPS = 200
 """Turnover limits are written in halves of a percent."""
-_LEAST_ERROR = 0.01
-"""A limit on tracking error is at least this: one of less is ambiguous by its rounding."""
 _BY_CAPS = 0.7
 """Share of the least turnover that the caps alone may account for: tracking error and factors have to matter."""
 _EVIDENCE = {"full": 1e-3, "full_floor": 5e-4, "zero": 0.05, "zero_floor": 1e-3}
@@ -141,12 +139,8 @@ def _case(
 
 
 def _varied(tier: Tier, month: MonthEnd, settings: InfeasibilitySettings, rng: np.random.Generator) -> Tier:
-    """The tier with wider sector caps, fewer neutral factors and a limit on tracking error near the least attainable.
-
-    `tier.closest` keeps it too: it is the portfolio of least tracking error.
-    """
+    """The tier with wider sector caps, fewer neutral factors and another limit on tracking error."""
     limits = tier.constraints
-    attainable = tracking_error(tier.closest, month.benchmark, month.risk)
     wider = float(rng.uniform(*settings["sector_room"]))
     factors = limits.get("neutral_factors") or []
     order: list[int] = rng.permutation(len(factors)).tolist()
@@ -154,9 +148,7 @@ def _varied(tier: Tier, month: MonthEnd, settings: InfeasibilitySettings, rng: n
     varied: Constraints = {
         **limits,
         "sector_limits": {name: round(cap + wider, 2) for name, cap in (limits.get("sector_limits") or {}).items()},
-        "max_tracking_error": max(
-            _LEAST_ERROR, math.ceil(1000 * attainable * float(rng.uniform(*settings["tracking_error"]))) / 1000
-        ),
+        "max_tracking_error": math.ceil(1000 * float(rng.uniform(*settings["tracking_error"]))) / 1000,
         "neutral_factors": [factors[place] for place in sorted(kept)],
     }
     return replace(tier, constraints=varied)

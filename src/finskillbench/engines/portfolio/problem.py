@@ -36,7 +36,8 @@ class Objective(StrEnum):
 class Limits:
     """The limits of a mandate, fractions of NAV unless said; None means not limited.
 
-    `min_position` is the least weight of a name that is held at all; `sector_limits` maps a sector to its cap; `max_turnover` is one-way against the current portfolio;
+    `min_position` is the least weight of a name that is held at all; `sector_limits` maps a sector to its cap;
+    `max_turnover` is one-way against the current portfolio;
     `max_tracking_error` is a decimal per year; `neutral_factors` are kept within `neutrality_tolerance` (beta units).
     """
 
