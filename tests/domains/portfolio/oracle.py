@@ -21,7 +21,7 @@ from finskillbench.domains.portfolio import second
 HOLDING = 0.001
 """Least weight that counts as a holding."""
 UNHELD = HOLDING - 1e-4
-"""Largest weight of a name that is not held: under 0.005 by more than a count forgives."""
+"""Largest weight of a name that is not held: under a holding by more than a count forgives."""
 MOST_NODES = 2000
 """Branch and bound gives up (`Undecided`) after so many relaxations."""
 
@@ -140,8 +140,16 @@ def _solve(task_input: Json, universe: Universe, w: Any, goal: Any, limits: list
     n = len(universe.tickers)
     fewest = given["min_names"] if given.get("min_names") is not None else 0
     most = given["max_names"] if given.get("max_names") is not None else n
+    position = given.get("min_position")
+    least, unheld = (HOLDING, UNHELD) if position is None else (max(HOLDING, position), 0.0)
+
+    def settled() -> bool:
+        """Whether the weights keep counts and least position, whatever `held` says."""
+        small = position is not None and np.minimum(w.value, position - w.value).max() > 1e-8
+        return not small and fewest <= _count(w.value) <= most
+
     status, value = _minimise(goal, limits)
-    if status == "infeasible" or fewest <= _count(w.value) <= most:
+    if status == "infeasible" or settled():
         return status, value
     cap = given["max_weight"] if given.get("max_weight") is not None else 1.0
     held = cp.Variable(n)
@@ -150,8 +158,8 @@ def _solve(task_input: Json, universe: Universe, w: Any, goal: Any, limits: list
         *limits,
         held >= low,
         held <= high,
-        w >= HOLDING * held,  # long-only is implied: name counts have no meaning for short positions
-        w <= UNHELD + (cap - UNHELD) * held,
+        w >= least * held,  # long-only is implied: name counts have no meaning for short positions
+        w <= unheld + (cap - unheld) * held,
         cp.sum(held) >= fewest,
         cp.sum(held) <= most,
     ]
@@ -170,7 +178,7 @@ def _solve(task_input: Json, universe: Universe, w: Any, goal: Any, limits: list
         status, value = _minimise(goal, counted)
         if status == "infeasible" or value >= best - 1e-10 * max(1.0, abs(best)):
             continue
-        if fewest <= _count(w.value) <= most:  # the weights settle the counts, whatever `held` says
+        if settled():
             best, best_weights = value, np.asarray(w.value).copy()
             continue
         share = np.asarray(held.value)

@@ -25,6 +25,7 @@ class Constraints(TypedDict):
     max_weight: NotRequired[float | None]
     min_weight: NotRequired[float | None]
     sector_limits: NotRequired[dict[str, float] | None]
+    min_position: NotRequired[float | None]
     min_names: NotRequired[int | None]
     max_names: NotRequired[int | None]
     max_turnover: NotRequired[float | None]

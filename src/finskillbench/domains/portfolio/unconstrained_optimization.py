@@ -7,11 +7,11 @@ from itertools import product
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Label, Naive, Subtask
+from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.draws import permuted, stratified
-from finskillbench.domains.portfolio.audits import exploits
+from finskillbench.domains.portfolio.audits import exploits, shortcuts
 from finskillbench.domains.portfolio.audits.ladders import optimisation as ladders
 from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
 from finskillbench.domains.portfolio.inputs import UnconstrainedInput
@@ -147,6 +147,7 @@ SUBTASK = Subtask(
     proof=proof,
     ladder=ladders.ladder,
     exploits=exploits.unconstrained,
+    shortcuts=Shortcuts(shortcuts.unconstrained, most=0.4),
     by_hand=Naive(
         ("objective", "expected_returns", "covariance_matrix"), lambda data: {"weights": rule_of_thumb(data)}
     ),

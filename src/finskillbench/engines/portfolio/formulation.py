@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Booleans, Floats, Integers
-from finskillbench.engines.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.optimisation.branching import Decision
 from finskillbench.engines.optimisation.formulation import CovarianceRoot, Formulation, FormulationBuilder
 from finskillbench.engines.optimisation.program import Cone, Term
 from finskillbench.engines.portfolio.measures import check_limits, sector_weights
-from finskillbench.engines.portfolio.problem import STUB, Objective, PortfolioProblem, required
+from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem, required
 
 
 class Goal(StrEnum):
@@ -54,13 +53,13 @@ def formulate(
     ----------
     decisions : (n,) decisions on who is a holding; the name counts are relaxed by indicators in [0, 1], with what is
         decided fixed. None leaves the counts out.
-    holdings : (n,) mask of names whose weight must be at least the holding threshold.
+    holdings : (n,) mask of names that must be held.
     """
     lower, upper = problem.lower_bounds(), problem.upper_bounds()
     if aim.limit == "max_weight":
         upper = replace(problem, limits=replace(problem.limits, max_weight=None)).upper_bounds()
     if holdings is not None:
-        lower = np.where(holdings, np.maximum(lower, HOLDING_THRESHOLD), lower)
+        lower = np.where(holdings, np.maximum(lower, problem.limits.least_held), lower)
     return _PortfolioBuilder(problem, aim, lower, upper).state(decisions)
 
 
@@ -167,23 +166,26 @@ class _PortfolioBuilder(FormulationBuilder):
             self.cap_turnover("max_turnover", trades, self.problem.limits.max_turnover)
 
     def _add_name_counts(self, decisions: Integers) -> None:
-        """Indicators δ: w >= lower + (threshold − lower)·δ, w <= stub + (upper − stub)·δ, Σδ in the counts."""
-        n, weights = self.n, self.weights
-        least, most = self.problem.limits.min_names, self.problem.limits.max_names
+        """Indicators δ: w >= lower + (held − lower)·δ, w <= stub + (upper − stub)·δ, Σδ in the counts."""
+        n, weights, limits = self.n, self.weights, self.problem.limits
+        held, stub, apart = limits.least_held, limits.most_not_held, limits.min_position is not None
         floor, ceiling = decisions == Decision.LONG, decisions != Decision.OFF
         indicators = self.add_indicators(
             ("indicator_floor", "indicator_ceiling"),
             floor.astype(np.float64),
             ceiling.astype(np.float64),
-            lambda weights: (weights >= HOLDING_THRESHOLD).astype(np.float64),
+            lambda weights: (weights >= held).astype(np.float64),
         )
-        if least is not None:
-            lift = np.maximum(HOLDING_THRESHOLD - self.lower, 0.0)
+        if limits.min_names is not None or apart:
+            lift = np.maximum(held - self.lower, 0.0)
             self.at_most("holding", -self.lower, (weights, -np.ones(n)), (indicators, lift))
-            self.at_most("min_names", np.array([-float(least)]), (indicators, -np.ones((1, n))))
-        if most is not None and most < n:
-            reach = np.maximum(self.upper - STUB, 0.0)
-            self.at_most("stub", np.full(n, STUB), (weights, np.ones(n)), (indicators, -reach))
+        if limits.min_names is not None:
+            self.at_most("min_names", np.array([-float(limits.min_names)]), (indicators, -np.ones((1, n))))
+        most = n if limits.max_names is None else limits.max_names
+        if most < n or apart:
+            reach = np.maximum(self.upper - stub, 0.0)
+            self.at_most("stub", np.full(n, stub), (weights, np.ones(n)), (indicators, -reach))
+        if most < n:
             self.at_most("max_names", np.array([float(most)]), (indicators, np.ones((1, n))))
 
     def _add_objective_cap(self, cap: float) -> None:

@@ -17,8 +17,6 @@ from finskillbench.engines.portfolio.mandates.feasibility import least_turnover
 CLOSE_ENOUGH = 0.01
 """How near the least turnover must come to the wanted one; the wanted one is random anyway."""
 _STEPS = 6
-_CONCENTRATED_NAMES = 20
-"""Most names of a concentrated portfolio: two thirds of the published universe; larger ones get no more."""
 _OF_CAP = (0.6, 0.85)
 """Shares of its cap that a name of one style gets: drift does not take it over, and there are names enough for any
 least number of holdings, which would take branching to decide."""
@@ -29,7 +27,7 @@ def legacy_portfolio(
 ) -> tuple[Floats, Certified | None]:
     """A drifted portfolio whose least turnover into the tier's other limits is close to `target`.
 
-    It blends the closest portfolio that keeps the tier's limits with a `concentrated` one, then drifts with the market;
+    It blends the benchmark, which keeps the tier's limits, with a `concentrated` one, then drifts with the market;
     the blend is found by false position. Returns the weights and the certified least turnover; where the tier limits no
     turnover, `target` is the share of the concentrated one and nothing has to be certified.
 
@@ -39,7 +37,7 @@ def legacy_portfolio(
     """
 
     def blend(share: float) -> Floats:
-        return without_dust(month.drifted((1 - share) * tier.closest + share * concentrated))
+        return without_dust(month.drifted((1 - share) * month.benchmark + share * concentrated))
 
     if tier.max_turnover is None:
         return blend(target), None
@@ -60,16 +58,17 @@ def legacy_portfolio(
         if abs(least.value - target) < tolerance:
             return weights, least
         low, high = ((share, least.value), high) if least.value < target else (low, (share, least.value))
-    raise UndecidedError("no blend of the closest and the concentrated portfolio comes near the wanted turnover")
+    raise UndecidedError("no blend of the benchmark and the concentrated portfolio comes near the wanted turnover")
 
 
-def of_few_names(n: int, rng: np.random.Generator) -> Floats:
-    """(n,) weights of a few random names: what has to be mended is above all the caps."""
-    most = min(2 * n // 3, _CONCENTRATED_NAMES)
-    names = rng.permutation(n)[: int(rng.integers(max(most // 4, 2), most + 1))]
+def of_few_names(month: MonthEnd, rng: np.random.Generator) -> Floats:
+    """(n,) weights of a third to half of the names, drawn and weighted around the benchmark."""
+    n = len(month.tickers)
+    count = int(rng.integers(max(n // 3, 2), max(n // 2, 2) + 1))
+    names = rng.choice(n, count, replace=False, p=month.benchmark)
     weights = np.zeros(n)
-    weights[names] = rng.dirichlet(np.full(len(names), 4.0))
-    return weights
+    weights[names] = month.benchmark[names] * np.exp(rng.normal(0.0, 0.5, count))
+    return weights / weights.sum()
 
 
 def of_one_style(month: MonthEnd, limits: Constraints, rng: np.random.Generator) -> Floats:

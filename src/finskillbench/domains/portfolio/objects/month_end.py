@@ -17,6 +17,8 @@ from finskillbench.panels.market.benchmark_weights import capped
 LISTED = 2 / 3
 """Share of the universe on an approved list: without lists a single name of high beta would be the answer to every
 question for the highest return, and inverse variances would hardly change from one year to the next."""
+MOST_LISTED = 60
+"""Most names on an approved list: of hundreds most would weigh less than a holding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +60,7 @@ class MonthEnd:
 
     def of_list(self, rng: np.random.Generator, share: float = LISTED) -> Self:
         """The month-end as a desk sees it whose approved list holds a share of the names, drawn at random."""
-        count = max(round(share * len(self.tickers)), 1)
+        count = min(max(round(share * len(self.tickers)), 1), MOST_LISTED)
         if count == len(self.tickers):
             return self
         places: list[int] = sorted(rng.permutation(len(self.tickers)).tolist()[:count])

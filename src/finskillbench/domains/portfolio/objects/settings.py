@@ -12,21 +12,23 @@ Range = tuple[float, float]
 
 
 class TierSettings(TypedDict):
-    """One constraint tier before it is fitted to the universe of a month-end.
+    """One constraint tier before it is set against the benchmark of a month-end; None where there is no such limit.
 
-    legacy_turnover : least turnovers into the limits that current portfolios are drawn for.
+    sector_room : how far above its benchmark weight a sector may weigh.
+    min_position : least weight of a name that is held; with it comes a least number of names.
+    max_turnover, max_tracking_error, neutrality_tolerance : the most that a mandate allows; one in which these would
+        not bind allows less.
     listed : share of the universe on the approved list of a rebalancing: more names are more work.
     """
 
     max_weight: float
-    sector_cap: float
-    min_names: int
-    max_names: int
+    sector_room: float
+    min_position: float | None
     max_turnover: float | None
     max_tracking_error: float | None
     neutral_factors: list[str]
+    neutrality_tolerance: float
     risk_aversion: float
-    legacy_turnover: Range
     listed: float
 
 
@@ -78,7 +80,6 @@ class Settings(TypedDict):
 
     about: str
     tiers: dict[str, TierSettings]
-    neutrality_tolerance: float
     unconstrained_risk_aversion: float
     grey_band: float
     infeasibility: InfeasibilitySettings
