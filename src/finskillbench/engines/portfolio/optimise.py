@@ -29,8 +29,6 @@ _ATTAINED = 1e-8
 _WORK, _FEWEST_PROGRAMS = 60_000, 20
 """Names times programs after which a search over name counts is given up (2,000 programs of 30 names), and the least
 number of programs: a program takes time in proportion to its names."""
-_ROUGH = 1e-6
-"""What the solver's own value may miss of the optimum."""
 _NOT_HELD = 1e-9
 """A weight of at most this is 0."""
 _INTEGRAL = 1e-3
@@ -44,13 +42,11 @@ def optimise(
     objective_cap: float | None = None,
     anchor: Floats | None = None,
     unique: bool = True,
-    at_least: float = -np.inf,
 ) -> Certified:
     """Minimise the goal (see `Aim`) over every portfolio that keeps the limits, name counts included.
 
     Where the value alone matters, `unique=False` spares the question whether the weights are the only ones; for a
-    linear goal over thousands of names it costs far more than the answer. Where a lesser value than `at_least` is of no
-    use, nothing is proved of one.
+    linear goal over thousands of names it costs far more than the answer.
 
     The relaxation without name counts is solved first; only if its solution has too few or too many names does a
     best-first branch and bound on who is a holding follow (numerics: most never branch).
@@ -58,14 +54,12 @@ def optimise(
     Raises
     ------
     InfeasibleError : with a checked Farkas ray.
-    UndecidedError : when nothing can be proved, or the solver finds clearly less than `at_least`.
+    UndecidedError : when nothing can be proved.
     """
     aim = Aim(goal, objective_cap, anchor)
     relaxed = formulate(problem, aim)
     solution = find(relaxed)
     if _names_kept(problem, solution.x[relaxed.weights]):
-        if (found := relaxed.program.objective(solution.x)) < at_least - _ROUGH:
-            raise UndecidedError(f"the optimum is {found:.6g}, and less than {at_least:.6g} is of no use")
         best = certify_solution(relaxed, solution, unique=unique)
     else:
         best = _NameCounts(problem, aim, unique=unique).search(problem.size)

@@ -17,7 +17,13 @@ from finskillbench.domains.portfolio.objects import PortfolioObjects
 from finskillbench.domains.portfolio.objects.conflicts import STEPS, Draft, benchmark_level, draft, stepped
 from finskillbench.engines.optimisation.certified import Certified, InfeasibleError, UndecidedError, find
 from finskillbench.engines.portfolio.formulation import Aim, formulate
-from finskillbench.engines.portfolio.mandates.feasibility import WAIVABLE, least_attainable, shifted, waived
+from finskillbench.engines.portfolio.mandates.feasibility import (
+    WAIVABLE,
+    least_attainable,
+    rough_least,
+    shifted,
+    waived,
+)
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
 from finskillbench.engines.portfolio.problem import PortfolioProblem
 
@@ -25,8 +31,8 @@ SIZES = {"easy": (2,), "medium": (3,), "hard": (4, 5)}
 """How many limits are in conflict, by tier."""
 _ATTEMPTS, _LATE = 120, 12
 """Drafts for each episode at most, and those after which limits that do not matter are no longer rationed."""
-_IDLE, _ALIKE = 0.33, 0.5
-"""Share of a tier's mandates in which one and the same limit may not matter, since who leaves it out is right there;
+_IDLE, _ALIKE = {"easy": 0.42, "medium": 0.42, "hard": 0.3}, 0.5
+"""Shares of a tier's mandates in which one and the same limit may not matter, since who leaves it out is right there;
 and share with one and the same limit to relax."""
 AMBIGUITY = FEASIBILITY_TOLERANCE
 """No verdict changes when every limit is wider or narrower by so much."""
@@ -61,7 +67,7 @@ def cases(context: BuildContext, objects: PortfolioObjects, count: int) -> Itera
     idle, used, last = Counter[tuple[str, str]](), Counter[tuple[str, str]](), dict[tuple[str, str], bool]()
 
     def most(tier: str, name: str) -> float:
-        return _IDLE * sizes[tier] * (1 - settings["causes"].count(name) / len(settings["causes"]))
+        return _IDLE[tier] * sizes[tier] * (1 - settings["causes"].count(name) / len(settings["causes"]))
 
     for attempt in range(_ATTEMPTS * count):
         late, open_tiers = attempt > _LATE * count, {tier for tier, _ in +wanted}
@@ -106,7 +112,7 @@ def _case(objects: PortfolioObjects, found: Draft, tier: str, feasible: bool, rn
     value = _value(objects, found, tier, feasible, rng)
     if value is None:
         return None
-    conflict = [name for name in WAIVABLE if name == found.cause or found.left(name) <= value]
+    conflict = [name for name in WAIVABLE if name == found.cause or found.without[name] <= value]
     problem = at(found, value)
     farkas = _refuted(waived(problem, *(name for name in WAIVABLE if name not in conflict)))
     if farkas is None:
@@ -139,7 +145,7 @@ def _value(
     """
     settings, step = objects.settings["infeasibility"], STEPS[found.cause]
     low_gap, high_gap = settings["gap"]
-    left = [*sorted(found.left(name) for name in found.without), math.inf]
+    left = [*sorted(found.without.values()), math.inf]
     values: list[float] = []
     for size in SIZES[tier]:
         low = max(
@@ -177,13 +183,8 @@ def at(found: Draft, value: float) -> PortfolioProblem:
 def edge(problem: PortfolioProblem, limit: str, *, feasible: bool) -> float:
     """The least attainable value with all limits, the one to relax included, shifted against a verdict."""
     shift = -AMBIGUITY if feasible else AMBIGUITY
-    limits = shifted(problem.limits, shift)
-    if limits.max_turnover is not None:
-        limits = replace(limits, max_turnover=limits.max_turnover + shift)
-    try:
-        return least_attainable(replace(problem, limits=limits), limit, polished=False).value - shift
-    except (InfeasibleError, UndecidedError):
-        return math.inf if feasible else -math.inf
+    found = rough_least(replace(problem, limits=shifted(problem.limits, shift)), limit)
+    return math.inf if found is None else found[0] - shift
 
 
 def _refuted(problem: PortfolioProblem) -> dict[str, Any] | None:

@@ -12,9 +12,9 @@ from finskillbench.arrays import Floats
 from finskillbench.domains.portfolio.objects.month_end import MonthEnd
 from finskillbench.domains.portfolio.objects.settings import InfeasibilitySettings
 from finskillbench.engines.holdings import without_dust
-from finskillbench.engines.optimisation.certified import Certified, InfeasibleError, UndecidedError
-from finskillbench.engines.portfolio.mandates.feasibility import WAIVABLE, least_attainable, waived
-from finskillbench.engines.portfolio.measures import check_limits, sector_weights
+from finskillbench.engines.portfolio.mandates.binding import slack
+from finskillbench.engines.portfolio.mandates.feasibility import WAIVABLE, rough_least, waived
+from finskillbench.engines.portfolio.measures import sector_weights
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
 
 STEPS = {
@@ -31,8 +31,6 @@ _LEAST = {"max_turnover": 0.05, "max_tracking_error": 0.005, "factor_neutrality"
 """Least attainable values are at least this: a smaller one shows only that the other limits are loose."""
 _ABOVE = 1.03
 """A least attainable cap lies above the benchmark's own weight by at least this factor."""
-_BINDS = 1e-6
-"""A limit with more room than this at an optimum does not bind there."""
 _MATTER = 3
 """Of the four other limits, so many matter in every draft."""
 
@@ -41,7 +39,7 @@ _MATTER = 3
 class Draft:
     """A mandate with the limit to relax, `limit` (a sector stands for its cap), and its least attainable value.
 
-    `without` holds the value left where each other waivable limit is waived, with the portfolio that attains it.
+    `without` holds the value left where each other waivable limit is waived. None of these figures is proved.
     """
 
     month: MonthEnd
@@ -49,17 +47,12 @@ class Draft:
     cause: str
     limit: str
     least: float
-    without: Mapping[str, Certified | None]
-
-    def left(self, name: str) -> float:
-        """Least attainable value once a limit is waived; the same as with it where it does not bind."""
-        found = self.without[name]
-        return self.least if found is None else found.value
+    without: Mapping[str, float]
 
     @property
     def idle(self) -> list[str]:
         """Limits that do not matter: waiving one leaves the least attainable value next to what it is."""
-        return [name for name in self.without if self.left(name) > MATTERS * self.least]
+        return [name for name in self.without if self.without[name] > MATTERS * self.least]
 
 
 def benchmark_level(month: MonthEnd, cause: str, limit: str) -> float:
@@ -80,53 +73,44 @@ def draft(
 
     Those `needed` matter in any case.
     """
-    problem = _drawn(month, cause, settings, rng)
-    if problem is None:
-        return None
-    try:
-        traded = least_attainable(problem, "max_turnover", polished=False)
-        problem = _loosened(problem, "max_turnover", traded, settings, rng)
-        closest = least_attainable(problem, "max_tracking_error", polished=False)
-        if not _enough(_idle(problem, closest, "max_tracking_error", cause), needed):
+    problem, least = _drawn(month, cause, settings, rng), (0.0, month.benchmark)
+    for name in ("max_turnover", "max_tracking_error"):
+        found = None if problem is None else rough_least(problem, name)
+        if problem is None or found is None:
             return None
-        problem = _loosened(problem, "max_tracking_error", closest, settings, rng)
-        limit = _fullest(month, closest.weights) if cause == "sector_limits" else cause
-        least = least_attainable(problem, limit, polished=False)
-        if least.value < max(_LEAST.get(cause, 0.0), _ABOVE * benchmark_level(month, cause, limit)):
-            return None
-        without = _without(problem, cause, limit, least, needed)
-    except (InfeasibleError, UndecidedError):
+        least, loose = found, stepped(name, found[0] * (1 + float(rng.uniform(*settings["loose"]))))
+        problem = replace(problem, limits=replace(problem.limits, **{name: loose}))
+    if not _enough(_idle(problem, least[1], "max_tracking_error", cause), needed):
         return None
-    return None if without is None else Draft(month, problem, cause, limit, least.value, without)
+    limit = _fullest(month, least[1]) if cause == "sector_limits" else cause
+    if cause != "max_tracking_error":
+        least = rough_least(problem, limit)
+    if least is None or least[0] < max(_LEAST.get(cause, 0.0), _ABOVE * benchmark_level(month, cause, limit)):
+        return None
+    without = _without(problem, cause, limit, least, needed)
+    return None if without is None else Draft(month, problem, cause, limit, least[0], without)
 
 
 def _without(
-    problem: PortfolioProblem, cause: str, limit: str, least: Certified, needed: Collection[str]
-) -> dict[str, Certified | None] | None:
+    problem: PortfolioProblem, cause: str, limit: str, least: tuple[float, Floats], needed: Collection[str]
+) -> dict[str, float] | None:
     """What is attainable without each other limit; None as soon as too few of them matter."""
-    idle = _idle(problem, least, cause)
-    found: dict[str, Certified | None] = dict.fromkeys(idle)
+    idle = _idle(problem, least[1], cause)
+    found = dict.fromkeys(idle, least[0])
     for name in (name for name in WAIVABLE if name != cause and name not in found):
-        if not _enough(idle, needed):
+        kept = rough_least(waived(problem, name), limit) if _enough(idle, needed) else None
+        if kept is None:
             return None
-        found[name] = kept = least_attainable(waived(problem, name), limit, polished=False)
-        if kept.value > MATTERS * least.value:
+        found[name] = kept[0]
+        if kept[0] > MATTERS * least[0]:
             idle.append(name)
     return found if _enough(idle, needed) else None
 
 
-def _loosened(
-    problem: PortfolioProblem, name: str, least: Certified, settings: InfeasibilitySettings, rng: np.random.Generator
-) -> PortfolioProblem:
-    """The problem with a limit a little above its least attainable value."""
-    value = stepped(name, least.value * (1 + float(rng.uniform(*settings["loose"]))))
-    return replace(problem, limits=replace(problem.limits, **{name: value}))
-
-
-def _idle(problem: PortfolioProblem, found: Certified, *apart: str) -> list[str]:
+def _idle(problem: PortfolioProblem, weights: Floats, *apart: str) -> list[str]:
     """Limits that do not bind at an optimum, some apart, so that waiving one of them changes nothing."""
-    checks = check_limits(problem, found.weights)
-    return [name for name in WAIVABLE if name not in apart and checks[name].excess < -_BINDS]
+    loose = slack(problem, weights)
+    return [name for name in WAIVABLE if name in loose and name not in apart]
 
 
 def _enough(idle: Collection[str], needed: Collection[str]) -> bool:

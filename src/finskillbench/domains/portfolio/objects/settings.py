@@ -81,7 +81,6 @@ class Settings(TypedDict):
     about: str
     tiers: dict[str, TierSettings]
     unconstrained_risk_aversion: float
-    grey_band: float
     infeasibility: InfeasibilitySettings
     legacy_drift_sessions: int
     episodes_per_subtask: int

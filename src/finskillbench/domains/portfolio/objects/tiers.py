@@ -6,13 +6,11 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-import numpy as np
-
 from finskillbench.arrays import Floats
 from finskillbench.domains.portfolio.inputs import Constraints, Mandate, Market
 from finskillbench.domains.portfolio.objects.month_end import MonthEnd
 from finskillbench.domains.portfolio.objects.settings import TierSettings
-from finskillbench.engines.portfolio.mandates.fields import limits_from, problem_from
+from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.episode import JsonObject
 
@@ -82,22 +80,6 @@ def mandate_fields(month: MonthEnd, limits: Constraints, current: Floats) -> Man
             for row, ticker in enumerate(month.tickers)
         },
     }
-
-
-def mandate_problem(month: MonthEnd, limits: Constraints) -> PortfolioProblem:
-    """The problem of a mandate alone, as `month_problem` reads it of its input, without a current portfolio."""
-    found = limits_from(limits, month.sectors)
-    exposures = [month.exposures[name] for name in found.neutral_factors]
-    return PortfolioProblem(
-        month.tickers,
-        month.risk,
-        Objective.MIN_VARIANCE,
-        found,
-        expected_returns=month.expected_returns,
-        sectors=month.sectors,
-        benchmark=month.benchmark,
-        exposures=np.stack(exposures, axis=1) if exposures else None,
-    )
 
 
 def month_problem(month: MonthEnd, task_input: JsonObject) -> PortfolioProblem:

@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 
+from finskillbench.arrays import Floats
 from finskillbench.engines.fields import shown
 from finskillbench.engines.optimisation.certified import Certified, InfeasibleError, UndecidedError, certify
+from finskillbench.engines.optimisation.program import solve
 from finskillbench.engines.portfolio.formulation import Aim, Goal, formulate, level_of
-from finskillbench.engines.portfolio.optimise import optimise
+from finskillbench.engines.portfolio.mandates.binding import without
 from finskillbench.engines.portfolio.problem import Limits, PortfolioProblem
 from finskillbench.errors import InputError
 
+_ROUGH = 1e-7
+_SOLVED = ("Solved", "AlmostSolved")
+
 
 def shifted(limits: Limits, by: float) -> Limits:
-    """The limits, counts and turnover apart, all wider (narrower, if negative) by the same amount in their own unit."""
+    """The limits, counts apart, all wider (narrower, if negative) by the same amount in their own unit."""
     return replace(
         limits,
         max_weight=None if limits.max_weight is None else limits.max_weight + by,
         min_weight=None if limits.min_weight is None else limits.min_weight - by,
         sector_limits={name: cap + by for name, cap in limits.sector_limits.items()},
+        max_turnover=None if limits.max_turnover is None else limits.max_turnover + by,
         max_tracking_error=None if limits.max_tracking_error is None else limits.max_tracking_error + by,
         neutrality_tolerance=limits.neutrality_tolerance + by,
     )
-
-
-def least_turnover(problem: PortfolioProblem, *, at_least: float = 0.0) -> Certified:
-    """Certified least one-way turnover from the current portfolio into every other limit.
-
-    The mandate can be kept exactly when this is at most its turnover limit.
-
-    Raises
-    ------
-    InfeasibleError : when the other limits contradict each other whatever the turnover.
-    UndecidedError : when nothing can be proved, or the solver finds clearly less than `at_least`.
-    """
-    free = replace(problem, limits=replace(problem.limits, max_turnover=None))
-    return optimise(free, Goal.TURNOVER, unique=False, at_least=at_least)
 
 
 WAIVABLE = ("max_weight", "sector_limits", "max_turnover", "max_tracking_error", "factor_neutrality")
@@ -44,16 +37,7 @@ WAIVABLE = ("max_weight", "sector_limits", "max_turnover", "max_tracking_error",
 
 def waived(problem: PortfolioProblem, *names: str) -> PortfolioProblem:
     """The problem without some of the limits of `WAIVABLE`."""
-    limits = problem.limits
-    for name in names:
-        if name == "sector_limits":
-            limits = replace(limits, sector_limits={})
-        elif name == "factor_neutrality":
-            limits = replace(limits, neutral_factors=())
-            problem = replace(problem, limits=limits, exposures=None)
-        else:
-            limits = replace(limits, **{name: None})
-    return replace(problem, limits=limits)
+    return reduce(without, names, problem)
 
 
 def limit_set(problem: PortfolioProblem, limit: str) -> float:
@@ -85,11 +69,22 @@ def least_attainable(problem: PortfolioProblem, limit: str, *, polished: bool = 
     InfeasibleError : when the other limits contradict each other.
     UndecidedError : when nothing can be proved.
     """
-    aim = Aim(Goal.TURNOVER) if limit == "max_turnover" else Aim(Goal.LIMIT, limit=limit)
-    least = certify(formulate(problem, aim), unique=False, polished=polished)
+    least = certify(formulate(problem, _least(limit)), unique=False, polished=polished)
     value = level_of(problem, limit, least.weights)
     gap = value - least.optimality.lower_bound
     return replace(least, value=value, optimality=replace(least.optimality, objective=value, gap=gap))
+
+
+def rough_least(problem: PortfolioProblem, limit: str) -> tuple[float, Floats] | None:
+    """Return the least attainable value of a limit to about 1e-7, unproved, and weights; None where there is none."""
+    formulation = formulate(problem, _least(limit))
+    found = solve(formulation.program, tolerance=_ROUGH)
+    weights = found.x[formulation.weights]
+    return (formulation.program.objective(found.x), weights) if found.status in _SOLVED else None
+
+
+def _least(limit: str) -> Aim:
+    return Aim(Goal.TURNOVER) if limit == "max_turnover" else Aim(Goal.LIMIT, limit=limit)
 
 
 def conflicting_limits(problem: PortfolioProblem, limit: str) -> tuple[str, ...]:
