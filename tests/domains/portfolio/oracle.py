@@ -107,12 +107,14 @@ def _one_way(task_input: Json, universe: Universe, w: Any) -> Any:
     return 0.5 * (cp.norm1(w - universe.vector(held)) + outside)
 
 
-def _limits(task_input: Json, universe: Universe, w: Any, *, turnover: bool = True) -> list[Any]:
+def _limits(task_input: Json, universe: Universe, w: Any) -> list[Any]:
     """Every limit but the name counts."""
     given = task_input.get("constraints") or {}
     limits = [cp.sum(w) == 1.0]
     if given.get("long_only", True):
         limits.append(w >= 0.0)
+    if given.get("restricted_names"):
+        limits.append(np.isin(universe.tickers, given["restricted_names"]) @ w == 0.0)
     if given.get("min_weight"):
         limits.append(w >= given["min_weight"])
     if given.get("max_weight") is not None:
@@ -121,7 +123,7 @@ def _limits(task_input: Json, universe: Universe, w: Any, *, turnover: bool = Tr
         inside = np.array([task_input["sector_mapping"][t] == sector for t in universe.tickers], dtype=float)
         if inside.any():
             limits.append(inside @ w <= cap)
-    if turnover and given.get("max_turnover") is not None:
+    if given.get("max_turnover") is not None:
         limits.append(_one_way(task_input, universe, w) <= given["max_turnover"])
     if given.get("max_tracking_error") is not None:
         active = w - universe.vector(task_input["benchmark_weights"])
@@ -212,23 +214,56 @@ def solve(task_input: Json) -> Solution:
     return {"status": status, "objective": value, "weights": weights}
 
 
-def minimum_turnover(task_input: Json) -> Solution:
-    """Least one-way turnover that meets every limit but the turnover's own, and what it says of feasibility.
+WAIVABLE = ("max_weight", "sector_limits", "max_turnover", "max_tracking_error", "factor_neutrality")
 
-    `feasible` is False where no turnover would do; `minimum_turnover` is then infinite.
+
+def feasibility(task_input: Json) -> Solution:
+    """Least value of `limit_to_relax` with the other limits, the verdict, and the smallest sets in conflict.
+
+    Every set of waivable limits is solved by itself: `conflicts` holds those that cannot be kept while all their parts
+    can.
     """
-    universe = Universe.of(task_input)
-    w = cp.Variable(len(universe.tickers))
-    limits = _limits(task_input, universe, w, turnover=False)
-    status, value = _solve(task_input, universe, w, _one_way(task_input, universe, w), limits)
-    cap = (task_input.get("constraints") or {}).get("max_turnover")
+    named = task_input["limit_to_relax"]
+    status, value = _least_value(task_input, named)
+    feasible = status == "optimal" and value <= _printed(task_input, named)
+    conflicts: list[set[str]] = []
+    for size in range(len(WAIVABLE) + 1):
+        for names in map(set, itertools.combinations(WAIVABLE, size)):
+            if not feasible and not any(known <= names for known in conflicts) and not _holds(task_input, names):
+                conflicts.append(names)
+    listed = [name for name in WAIVABLE if conflicts and name in conflicts[0]]
     return {
         "status": status,
-        "objective": value,
-        "minimum_turnover": value,
-        "feasible": status == "optimal" and (cap is None or value <= cap),
-        "weights": universe.named(w.value) if status == "optimal" else {},
+        "feasible": feasible,
+        "least_attainable": value,
+        "conflicts": conflicts,
+        "conflicting_limits": listed,
     }
+
+
+def _printed(task_input: Json, named: str) -> float:
+    given, (family, _, sector) = task_input["constraints"], named.partition(".")
+    return given[family][sector] if sector else given[_FIELD.get(named, named)]
+
+
+_FIELD = {"factor_neutrality": "neutrality_tolerance"}
+
+
+def _holds(task_input: Json, names: set[str]) -> bool:
+    universe = Universe.of(task_input)
+    w = cp.Variable(len(universe.tickers))
+    off = {name: None for name in WAIVABLE if name not in names}
+    given = {**task_input["constraints"], **off}
+    return _minimise(0.0 * cp.sum(w), _limits({**task_input, "constraints": given}, universe, w))[0] == "optimal"
+
+
+def _least_value(task_input: Json, named: str) -> tuple[str, float]:
+    """A variable in the place of the limit, minimised."""
+    universe = Universe.of(task_input)
+    w, value = cp.Variable(len(universe.tickers)), cp.Variable()
+    given, (family, _, sector) = task_input["constraints"], named.partition(".")
+    changed = {family: {**given[family], sector: value}} if sector else {_FIELD.get(named, named): value}
+    return _minimise(value, _limits({**task_input, "constraints": {**given, **changed}}, universe, w))
 
 
 def _nearly_optimal(turnover: Any, limits: list[Any], above: Any, band: float) -> tuple[list[Any], float]:

@@ -158,4 +158,4 @@ def test_black_litterman_threshold_comes_from_the_verification() -> None:
 )
 def test_infeasibility_is_the_verdict_alone(given: object, score: float) -> None:
     assert judged("infeasibility_detection", {"feasible": given}).value == score
-    assert judged("infeasibility_detection", {"minimum_turnover": 0.1}).value == 0.0
+    assert judged("infeasibility_detection", {"least_attainable": 0.1}).value == 0.0

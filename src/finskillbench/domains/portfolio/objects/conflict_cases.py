@@ -34,6 +34,8 @@ _ATTEMPTS, _LATE = 120, 12
 _IDLE, _ALIKE = {"easy": 0.42, "medium": 0.42, "hard": 0.3}, 0.5
 """Shares of a tier's mandates in which one and the same limit may not matter, since who leaves it out is right there;
 and share with one and the same limit to relax."""
+_NAMES = 40
+"""Names on the list of a mandate at most: a draft solves a handful of programs, and most drafts are dropped."""
 AMBIGUITY = FEASIBILITY_TOLERANCE
 """No verdict changes when every limit is wider or narrower by so much."""
 
@@ -81,8 +83,9 @@ def cases(context: BuildContext, objects: PortfolioObjects, count: int) -> Itera
         full = {
             (tier, name) for tier in tiers for name in WAIVABLE if not late and idle[tier, name] + 1 > most(tier, name)
         }
+        listed = month.of_list(rng, min(_NAMES / len(month.tickers), 1.0))
         found = draft(
-            month, cause, settings, rng, [name for name in WAIVABLE if all((tier, name) in full for tier in tiers)]
+            listed, cause, settings, rng, [name for name in WAIVABLE if all((tier, name) in full for tier in tiers)]
         )
         if found is None:
             continue

@@ -87,7 +87,7 @@ def _read(files: Mapping[str, bytes]) -> OwnTiers:
 
 
 def _check(document: Document, told: _File) -> None:
-    """What the types do not say: all tiers are there, limits go together, the hard tier limits turnover."""
+    """What the types do not say: all tiers are there, limits go together."""
     for name in _NAMES:
         tier = told["tiers"].get(name)
         if tier is None:
@@ -99,8 +99,6 @@ def _check(document: Document, told: _File) -> None:
             document.add((*place, "min_position"), f"is not less than max_weight, {tier['max_weight']}", "lower it")
         if len(set(tier["neutral_factors"])) < len(tier["neutral_factors"]):
             document.add((*place, "neutral_factors"), "names a factor twice", "name each once")
-        if name == "hard" and tier["max_turnover"] is None:
-            document.add((*place, "max_turnover"), "is null", "give a limit: infeasible mandates are made with it")
 
 
 def settings_in(catalog: Catalog) -> Settings:
