@@ -14,8 +14,8 @@ from finskillbench.domains.portfolio.objects.legacy import of_few_names
 from finskillbench.domains.portfolio.objects.month_end import MonthEnd
 from finskillbench.domains.portfolio.objects.tiers import sector_caps
 from finskillbench.engines.holdings import without_dust
-from finskillbench.engines.portfolio.mandates.binding import slack
-from finskillbench.engines.portfolio.measures import check_limits, clean, name_count, sector_weights
+from finskillbench.engines.portfolio.mandates.binding import slack, stated, without
+from finskillbench.engines.portfolio.measures import breach, check_limits, clean, name_count, sector_weights
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 
@@ -27,6 +27,8 @@ _STEPS = {"max_turnover": 100, "max_tracking_error": 400, "factor_neutrality": 1
 """Limits are multiples of one over this."""
 _LEAST = {"max_turnover": 0.05, "max_tracking_error": 0.01, "factor_neutrality": 0.02, "sector_limits": 0.01}
 """The least that a mandate allows: of a sector, above its benchmark weight."""
+_BROKEN = 0.6
+"""What ignoring a limit costs at the least, as a share of full marks."""
 _OTHERS = (0.35, 0.6)
 """Share of the current portfolio that the strategy would not hold."""
 _MORE_NAMES = (2, 5)
@@ -37,7 +39,16 @@ _MOST_NAMES = 0.8
 
 def loose(problem: PortfolioProblem, weights: Floats) -> set[str]:
     """Names of limits with room to spare, but for a cap on names beside inverse-variance weights: these are small."""
-    return slack(problem, weights) - ({"max_weight"} if problem.objective is Objective.RISK_PARITY else set())
+    return slack(problem, weights) - _spared(problem)
+
+
+def _spared(problem: PortfolioProblem) -> set[str]:
+    return {"max_weight"} if problem.objective is Objective.RISK_PARITY else set()
+
+
+def _broken_by(problem: PortfolioProblem, name: str) -> float:
+    """What the optimum without a limit loses by breaking it, as a share of full marks."""
+    return breach(name, check_limits(problem, _best(without(problem, name)))[name])
 
 
 def binding_mandate(
@@ -50,7 +61,7 @@ def binding_mandate(
 
     Returns
     -------
-    The limits that changed and the current portfolio (n,); None where a limit cannot be made to bind.
+    The limits that changed and the current portfolio (n,); None where a limit cannot be made to bind, or costs little.
 
     Raises
     ------
@@ -71,6 +82,8 @@ def binding_mandate(
         changed |= lower
         problem = replace(problem, limits=replace(problem.limits, **lower))
     else:
+        return None
+    if any(_broken_by(problem, name) < _BROKEN for name in set(stated(problem)) - _spared(problem)):
         return None
     if min_position is not None:
         held, most = name_count(weights), int(_MOST_NAMES * problem.size)
