@@ -61,7 +61,7 @@ def _examine(subject: Subject, episode: Episode, certificate: JsonObject, findin
         program = _Program(task_input, np.array(stored["weights"], dtype=float), mean)
         value, gain = program.turnover() if trading else program.value(), program.gain(trading=trading, cap=cap)
         findings.add("optima")
-        branched = stored["programs_solved"] > 1
+        branched = stored["programs_solved"] > 1 and task_input.get("constraints", {}).get("min_position") is None
         findings.widest("greatest_gain_left_to_branches" if branched else "greatest_gain", gain)
         stated = stored["objective"]
         message = f"states {stated:.9g}; its weights are worth {value:.9g}"
@@ -181,8 +181,14 @@ class _Program:
         """The limits with those of a least number of holdings, as far as one convex program can say it.
 
         A share d of each name in [0, 1] with threshold * d <= w and sum d >= least: every portfolio with so many
-        holdings keeps this, so that what it does not better none of them can.
+        holdings keeps this, so that what it does not better none of them can. Under a least position the names held
+        are taken as they are: which to hold is left to the branches of `proof`, where the optimum is solved again.
         """
+        position = self.limits.get("min_position")
+        if position is not None:
+            held, eye = self.weights > second.ZERO, np.eye(len(self.weights))
+            named = [(self.weights[held] - position, -eye[held]), (-self.weights[~held], eye[~held])]
+            return [*parts, *((slacks, self._padded(self._lifted(rows), width)) for slacks, rows in named)]
         least, n = self.limits.get("min_names"), len(self.weights)
         if least is None:
             return parts

@@ -68,7 +68,7 @@ class Settings(TypedDict):
 
     about: str
     tiers: dict[str, TierSettings]
-    unconstrained_risk_aversion: float
+    unconstrained_risk_aversions: list[float]
     grey_band: float
     infeasibility: InfeasibilitySettings
     legacy_drift_sessions: int
