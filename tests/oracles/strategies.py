@@ -180,7 +180,7 @@ def truth(r: Random, method: str) -> tuple[Json, Json]:
             }
             verification["top_k"] = 5
         case "infeasibility_detection":
-            expected = {"feasible": r.random() < 0.5, "minimum_turnover": r.random()}
+            expected = {"feasible": r.random() < 0.5, "least_attainable": r.random()}
         case _:
             raise ValueError(f"no truths for {method!r}")
     return expected, verification | {

@@ -48,7 +48,7 @@ class MemoryEdition:
         episode = next(e for e in self._episodes if e.task_id == task_id)
         expected = {
             "unconstrained_optimization": {"weights": {TICKERS[0]: 1.0}},
-            "infeasibility_detection": {"feasible": False, "minimum_turnover": 0.4},
+            "infeasibility_detection": {"feasible": False, "conflicting_limits": [], "least_attainable": 0.4},
             "normalization": {"metrics": {"revenue": 1.0}},
         }[episode.sub_task]
         return Truth(task_id, episode.sub_task, expected, {"method": "x"})
@@ -79,7 +79,7 @@ class Oracle:
         prompt = messages[1].content
         if any(f"Task {number}." in prompt for number in self.fail):
             raise RuntimeError("provider is down")
-        text = '{"weights": {"T00": 1.0}, "feasible": false, "minimum_turnover": 0.4}'
+        text = '{"weights": {"T00": 1.0}, "feasible": false, "conflicting_limits": [], "least_attainable": 0.4}'
         call = ToolCall("s", "submit_answer", json.dumps({"answer": text}))
         return Turn(tool_calls=(call,), usage=Usage(input_tokens=10, output_tokens=5, cost_usd=0.01))
 

@@ -101,7 +101,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
             {"driver": "sga_ratio", "direction": "increase", "delta_pp": 1.0},
         ],
     },
-    "infeasibility_detection": {"feasible": True, "minimum_turnover": 0.1},
+    "infeasibility_detection": {"feasible": True, "conflicting_limits": [], "least_attainable": 0.1},
 }
 
 

@@ -231,7 +231,6 @@ OF_TIERS = [
     Mistake("[0.08, 0.15]", "[0.15, 0.08]", "line 7: tiers.hard.legacy_turnover: is no range; write the two ends"),
     Mistake('"smb", "hml"', '"smb", "smb"', "line 6: tiers.hard.neutral_factors: names a factor twice; name each once"),
     Mistake('"smb", "hml"', '"momentum"', """line 6: tiers.hard.neutral_factors[0]: is "momentum"; choose 'mkt_rf',"""),
-    Mistake('"max_turnover": 0.25', '"max_turnover": null', "line 6: tiers.hard.max_turnover: is null; give a limit"),
     Mistake('  "extends": true,\n', "", 'tiers.easy: is missing; add it, or "extends": true to keep the built-in one'),
     Mistake('"listed": 0.8', '"listed": 80', "line 7: tiers.hard.listed: is 80, not from 0.2 to 1; write a share"),
 ]

@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.portfolio.audits import exploits
+from finskillbench.domains.portfolio import second
+from finskillbench.domains.portfolio.audits import conflicts, exploits
 from finskillbench.domains.portfolio.audits.exploits import EVERYTHING, by_ticker, portfolios, traded
+from finskillbench.domains.portfolio.waiving import LIMITS, family, level, printed, waived
 from finskillbench.engines.portfolio.formulation import Goal
 from finskillbench.engines.portfolio.mandates.fields import black_litterman_from, problem_from
-from finskillbench.engines.portfolio.measures import check_limits, turnover
+from finskillbench.engines.portfolio.measures import check_limits
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.errors import FinSkillBenchError
@@ -123,18 +125,23 @@ def black_litterman(task_input: Json) -> dict[str, Json]:
 
 
 def infeasibility(task_input: Json) -> dict[str, Json]:
-    """Constant verdicts and numbers, and the trade to the portfolio that is nearest by distance."""
-    answers = exploits.infeasibility(task_input)
-    limit = task_input["constraints"]["max_turnover"]
+    """Constant verdicts and numbers, and the value of the portfolio that is nearest by distance."""
+    answers, named = conflicts.exploits(task_input), task_input["limit_to_relax"]
     for feasible in (True, False):
-        for level in np.arange(0.06, 0.26, 0.01):
+        for value in np.arange(0.02, 0.42, 0.02):
             word = "feasible" if feasible else "infeasible"
-            answers[f"{word}, {level:.0%}"] = {"feasible": feasible, "minimum_turnover": float(level)}
-    problem = problem_from({**task_input, "constraints": {**task_input["constraints"], "max_turnover": None}})
+            answers[f"{word}, {value:.0%}"] = _verdict(feasible, float(value))
+    others = waived(task_input, [family(named)])
+    problem = problem_from(others)
     assert problem.current is not None
-    needed = turnover(optimise(problem, Goal.DISTANCE, anchor=problem.current).weights, problem.current)
-    answers["turnover to the nearest feasible"] = {"feasible": needed <= limit, "minimum_turnover": needed}
+    nearest = optimise(problem, Goal.DISTANCE, anchor=problem.current).weights
+    value = level(task_input, named, second.covariance(task_input)[1], nearest)
+    answers["the nearest feasible"] = _verdict(value <= printed(task_input, named), value)
     return answers
+
+
+def _verdict(feasible: bool, value: float) -> Json:
+    return {"feasible": feasible, "conflicting_limits": [] if feasible else list(LIMITS), "least_attainable": value}
 
 
 ATTACKS: Mapping[str, Callable[[Json], dict[str, Json]]] = {

@@ -24,7 +24,7 @@ optimize: Any = _optimize  # SciPy comes without types
 HOLDING = 0.001
 """Least weight that counts as a holding."""
 UNHELD = HOLDING - 1e-4
-"""Largest weight of a name that is not held: under 0.005 by more than a count forgives."""
+"""Largest weight of a name that is not held: under a holding by more than a count forgives."""
 MOST_NODES = 2000
 """Branch and bound gives up (`Undecided`) after so many relaxations."""
 
@@ -110,12 +110,14 @@ def _one_way(task_input: Json, universe: Universe, w: Any) -> Any:
     return 0.5 * (cp.norm1(w - universe.vector(held)) + outside)
 
 
-def _limits(task_input: Json, universe: Universe, w: Any, *, turnover: bool = True) -> list[Any]:
+def _limits(task_input: Json, universe: Universe, w: Any) -> list[Any]:
     """Every limit but the name counts."""
     given = task_input.get("constraints") or {}
     limits = [cp.sum(w) == 1.0]
     if given.get("long_only", True):
         limits.append(w >= 0.0)
+    if given.get("restricted_names"):
+        limits.append(np.isin(universe.tickers, given["restricted_names"]) @ w == 0.0)
     if given.get("min_weight"):
         limits.append(w >= given["min_weight"])
     if given.get("max_weight") is not None:
@@ -124,7 +126,7 @@ def _limits(task_input: Json, universe: Universe, w: Any, *, turnover: bool = Tr
         inside = np.array([task_input["sector_mapping"][t] == sector for t in universe.tickers], dtype=float)
         if inside.any():
             limits.append(inside @ w <= cap)
-    if turnover and given.get("max_turnover") is not None:
+    if given.get("max_turnover") is not None:
         limits.append(_one_way(task_input, universe, w) <= given["max_turnover"])
     if given.get("max_tracking_error") is not None:
         active = w - universe.vector(task_input["benchmark_weights"])
@@ -143,8 +145,16 @@ def _solve(task_input: Json, universe: Universe, w: Any, goal: Any, limits: list
     n = len(universe.tickers)
     fewest = given["min_names"] if given.get("min_names") is not None else 0
     most = given["max_names"] if given.get("max_names") is not None else n
+    position = given.get("min_position")
+    least, unheld = (HOLDING, UNHELD) if position is None else (max(HOLDING, position), 0.0)
+
+    def settled() -> bool:
+        """Whether the weights keep counts and least position, whatever `held` says."""
+        small = position is not None and np.minimum(w.value, position - w.value).max() > 1e-8
+        return not small and fewest <= _count(w.value) <= most
+
     status, value = _minimise(goal, limits)
-    if status == "infeasible" or fewest <= _count(w.value) <= most:
+    if status == "infeasible" or settled():
         return status, value
     cap = given["max_weight"] if given.get("max_weight") is not None else 1.0
     held = cp.Variable(n)
@@ -153,8 +163,8 @@ def _solve(task_input: Json, universe: Universe, w: Any, goal: Any, limits: list
         *limits,
         held >= low,
         held <= high,
-        w >= HOLDING * held,  # long-only is implied: name counts have no meaning for short positions
-        w <= UNHELD + (cap - UNHELD) * held,
+        w >= least * held,  # long-only is implied: name counts have no meaning for short positions
+        w <= unheld + (cap - unheld) * held,
         cp.sum(held) >= fewest,
         cp.sum(held) <= most,
     ]
@@ -173,7 +183,7 @@ def _solve(task_input: Json, universe: Universe, w: Any, goal: Any, limits: list
         status, value = _minimise(goal, counted)
         if status == "infeasible" or value >= best - 1e-10 * max(1.0, abs(best)):
             continue
-        if fewest <= _count(w.value) <= most:  # the weights settle the counts, whatever `held` says
+        if settled():
             best, best_weights = value, np.asarray(w.value).copy()
             continue
         share = np.asarray(held.value)
@@ -207,22 +217,30 @@ def solve(task_input: Json) -> Solution:
     return {"status": status, "objective": value, "weights": weights}
 
 
-def minimum_turnover(task_input: Json) -> Solution:
-    """Least one-way turnover that meets every limit but the turnover's own, and what it says of feasibility.
+WAIVABLE = ("max_weight", "sector_limits", "max_turnover", "max_tracking_error", "factor_neutrality")
 
-    `feasible` is False where no turnover would do; `minimum_turnover` is then infinite.
+
+def feasibility(task_input: Json) -> Solution:
+    """Least value of `limit_to_relax` with the other limits, the verdict, and the smallest sets in conflict.
+
+    Every set of waivable limits is solved by itself: `conflicts` holds those that cannot be kept while all their parts
+    can.
     """
-    universe = Universe.of(task_input)
-    w = cp.Variable(len(universe.tickers))
-    limits = _limits(task_input, universe, w, turnover=False)
-    status, value = _solve(task_input, universe, w, _one_way(task_input, universe, w), limits)
-    cap = (task_input.get("constraints") or {}).get("max_turnover")
+    named = task_input["limit_to_relax"]
+    status, value = _least_value(task_input, named)
+    feasible = status == "optimal" and value <= _printed(task_input, named)
+    conflicts: list[set[str]] = []
+    for size in range(len(WAIVABLE) + 1):
+        for names in map(set, itertools.combinations(WAIVABLE, size)):
+            if not feasible and not any(known <= names for known in conflicts) and not _holds(task_input, names):
+                conflicts.append(names)
+    listed = [name for name in WAIVABLE if conflicts and name in conflicts[0]]
     return {
         "status": status,
-        "objective": value,
-        "minimum_turnover": value,
-        "feasible": status == "optimal" and (cap is None or value <= cap),
-        "weights": universe.named(w.value) if status == "optimal" else {},
+        "feasible": feasible,
+        "least_attainable": value,
+        "conflicts": conflicts,
+        "conflicting_limits": listed,
     }
 
 
@@ -279,6 +297,31 @@ class _Trades:
             raise Undecided(f"HiGHS stopped with: {found.message}")
         u, v, bought, sold = np.split(found.x, 4)
         return float(found.mip_dual_bound), self.held + u - v, bought > 0.5, sold > 0.5
+
+
+def _printed(task_input: Json, named: str) -> float:
+    given, (family, _, sector) = task_input["constraints"], named.partition(".")
+    return given[family][sector] if sector else given[_FIELD.get(named, named)]
+
+
+_FIELD = {"factor_neutrality": "neutrality_tolerance"}
+
+
+def _holds(task_input: Json, names: set[str]) -> bool:
+    universe = Universe.of(task_input)
+    w = cp.Variable(len(universe.tickers))
+    off = {name: None for name in WAIVABLE if name not in names}
+    given = {**task_input["constraints"], **off}
+    return _minimise(0.0 * cp.sum(w), _limits({**task_input, "constraints": given}, universe, w))[0] == "optimal"
+
+
+def _least_value(task_input: Json, named: str) -> tuple[str, float]:
+    """A variable in the place of the limit, minimised."""
+    universe = Universe.of(task_input)
+    w, value = cp.Variable(len(universe.tickers)), cp.Variable()
+    given, (family, _, sector) = task_input["constraints"], named.partition(".")
+    changed = {family: {**given[family], sector: value}} if sector else {_FIELD.get(named, named): value}
+    return _minimise(value, _limits({**task_input, "constraints": {**given, **changed}}, universe, w))
 
 
 def rebalance(task_input: Json) -> Solution:

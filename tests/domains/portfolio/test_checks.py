@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from tests.sampling import sampled
 
+from finskillbench.domains.portfolio.waiving import moved
 from finskillbench.edition import Edition
 from finskillbench.edition.validation import State, ValidationReport, validate_edition
 from finskillbench.engines.statistics.covariance import ledoit_wolf
@@ -126,13 +127,15 @@ def _flip_verdict(row: dict[str, Any]) -> None:
 
 
 def _narrow_verdict(workshop: Any) -> None:
-    """The turnover limit of a feasible case moved to within two basis points of the least turnover."""
+    """The limit to relax of a feasible case moved to within two basis points of its least value."""
     truths = workshop.rows("truth", "infeasibility_detection")
     index = next(i for i, row in enumerate(truths) if row["expected_output"]["feasible"])
-    limit = truths[index]["expected_output"]["minimum_turnover"] + 2e-4
-    _row(
-        "episodes", "infeasibility_detection", lambda row: row["input"]["constraints"].update(max_turnover=limit), index
-    )(workshop)
+    value = truths[index]["expected_output"]["least_attainable"] + 2e-4
+
+    def narrow(row: dict[str, Any]) -> None:
+        row["input"] = moved(row["input"], row["input"]["limit_to_relax"], value)
+
+    _row("episodes", "infeasibility_detection", narrow, index)(workshop)
 
 
 def _drop_limit(row: dict[str, Any]) -> None:
@@ -151,7 +154,8 @@ def _spoil_refutation(row: dict[str, Any]) -> None:
         ray = row["certificate"]["farkas"]["ray"]
         ray |= {limit: [-value for value in values] for limit, values in ray.items()}
     else:
-        row["certificate"]["witness"] = np.roll(row["certificate"]["witness"], 1).tolist()
+        stored = row["certificate"]["least_attainable"]
+        stored["weights"] = np.roll(stored["weights"], 1).tolist()
 
 
 DEFECTS = {
@@ -244,6 +248,10 @@ DEFECTS = {
     "infeasibility_detection: the wrong verdict": (
         "infeasibility_detection",
         _row("truth", "infeasibility_detection", _flip_verdict),
+    ),
+    "infeasibility_detection: another set in conflict": (
+        "infeasibility_detection",
+        _row("truth", "infeasibility_detection", lambda row: row["expected_output"]["conflicting_limits"].append("x")),
     ),
     "infeasibility_detection: a verdict that a tolerance would change": ("infeasibility_detection", _narrow_verdict),
     "unconstrained_optimization: an optimum the zero beats": (

@@ -15,6 +15,7 @@ from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.definitions import OBJECTIVE_TEXT
 from finskillbench.domains.portfolio.objects.settings import read_settings
 from finskillbench.domains.portfolio.rebalancing import TERMS
+from finskillbench.domains.portfolio.waiving import LIMITS, family, printed
 from finskillbench.domains.portfolio.worth.distinct import distinct
 from finskillbench.edition import Edition
 from finskillbench.engines.portfolio.mandates.fields import problem_from
@@ -73,23 +74,41 @@ def test_no_minimum_variance_mandate_has_a_scale_narrower_than_fifty_basis_point
             assert np.sqrt(known["trivial_value"]) - np.sqrt(known["optimal_value"]) >= 0.005, episode.task_id
 
 
-def test_infeasibility_is_half_and_half_and_clear_of_the_grey_band(edition: Edition) -> None:
-    truths = [edition.truth(e.task_id).expected_output for e in edition.episodes(["infeasibility_detection"])]
-    assert sum(truth["feasible"] for truth in truths) == 20
-    (least_low, least_high), (_, widest) = SETTINGS["infeasibility"]["least_turnover"], SETTINGS["infeasibility"]["gap"]
-    for episode, truth in zip(edition.episodes(["infeasibility_detection"]), truths, strict=True):
-        limit, least = episode.input["constraints"]["max_turnover"], truth["minimum_turnover"]
-        assert truth["feasible"] is (least <= limit)
-        assert abs(least - limit) >= SETTINGS["grey_band"]
-        assert least_low - 0.006 <= least <= least_high + 0.006
-        assert max(limit / least, least / limit) <= 1.04 + widest  # limits are halves of a percent
-
-
-def test_least_turnovers_of_infeasibility_differ_and_so_do_the_mandates(edition: Edition) -> None:
+def test_each_tier_of_infeasibility_is_half_and_half_and_clear_of_the_limit(edition: Edition) -> None:
     episodes = edition.episodes(["infeasibility_detection"])
-    least = {round(edition.truth(e.task_id).expected_output["minimum_turnover"], 3) for e in episodes}
-    assert len(least) >= 35
-    assert len({json.dumps(e.input["constraints"], sort_keys=True) for e in episodes}) == 40
+    truths = [edition.truth(episode.task_id).expected_output for episode in episodes]
+    tiers = Counter((episode.difficulty, truth["feasible"]) for episode, truth in zip(episodes, truths, strict=True))
+    assert {tier: tiers[tier, True] for tier in ("easy", "medium", "hard")} == {"easy": 7, "medium": 7, "hard": 6}
+    assert {tier: tiers[tier, False] for tier in ("easy", "medium", "hard")} == {"easy": 7, "medium": 7, "hard": 6}
+    least_gap, _ = SETTINGS["infeasibility"]["gap"]
+    for episode, truth in zip(episodes, truths, strict=True):
+        limit, least = printed(episode.input, episode.input["limit_to_relax"]), truth["least_attainable"]
+        assert truth["feasible"] is (least <= limit)
+        assert max(limit / least, least / limit) >= 1 + least_gap - 1e-9, episode.task_id
+
+
+def test_causes_of_infeasibility_are_several_and_the_tier_is_the_size_of_the_conflict(edition: Edition) -> None:
+    sizes = {"easy": {2}, "medium": {3}, "hard": {4, 5}}
+    episodes = edition.episodes(["infeasibility_detection"])
+    conflicts: set[tuple[str, ...]] = set()
+    for episode in episodes:
+        named = edition.truth(episode.task_id).expected_output["conflicting_limits"]
+        assert not named or len(named) in sizes[episode.difficulty], episode.task_id
+        conflicts.add(tuple(named))
+    assert len(conflicts) >= 7
+    assert {name for named in conflicts for name in named} >= {*LIMITS} - {"max_weight"}
+    relaxed = Counter(family(episode.input["limit_to_relax"]) for episode in episodes)
+    assert len(relaxed) >= 4
+    assert max(relaxed.values()) <= 20
+    assert len({json.dumps(episode.input["constraints"], sort_keys=True) for episode in episodes}) == 40
+
+
+def test_the_benchmark_keeps_every_limit_but_the_restricted_names(edition: Edition) -> None:
+    for episode in edition.episodes(["infeasibility_detection"]):
+        task_input = edition.full_input(episode)
+        tickers, sigma = second.covariance(task_input)
+        over = second.excesses(task_input, sigma, second.vector(task_input["benchmark_weights"], tickers))
+        assert {name for name, excess in over.items() if excess > 1e-9} <= {"restricted_names", "max_turnover"}
 
 
 def test_labels_differ(edition: Edition) -> None:
@@ -153,7 +172,7 @@ def test_no_value_of_the_truth_stands_in_input_or_prompt(edition: Edition) -> No
         exact = {f"{number:.9g}" for number in _numbers(dict(episode.input))}
         for field, value in expected.items():
             for number in _numbers(value):
-                if field in ("turnover", "minimum_turnover"):
+                if field in ("turnover", "least_attainable"):
                     assert f"{number:.9g}" not in exact, (episode.task_id, field)
                 if number > 0.001:
                     assert f"{number:.3g}" not in shown, (episode.task_id, field)
@@ -172,7 +191,7 @@ def test_no_wording_tells_the_verdict(edition: Edition) -> None:
     keys: Counter[str] = Counter()
     for episode in edition.episodes(["infeasibility_detection"]):
         text = json.dumps([episode.prompt.task_description, episode.prompt.output_instructions])
-        wording[text.replace(str(episode.as_of_date), "DATE")] += 1
+        wording[text.replace(str(episode.as_of_date), "DATE").replace(episode.input["limit_to_relax"], "LIMIT")] += 1
         keys[json.dumps([sorted(episode.input), sorted(episode.input["constraints"]), dict(episode.metadata)])] += 1
         assert re.fullmatch(r"pc_infeas_\d{4}-\d{2}-\d{2}_\d{2}", episode.task_id)
         assert not re.search(r"\binfeasible\b|\bviolat", text)

@@ -61,15 +61,17 @@ def test_name_counts_equal_enumeration(task_input: dict, objective: str, fewest:
     assert found["objective"] == pytest.approx(best, abs=1e-9)
 
 
-def test_minimum_turnover_of_a_cap_is_the_excess_sold(task_input: dict) -> None:
+def test_least_turnover_of_a_cap_is_the_excess_sold_and_both_limits_conflict(task_input: dict) -> None:
     held = dict(zip(TICKERS, [0.5, 0.2, 0.1, 0.1, 0.1], strict=True))
-    task_input |= {"current_portfolio": held, "constraints": {"max_weight": 0.3, "max_turnover": 0.15}}
-    found = oracle.minimum_turnover(task_input)
-    assert found["minimum_turnover"] == pytest.approx(0.2, abs=1e-9)
+    task_input |= {"current_portfolio": held, "limit_to_relax": "max_turnover"}
+    task_input["constraints"] = {"max_weight": 0.3, "max_turnover": 0.15}
+    found = oracle.feasibility(task_input)
+    assert found["least_attainable"] == pytest.approx(0.2, abs=1e-9)
     assert found["feasible"] is False
+    assert found["conflicts"] == [{"max_weight", "max_turnover"}]
     assert oracle.solve(task_input)["status"] == "infeasible"
     task_input["constraints"] = {"max_weight": 0.3, "max_turnover": 0.25}
-    assert oracle.minimum_turnover(task_input)["feasible"] is True
+    assert oracle.feasibility(task_input)["feasible"] is True
     assert oracle.solve(task_input)["status"] == "optimal"
 
 

@@ -29,7 +29,7 @@ def solved(edition: Edition) -> dict[str, tuple[Episode, Json, Json]]:
         "constrained_optimization": oracle.solve,
         "rebalancing": oracle.rebalance,
         "black_litterman": oracle.black_litterman,
-        "infeasibility_detection": oracle.minimum_turnover,
+        "infeasibility_detection": oracle.feasibility,
     }
     found = {}
     for episode in (one for name in solve for one in sampled(edition.episodes([name]), 4)):
@@ -82,11 +82,14 @@ def test_rebalancing_costs_the_least(edition: Edition, solved: Any) -> None:
             assert expected["trade_list"].get(ticker, 0.0) == pytest.approx(change, abs=1.1e-5), episode.task_id
 
 
-def test_verdicts_and_least_turnovers_agree(edition: Edition, solved: Any) -> None:
+def test_verdicts_conflicts_and_least_values_agree(edition: Edition, solved: Any) -> None:
+    """Of an infeasible mandate exactly one smallest set of limits is in conflict, by solving every set."""
     for episode, _, solution in _of(solved, "infeasibility_detection"):
         expected = edition.truth(episode.task_id).expected_output
         assert expected["feasible"] is bool(solution["feasible"]), episode.task_id
-        assert expected["minimum_turnover"] == pytest.approx(solution["minimum_turnover"], rel=1e-6), episode.task_id
+        assert expected["least_attainable"] == pytest.approx(solution["least_attainable"], rel=1e-6), episode.task_id
+        assert expected["conflicting_limits"] == solution["conflicting_limits"], episode.task_id
+        assert len(solution["conflicts"]) == (not expected["feasible"]), episode.task_id
 
 
 def test_the_right_answer_scores_one_or_what_the_published_scorer_allows(edition: Edition) -> None:
@@ -111,7 +114,7 @@ def test_the_oracle_keeps_its_marks_when_it_rounds(edition: Edition, solved: Any
 
 def _answer(episode: Episode, task_input: Json, solution: Json, edition: Edition) -> Json:
     if episode.sub_task == "infeasibility_detection":
-        return {name: solution[name] for name in ("feasible", "minimum_turnover")}
+        return {name: solution[name] for name in ("feasible", "conflicting_limits", "least_attainable")}
     if episode.sub_task == "rebalancing":
         return {"trade_list": solution["trades"], "new_weights": solution["weights"], "turnover": solution["turnover"]}
     if episode.sub_task == "black_litterman":

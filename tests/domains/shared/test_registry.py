@@ -40,7 +40,7 @@ ORDER = [
         ],
     ),
     ("driver_decomposition", "fa_dd", ["revenue_delta", "top_revenue_drivers", "margin_drivers"]),
-    ("infeasibility_detection", "pc_infeas", ["feasible", "minimum_turnover"]),
+    ("infeasibility_detection", "pc_infeas", ["feasible", "conflicting_limits", "least_attainable"]),
 ]
 DOMAINS = {"pc": "portfolio_construction", "rm": "risk_management", "fa": "fundamental_analysis"}
 

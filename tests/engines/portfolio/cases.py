@@ -103,12 +103,12 @@ class Oracle:
         """The least value; infinite where the constraints conflict."""
         return float(self.stated.solve(solver=cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9))
 
-    def solve_counted(self, least: int, most: int) -> float:
-        """The least value over every set of holdings (0.5 % at least, others under it) of an allowed size."""
+    def solve_counted(self, least: int, most: int, position: float | None = None) -> float:
+        """The least value over every set of holdings of an allowed size: 0.1 % at least, or a least position."""
         low, high, best = self.low.value.copy(), self.high.value.copy(), np.inf
         for held in _subsets(len(low), least, most):
-            self.low.value = np.where(held, np.maximum(low, 0.005), low)
-            self.high.value = np.where(held, high, np.minimum(high, 0.0049))
+            self.low.value = np.where(held, np.maximum(low, position or 0.001), low)
+            self.high.value = np.where(held, high, np.minimum(high, 0.0009 if position is None else 0.0))
             if (self.low.value <= self.high.value).all() and self.high.value.sum() >= 1:
                 best = min(best, self.solve())
         return best

@@ -23,6 +23,7 @@ LIMITS = Limits(
     min_weight=0.05,
     max_weight=0.4,
     sector_limits={"A": 0.55, "B": 0.7},
+    min_position=0.18,
     min_names=4,
     max_names=4,
     max_turnover=0.2,
@@ -55,8 +56,8 @@ def test_tracking_error_is_a_standard_deviation() -> None:
 
 
 def test_a_holding_is_ten_basis_points() -> None:
-    assert name_count(np.array([0.005, 0.0049, 0.9901, 0.0])) == 2
-    assert name_count(np.array([0.00496, 1.0])) == 2
+    assert name_count(np.array([0.001, 0.0009, -0.9981, 0.0])) == 2
+    assert name_count(np.array([0.00096, 1.0])) == 2
 
 
 def test_sector_weights_add_up_by_sector() -> None:
@@ -78,6 +79,7 @@ def test_a_portfolio_that_keeps_everything_is_measured_on_every_limit() -> None:
             "max_turnover": 0.1,
             "max_tracking_error": np.sqrt(0.02**2 * 0.25),
             "factor_neutrality": active_beta,
+            "min_position": 0.18,
             "min_names": 4,
             "max_names": 4,
         }
@@ -95,12 +97,13 @@ def test_a_portfolio_that_keeps_everything_is_measured_on_every_limit() -> None:
         ("max_turnover", GOOD, {"max_turnover": 0.09}),
         ("max_tracking_error", GOOD, {"max_tracking_error": 0.009}),
         ("factor_neutrality", GOOD, {"neutrality_tolerance": 0.001}),
+        ("min_position", GOOD, {"min_position": 0.19}),
         ("min_names", GOOD, {"min_names": 5}),
         ("max_names", GOOD, {"max_names": 3}),
     ],
 )
 def test_each_limit_is_found_broken_alone(broken: str, weights: list[float], limits: dict[str, object]) -> None:
-    loose = Limits(long_only=broken == "long_only")
+    loose = Limits(long_only=broken in ("long_only", "min_position", "min_names", "max_names"))
     needed = {name: getattr(LIMITS, name) for name in ("neutral_factors",) if broken == "factor_neutrality"}
     alone = replace(loose, **needed, **limits)
     problem = replace(PROBLEM, limits=alone, exposures=PROBLEM.exposures if needed else None)

@@ -34,6 +34,17 @@ def test_name_counts_equal_every_set_of_holdings_tried(objective: Objective, lea
     assert result.uniqueness.outcome.proved
 
 
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize(("least", "most"), [(1, 3), (5, 6), (1, 6)])
+def test_a_least_position_equals_every_set_of_holdings_tried(objective: Objective, least: int, most: int) -> None:
+    limits = Limits(max_weight=0.6, min_position=0.12, min_names=least, max_names=most)
+    problem = case(6, 10 * least + most, objective, limits)
+    result = optimise(problem)
+    assert result.value == pytest.approx(Oracle(problem).solve_counted(least, most, 0.12), abs=1e-8)
+    assert violations(problem, result.weights, 1e-9) == []
+    assert result.uniqueness.outcome.proved
+
+
 def test_name_counts_with_turnover_and_sectors_equal_every_set_of_holdings_tried() -> None:
     caps = {f"S{i}": 0.45 for i in range(SECTORS)}
     limits = Limits(max_weight=0.45, sector_limits=caps, min_names=3, max_names=4, max_turnover=0.45)
@@ -51,21 +62,6 @@ def test_counted_names_keep_ceilings_of_their_own() -> None:
     result = optimise(problem)
     assert (result.weights <= ceilings + 1e-9).all()
     assert result.value == pytest.approx(oracle.solve_counted(1, 3), abs=1e-8)
-
-
-def test_least_names_do_not_forbid_short_sales() -> None:
-    limits = Limits(long_only=False, min_weight=-0.3, max_weight=0.6, min_names=5)
-    problem = case(6, 0, Objective.MAX_SHARPE, limits, risk_aversion=1.0)
-    free = optimise(replace(problem, limits=replace(limits, min_names=None)))
-    assert name_count(free.weights) == 4, "the case must need the count"
-    oracle = Oracle(problem)
-    best = np.inf
-    for short in range(6):
-        oracle.low.value = np.where(np.arange(6) == short, -0.3, 0.005)
-        best = min(best, oracle.solve())
-    result = optimise(problem)
-    assert result.weights.min() < -0.1
-    assert result.value == pytest.approx(best, abs=1e-8)
 
 
 @pytest.mark.slow

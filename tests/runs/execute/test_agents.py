@@ -16,7 +16,7 @@ from finskillbench.runs.store.journal import read_history
 from finskillbench.runs.store.rows import TIMINGS
 from finskillbench.runs.store.trajectories import read_trajectory
 
-ANSWER = '{"weights": {"T00": 1.0}, "feasible": false, "minimum_turnover": 0.4}'
+ANSWER = '{"weights": {"T00": 1.0}, "feasible": false, "conflicting_limits": [], "least_attainable": 0.4}'
 
 
 async def right(task, tools):

@@ -24,7 +24,7 @@ async def programmer(task, tools):
         return "{}"
     assert (await tools.call("run_python", code=BEST))["files"] == ["weights.json"]
     found = await tools.call("run_python", code="import json; json.load(open('weights.json'))")
-    return {"weights": found["value"], "feasible": False, "minimum_turnover": 0.4}
+    return {"weights": found["value"], "feasible": False, "conflicting_limits": [], "least_attainable": 0.4}
 
 
 @pytest.mark.slow

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Label, Naive, Subtask
+from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.draws import drawn
-from finskillbench.domains.portfolio.audits import exploits
+from finskillbench.domains.portfolio.audits import exploits, shortcuts
 from finskillbench.domains.portfolio.audits.ladders import optimisation as ladders
 from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
-from finskillbench.domains.portfolio.inputs import ConstrainedInput
-from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects, Tier
-from finskillbench.domains.portfolio.objects.legacy import legacy_portfolio, of_few_names
-from finskillbench.domains.portfolio.objects.tiers import mandate_fields, market_fields, month_problem
+from finskillbench.domains.portfolio.inputs import ConstrainedInput, Constraints
+from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
+from finskillbench.domains.portfolio.objects.binding import binding_mandate, loose
+from finskillbench.domains.portfolio.objects.tiers import mandate_fields, market_fields, month_problem, sized_limits
 from finskillbench.domains.portfolio.proofs import EXACT, Recheck
 from finskillbench.domains.portfolio.worth.distinct import is_different
 from finskillbench.domains.portfolio.worth.merit import (
@@ -32,20 +32,21 @@ from finskillbench.domains.portfolio.worth.merit import (
 )
 from finskillbench.domains.portfolio.worth.naive import equal_weights
 from finskillbench.engines.holdings import has_dust
-from finskillbench.engines.optimisation.certified import Certified, InfeasibleError, UndecidedError
+from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import check_limits, clean
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
-from finskillbench.errors import SourceError
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import json_equal, mapping, numbers, parameter
 
 NAME = "constrained_optimization"
 METHOD = "constraint_satisfaction_and_objective"
-_ATTEMPTS = 25
-"""Legacy portfolios drawn for one case before the build gives up."""
+_DRAWS = 3
+"""Mandates and current portfolios drawn at a month-end for each tier and objective."""
+_LISTED = {Objective.RISK_PARITY: 0.8}
+"""Share of the universe on the approved list: inverse variances hardly change from one month-end to the next."""
 
 
 class ConstraintSatisfaction(Answer):
@@ -57,8 +58,16 @@ class ConstraintSatisfaction(Answer):
         None, description="true if no weight is below the minimum weight; only if the task sets min_weight."
     )
     sector_limits: bool = Field(description="true if every sector's total weight is within its limit.")
-    min_names: bool = Field(description="true if there are at least the minimum number of holdings.")
-    max_names: bool = Field(description="true if there are at most the maximum number of holdings.")
+    min_position: bool | None = Field(
+        None,
+        description="true if every weight is 0 or at least min_position; only if the task sets min_position.",
+    )
+    min_names: bool | None = Field(
+        None, description="true if there are at least the minimum number of holdings; only if the task sets min_names."
+    )
+    max_names: bool | None = Field(
+        None, description="true if there are at most the maximum number of holdings; only if the task sets max_names."
+    )
     max_turnover: bool | None = Field(
         None, description="true if one-way turnover is within its limit; only if the task sets max_turnover."
     )
@@ -83,121 +92,87 @@ class ConstrainedOptimization(Answer):
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Case:
-    """One problem of the pool: its input, the least turnover that its limit has to allow, its optimum."""
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a problem is drawn for."""
 
+    tier: str
     month: MonthEnd
-    tier: Tier
-    task_input: ConstrainedInput
-    problem: PortfolioProblem
-    least_turnover: Certified | None
-    best: Certified
-
-    @property
-    def name(self) -> str:
-        """Date, tier and objective."""
-        return f"{self.month.as_of}_{self.tier.name}_{self.problem.objective}"
+    objective: Objective
+    draw: int
 
 
 def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
-    """Cases of the pool whose optimum is unique, discriminates and repeats no other, drawn evenly.
+    """12 month-ends x 3 tiers x 4 objectives; those in which every limit binds and that repeat no other, drawn evenly.
 
-    Over tiers, objectives, pairs of both, and month-ends; over objectives twice as much, since risk parity, which does
-    not move with expected returns, repeats itself so often that its pairs alone would leave it far behind.
+    Evenly over tiers, objectives, pairs of both, and month-ends, over objectives twice as much.
     """
-    tasks: list[Task] = []
     kept: list[Mapping[str, float]] = []
-    for case in pool(context, objects):
-        # Asked first: whether a case discriminates takes four more programs.
-        weights = case.month.by_ticker(clean(case.best.weights))
-        if is_different(weights, kept) and (task := _task(case, weights)) is not None:
-            kept.append(weights)
-            tasks.append(task)
-    count, rng = objects.settings["episodes_per_subtask"], context.generator(NAME, "draw")
-    chosen = drawn(range(len(tasks)), lambda at: _traits(tasks[at].episode), count, rng, lambda at: at)
-    return [tasks[at] for at in sorted(chosen)]
 
+    def usable(cell: Cell) -> Task | None:
+        task = _task(context, objects, cell)
+        if task is None or not is_different(weights := task.truth.expected_output["weights"], kept):
+            return None
+        kept.append(weights)
+        return task
 
-def _traits(episode: Episode) -> tuple[Hashable, ...]:
-    tier, objective = episode.difficulty, episode.input["objective"]
-    return tier, objective, objective, (tier, objective), episode.as_of_date
-
-
-def pool(context: BuildContext, objects: PortfolioObjects) -> list[Case]:
-    """The 144 problems, 12 month-ends x 3 tiers x 4 objectives, solved."""
-    return [
-        _case(context, objects, month, objects.tier(name, month), objective)
+    cells = [
+        Cell(name, month, objective, draw)
         for name in objects.settings["tiers"]
         for month in objects.month_ends
         for objective in Objective
+        for draw in range(_DRAWS)
     ]
+    count, rng = objects.settings["episodes_per_subtask"], context.generator(NAME, "draw")
+    return sorted(drawn(cells, _traits, count, rng, usable), key=lambda task: task.episode.task_id)
 
 
-def _case(
-    context: BuildContext,
-    objects: PortfolioObjects,
-    month: MonthEnd,
-    tier: Tier,
-    objective: Objective,
-) -> Case:
-    """Draw a legacy portfolio until the case lies clear of the grey band around the turnover limit."""
-    for attempt in range(_ATTEMPTS):
-        rng = context.generator(NAME, month.as_of, tier.name, objective, attempt)
-        try:
-            target = float(rng.uniform(*tier.legacy_turnover))
-            current, least = legacy_portfolio(month, tier, target, of_few_names(len(month.tickers), rng))
-        except (InfeasibleError, UndecidedError):
-            continue
-        limit = tier.max_turnover
-        if least is not None and limit is not None and abs(least.value - limit) < objects.settings["grey_band"]:
-            continue
-        task_input: ConstrainedInput = {
-            **market_fields(month, objective, tier.risk_aversion),
-            **mandate_fields(month, tier.constraints, current),
-        }
+def _traits(cell: Cell) -> tuple[Hashable, ...]:
+    return cell.tier, cell.objective, cell.objective, (cell.tier, cell.objective), cell.month.as_of
+
+
+def _task(context: BuildContext, objects: PortfolioObjects, cell: Cell) -> Task | None:
+    """The task of a cell; None where a limit does not bind, or the case does not discriminate."""
+    tier, objective = objects.settings["tiers"][cell.tier], cell.objective
+    rng = context.generator(NAME, cell.month.as_of, cell.tier, objective, cell.draw)
+    month = cell.month.of_list(rng, _LISTED.get(objective, 1.0))
+    task_input: ConstrainedInput = {
+        **market_fields(month, objective, tier["risk_aversion"]),
+        **mandate_fields(month, sized_limits(tier, month), month.benchmark),
+    }
+    try:
+        mandate = binding_mandate(month_problem(month, task_input), month, tier["min_position"], rng)
+        if mandate is None:
+            return None
+        changed, current = mandate
+        limits: Constraints = {**task_input["constraints"], **changed}
+        task_input = {**task_input, **mandate_fields(month, limits, current)}
         task_input["conventions"] = conventions(task_input)
         problem = month_problem(month, task_input)
-        try:
-            return Case(month, tier, task_input, problem, least, optimise(problem))
-        except (InfeasibleError, UndecidedError):
-            continue
-    raise SourceError(
-        f"panels at {month.as_of}",
-        f"no current portfolio drawn can be brought into the {tier.name} tier",
-        remedy="use a larger universe, or own tiers by --catalog",
-    )
-
-
-def _task(case: Case, weights: Mapping[str, float]) -> Task | None:
-    best = case.best
-    if not best.uniqueness.outcome.proved or has_dust(clean(best.weights)):
+        best = optimise(problem)
+        weights = clean(best.weights)
+        if not best.uniqueness.outcome.proved or has_dust(weights) or loose(problem, weights):
+            return None
+        trivial = zero_value(problem, best.value)
+    except (InfeasibleError, UndecidedError):
         return None
-    try:
-        trivial = zero_value(case.problem, best.value)
-    except UndecidedError:
+    if not discriminates(problem, best.value, trivial) or _pays_without_work(problem, best.value, trivial):
         return None
-    if not discriminates(case.problem, best.value, trivial) or _pays_without_work(case.problem, best.value, trivial):
-        return None
-    month, tier, objective = case.month, case.tier, case.problem.objective
-    task_id = f"{SUBTASK.prefix}_{case.name}"
-    flags = {name: True for name in check_limits(case.problem, clean(best.weights)) if name != "fully_invested"}
+    task_id = f"{SUBTASK.prefix}_{month.as_of}_{cell.tier}_{objective}_{cell.draw}"
+    flags = {name: True for name in check_limits(problem, weights) if name != "fully_invested"}
     prompt = Prompt(
         f"Build the fully invested portfolio of {OBJECTIVE_NAME[objective]} as of {month.as_of} that keeps every limit "
-        f"in constraints ({_summary(tier.constraints)}). Benchmark weights, the current portfolio, sectors and factor "
-        "exposures are in the task data; conventions defines the objective and every limit exactly. "
-        "Check each limit on your final weights.",
+        "in constraints. Benchmark weights, the current portfolio, sectors and factor exposures are in the task data; "
+        "conventions defines the objective and every limit exactly. Check each limit on your final weights.",
         "Submit a JSON object with weights (ticker to fraction of NAV) and constraint_satisfaction (one boolean for "
         f"each limit that is set). {PRECISION}",
     )
     return Task(
-        Episode(
-            task_id, SKILL, NAME, month.as_of, tier.name, case.task_input, prompt, {"objective": objective, **METADATA}
-        ),
+        Episode(task_id, SKILL, NAME, month.as_of, cell.tier, task_input, prompt, {"objective": objective, **METADATA}),
         Truth(
             task_id,
             NAME,
-            {"weights": weights, "constraint_satisfaction": flags},
+            {"weights": month.by_ticker(weights), "constraint_satisfaction": flags},
             {"optimal_value": best.value, "trivial_value": trivial},
             proof_of(best),
         ),
@@ -212,24 +187,6 @@ def _pays_without_work(problem: PortfolioProblem, optimal: float, zero: float) -
     """
     known = (np.full(problem.size, 1.0 / problem.size), problem.benchmark, problem.current)
     return any(weights is not None and judge_weights(problem, weights, optimal, zero).value > 0 for weights in known)
-
-
-def _summary(limits: JsonObject) -> str:
-    """The limits in words, rendered from the values that the truth uses."""
-    cap, least = next(iter(limits["sector_limits"].values())), limits["min_names"]
-    parts = [
-        "long-only",
-        f"at most {limits['max_weight']:.1%} a name",
-        f"at most {cap:.0%} a sector",
-        f"at most {limits['max_names']} holdings" if least is None else f"{least} to {limits['max_names']} holdings",
-    ]
-    if limits["max_turnover"] is not None:
-        parts.append(f"one-way turnover at most {limits['max_turnover']:.0%}")
-    if limits["max_tracking_error"] is not None:
-        parts.append(f"tracking error at most {limits['max_tracking_error']:.1%} a year")
-    if limits["neutral_factors"]:
-        parts.append(f"neutral on {', '.join(limits['neutral_factors'])}")
-    return "; ".join(parts)
 
 
 def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
@@ -326,6 +283,7 @@ SUBTASK = Subtask(
     proof=proof,
     ladder=ladders.ladder,
     exploits=exploits.constrained,
+    shortcuts=Shortcuts(shortcuts.constrained),
     by_hand=Naive(("constraints", "benchmark_weights"), by_hand),
     heuristic="optimum without correlations within the caps",
     trivial=Naive(("expected_returns", "constraints"), trivial),

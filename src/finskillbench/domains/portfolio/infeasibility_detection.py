@@ -1,248 +1,159 @@
-"""Infeasibility detection: can these constraints hold together at all? Never part of the headline."""
+"""Infeasibility detection: can a draft mandate be kept at all, and if not, what is to be renegotiated?
+
+A client sends a draft mandate: names that may not be held, caps, a turnover budget for the transition, a tracking
+error, neutral factors. Before it is signed a portfolio manager (PM) reports to the committee whether it can be kept
+from today's portfolio; if not, which of its limits conflict, so that waiving any one of them is enough and waiving
+another is none; and what the limit that the client would rather move has to become. Never part of the headline.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from pydantic import Field
 
-from finskillbench.arrays import Floats
-from finskillbench.domains.base import Answer, Label, Naive, Subtask
+from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
 from finskillbench.domains.building import BuildContext, Task
-from finskillbench.domains.checks.proofs import certificate_of, farkas_of, proof_of
+from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.portfolio import second
-from finskillbench.domains.portfolio.audits import exploits
+from finskillbench.domains.portfolio.audits import conflicts as audits
 from finskillbench.domains.portfolio.audits.ladders import infeasibility as ladders
 from finskillbench.domains.portfolio.definitions import EXACT_LIMITS, METADATA, PRECISION, SKILL, conventions
-from finskillbench.domains.portfolio.inputs import Constraints, InfeasibilityInput
-from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects, Tier
-from finskillbench.domains.portfolio.objects.legacy import legacy_portfolio, of_one_style
-from finskillbench.domains.portfolio.objects.settings import InfeasibilitySettings
-from finskillbench.domains.portfolio.objects.tiers import mandate_fields, month_problem
-from finskillbench.domains.portfolio.proofs import EXACT, Recheck
+from finskillbench.domains.portfolio.inputs import InfeasibilityInput
+from finskillbench.domains.portfolio.objects import PortfolioObjects
+from finskillbench.domains.portfolio.objects.conflict_cases import AMBIGUITY, SIZES, Case, at, cases, edge
+from finskillbench.domains.portfolio.objects.conflicts import Draft
+from finskillbench.domains.portfolio.objects.tiers import mandate_fields
+from finskillbench.domains.portfolio.proofs import Recheck
+from finskillbench.domains.portfolio.waiving import LIMITS, family, level, printed, sector_of, waived
 from finskillbench.engines.optimisation.certificate import prove_infeasible
-from finskillbench.engines.optimisation.certified import ACCEPTED_VIOLATION, Certified, InfeasibleError, UndecidedError
+from finskillbench.engines.optimisation.certified import (
+    ACCEPTED_VIOLATION,
+)
 from finskillbench.engines.portfolio.formulation import Aim, Goal, formulate
-from finskillbench.engines.portfolio.mandates.feasibility import least_turnover, shifted
+from finskillbench.engines.portfolio.mandates import feasibility
+from finskillbench.engines.portfolio.mandates.feasibility import least_attainable
 from finskillbench.engines.portfolio.mandates.fields import problem_from
-from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, tracking_error
-from finskillbench.engines.portfolio.optimise import optimise
-from finskillbench.engines.portfolio.problem import PortfolioProblem
+from finskillbench.engines.portfolio.problem import PortfolioProblem, required
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
-from finskillbench.errors import InternalError, SourceError
 from finskillbench.findings import Findings
 from finskillbench.scoring.measures import closeness
-from finskillbench.scoring.values import boolean, number
+from finskillbench.scoring.values import array, boolean, is_array, number
 
 NAME = "infeasibility_detection"
 METHOD = "infeasibility_detection"
-_ATTEMPTS = 480
-"""Mandates with current portfolios drawn for one case before the build gives up; a draw takes 10 ms."""
-_ATTEMPTS_A_MONTH = 40
-_CLOSE = 0.003
-"""How near a drawn portfolio's least turnover must come to the one wanted."""
-_LIMIT_STEPS = 200
-"""Turnover limits are written in halves of a percent."""
-_LEAST_ERROR = 0.01
-"""A limit on tracking error is at least this: one of less is ambiguous by its rounding."""
-_BY_CAPS = 0.7
-"""Share of the least turnover that the caps alone may account for: tracking error and factors have to matter."""
-_EVIDENCE = {"full": 1e-3, "full_floor": 5e-4, "zero": 0.05, "zero_floor": 1e-3}
-"""Error of the least turnover that costs nothing, a tenth of a percent or the rounding to three decimals of a fraction
-of NAV; and the one from which the number is no evidence, a twentieth."""
-AMBIGUITY = FEASIBILITY_TOLERANCE
-"""No verdict changes when every limit, that on turnover included, is wider or narrower by so much."""
+_EVIDENCE = {"full": 1e-3, "full_floor": 2e-5, "zero": 0.02, "zero_floor": 1e-4}
+"""Error of the least attainable value that costs nothing, a tenth of a percent or a fifth of a basis point; and the
+one from which the number is no evidence, a fiftieth: a limit that matters moves it by more."""
 
 
 class InfeasibilityDetection(Answer):
-    """Answer: the verdict, and the quantity that decides it."""
+    """Answer: the verdict, what is in conflict, and the value that decides."""
 
     feasible: bool = Field(description="true if some portfolio satisfies every constraint of the task at once.")
-    minimum_turnover: float = Field(
-        description="Least one-way turnover (half the sum of absolute changes of weight, a fraction of NAV, >= 0) "
-        "from the current portfolio to any portfolio that meets all the other constraints."
+    conflicting_limits: list[str] = Field(
+        description=f"Where infeasible, the smallest set of limits that cannot hold together, names of "
+        f"{', '.join(LIMITS)}; where feasible, an empty list."
     )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Case:
-    """A mandate with a current portfolio, its certified least turnover, and the proof that it cannot be kept, if so."""
-
-    month: MonthEnd
-    tier: Tier
-    task_input: InfeasibilityInput
-    least_turnover: Certified
-    refutation: dict[str, Any] | None
+    least_attainable: float = Field(
+        description="Least value of limit_to_relax at which all limits can hold together, the others as they are, "
+        "whether above or below the present one; in the unit of that limit, >= 0."
+    )
 
 
 def definitions(task_input: JsonObject) -> dict[str, str]:
     """What an input of this subtask states; its limits are exact, since no portfolio is submitted."""
-    return conventions(task_input) | {"tolerance": EXACT_LIMITS}
+    also = {
+        "restricted_names": "weight 0; what is held of them today is sold, within max_turnover",
+        "waivable": f"{', '.join(LIMITS)}, each as a whole: all sectors, all neutral factors; nothing else is",
+        "conflicting_limits": "each of them is needed: with any one waived, all the other limits can hold; those that "
+        "are not listed do not help when waived",
+        "limit_to_relax": "factor_neutrality stands for neutrality_tolerance, sector_limits.X for the cap of X alone",
+        "tolerance": EXACT_LIMITS,
+    }
+    return conventions(task_input) | also
 
 
 def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
-    """Half feasible, half infeasible cases, none inside the grey band around the turnover limit.
+    """Half feasible, half infeasible mandates in every tier and of every limit to relax.
 
-    Mandates and current portfolios are drawn for this subtask alone and alike for both verdicts; the turnover limit
-    alone is then set above or below the least turnover. So no other episode gives a verdict away, and neither do the
-    distance to the benchmark, the order or the name of an episode. Least turnovers, and the gaps between them and the
-    limits, are each spread evenly over their ranges, so that no constant and no share of the limit is near many.
+    Mandates are drawn alike for both verdicts, each so near what can be kept that most limits matter; the limit to
+    relax is then set as far above its least attainable value as the twin's is below. The tier is the number of limits
+    in conflict: two in an easy mandate, three in a medium one, four or five in a hard one, every smaller set of which
+    can hold.
     """
     count = objects.settings["episodes_per_subtask"]
-    order = context.generator(NAME, "verdicts").permutation(count).tolist()
-    leasts = context.generator(NAME, "least turnovers").permutation(count).tolist()
-    half = max(count // 2, 1)
-    return [
-        _task(_case(context, objects, i, (leasts[i] / count, place % half / half), too_far=place < half), i)
-        for i, place in enumerate(order)
-    ]
+    found = list(cases(context, objects, count))
+    order: list[int] = context.generator(NAME, "order").permutation(len(found)).tolist()
+    if len(found) < count:
+        context.notes.append(f"Of {count} mandates for infeasibility detection {len(found)} were found.")
+    return [_task(found[place], index) for index, place in enumerate(order)]
 
 
-def _case(
-    context: BuildContext, objects: PortfolioObjects, index: int, places: tuple[float, float], *, too_far: bool
-) -> Case:
-    """Draw mandates until one lies clear of the grey band on the wanted side, whatever the tolerance.
-
-    `places` in [0, 1) say where in their ranges the least turnover and the gap between it and the limit are wanted.
-    """
-    settings, months = objects.settings["infeasibility"], objects.month_ends
-    own = index % len(months)
-    others = context.generator(NAME, "months", index).permutation(len(months)).tolist()
-    order = [own, *(other for other in others if other != own)]
-    (least_low, least_high), (gap_low, gap_high) = settings["least_turnover"], settings["gap"]
-    for attempt in range(_ATTEMPTS):
-        month = months[order[attempt // _ATTEMPTS_A_MONTH % len(months)]]
-        rng = context.generator(NAME, month.as_of, index, attempt)
-        tier = _varied(objects.tier(settings["tier"], month), month, settings, rng)
-        # A universe may not reach a place in the ranges; then others are taken.
-        at_least, at_gap = places if attempt < _ATTEMPTS // 2 else rng.uniform(size=2).tolist()
-        wanted = least_low * (least_high / least_low) ** at_least + float(rng.uniform(-_CLOSE, _CLOSE))
-        try:
-            current, least = legacy_portfolio(month, tier, wanted, of_one_style(month, tier.constraints, rng), _CLOSE)
-        except (InfeasibleError, UndecidedError):
-            continue
-        if least is None:
-            raise InternalError(f"infeasibility detection needs a turnover limit; the {tier.name} tier sets none")
-        gap = 1 + gap_low + (gap_high - gap_low) * at_gap
-        limit = round((least.value / gap if too_far else least.value * gap) * _LIMIT_STEPS) / _LIMIT_STEPS
-        limited = replace(tier, constraints={**tier.constraints, "max_turnover": limit})
-        case = _judged(objects, month, limited, current, least)
-        if case is not None and (case.refutation is not None) is too_far:
-            return case
-    raise SourceError(
-        "panels",
-        "at no month-end a current portfolio comes near the turnovers that infeasibility detection asks for",
-        remedy="use a larger universe",
-    )
-
-
-def _varied(tier: Tier, month: MonthEnd, settings: InfeasibilitySettings, rng: np.random.Generator) -> Tier:
-    """The tier with wider sector caps, fewer neutral factors and a limit on tracking error near the least attainable.
-
-    `tier.closest` keeps it too: it is the portfolio of least tracking error.
-    """
-    limits = tier.constraints
-    attainable = tracking_error(tier.closest, month.benchmark, month.risk)
-    wider = float(rng.uniform(*settings["sector_room"]))
-    factors = limits.get("neutral_factors") or []
-    order: list[int] = rng.permutation(len(factors)).tolist()
-    kept = order[: int(rng.integers(1, max(len(factors), 1) + 1))]
-    varied: Constraints = {
-        **limits,
-        "sector_limits": {name: round(cap + wider, 2) for name, cap in (limits.get("sector_limits") or {}).items()},
-        "max_tracking_error": max(
-            _LEAST_ERROR, math.ceil(1000 * attainable * float(rng.uniform(*settings["tracking_error"]))) / 1000
-        ),
-        "neutral_factors": [factors[place] for place in sorted(kept)],
-    }
-    return replace(tier, constraints=varied)
-
-
-def _judged(objects: PortfolioObjects, month: MonthEnd, tier: Tier, current: Floats, least: Certified) -> Case | None:
-    """The case of a mandate and a current portfolio; None where it lies in the grey band or is told by the caps."""
-    limit = tier.max_turnover or 0.0
-    if abs(least.value - limit) < objects.settings["grey_band"]:
-        return None
+def _input(found: Draft, value: float) -> InfeasibilityInput:
+    """The mandate as an agent sees it."""
+    problem = at(found, value)
+    limits, ceilings = problem.limits, required(problem.ceilings, "restricted names")
     task_input: InfeasibilityInput = {
-        "covariance_matrix": month.covariance_table,
-        **mandate_fields(month, tier.constraints, current),
+        "covariance_matrix": found.month.covariance_table,
+        "limit_to_relax": f"sector_limits.{found.limit}" if found.cause == "sector_limits" else found.limit,
+        **mandate_fields(
+            found.month,
+            {
+                "long_only": True,
+                "restricted_names": [problem.tickers[place] for place in np.flatnonzero(ceilings == 0)],
+                "max_weight": limits.max_weight,
+                "sector_limits": dict(limits.sector_limits),
+                "max_turnover": limits.max_turnover,
+                "max_tracking_error": limits.max_tracking_error,
+                "factor_neutrality": True,
+                "neutral_factors": list(limits.neutral_factors),
+                "neutrality_tolerance": limits.neutrality_tolerance,
+            },
+            required(problem.current, "current portfolio"),
+        ),
     }
     task_input["conventions"] = definitions(task_input)
-    problem, feasible = month_problem(month, task_input), least.value <= limit
-    if _by_caps(problem) > _BY_CAPS * least.value or not decided(problem, feasible=feasible):
-        return None
-    refutation = None if feasible else _refuted(problem)
-    if feasible or refutation is not None:
-        return Case(month, tier, task_input, least, refutation)
-    return None
-
-
-def _by_caps(problem: PortfolioProblem) -> float:
-    """Least turnover into the caps alone, which is found by hand."""
-    limits = replace(problem.limits, max_tracking_error=None, neutral_factors=(), min_names=None, max_names=None)
-    return least_turnover(replace(problem, limits=limits, exposures=None)).value
-
-
-def decided(problem: PortfolioProblem, *, feasible: bool) -> bool:
-    """Whether the verdict stays the same with every limit shifted against it by `AMBIGUITY`."""
-    shift = -AMBIGUITY if feasible else AMBIGUITY
-    limit = problem.limits.max_turnover
-    if limit is None:
-        return feasible
-    try:
-        least = least_turnover(replace(problem, limits=shifted(problem.limits, shift))).value
-    except InfeasibleError:
-        least = np.inf
-    except UndecidedError:
-        return False
-    return (least <= limit + shift) is feasible
-
-
-def _refuted(problem: PortfolioProblem) -> dict[str, Any] | None:
-    """The certificate that no portfolio keeps the limits, or None where no single ray of all of them proves it."""
-    try:
-        optimise(problem)
-    except InfeasibleError as error:
-        program = formulate(problem, Aim()).program
-        return farkas_of(error, program) if error.complete and len(error.ray) == len(program.rhs) else None
-    except UndecidedError:
-        return None
-    return None
+    return task_input
 
 
 def _task(case: Case, index: int) -> Task:
-    month, least = case.month, case.least_turnover
-    task_id = f"{SUBTASK.prefix}_{month.as_of}_{index:02d}"
-    feasible = case.refutation is None
+    found, least = case.draft, case.least
+    task_input = _input(found, case.value)
+    as_of, named = found.month.as_of, task_input["limit_to_relax"]
+    task_id, feasible = f"{SUBTASK.prefix}_{as_of}_{index:02d}", case.farkas is None
     prompt = Prompt(
-        f"As of {month.as_of}, decide whether any fully invested portfolio keeps every limit in constraints at once, "
-        "that on one-way turnover from the current portfolio included. "
-        "Find the least one-way turnover from the current portfolio to a portfolio that keeps all the other limits: "
-        "it decides the question. The limits hold exactly, without any tolerance; conventions defines each of them.",
-        f"Submit a JSON object with feasible (boolean) and minimum_turnover (fraction of NAV). {PRECISION}",
+        f"A client's draft mandate, as of {as_of}: decide whether any fully invested portfolio keeps every limit in "
+        "constraints at once, that on one-way turnover from the current portfolio included. If none does, name the "
+        "limits in conflict for the committee: the smallest set that cannot hold together. In either case find the "
+        f"least value of {named} at which all limits can hold together, the others as they are: it decides the "
+        "question. The limits hold exactly, without any tolerance; conventions defines each of them.",
+        "Submit a JSON object with feasible (boolean), conflicting_limits (names, [] where feasible) and "
+        f"least_attainable (number). {PRECISION}",
     )
-    proof, certificate = proof_of(least), {"least_turnover": certificate_of(least)}
-    if case.refutation is None:
+    proof, certificate = proof_of(least), {"least_attainable": certificate_of(least)}
+    # Every smaller set of limits has to be seen to hold.
+    certificate |= {"floor": _labelled(case), "decisions": 2**case.size - 2}
+    if case.farkas is None:
         proof |= {"kind": "feasible"}
-        certificate["witness"] = least.weights.tolist()
     else:
-        certificate["farkas"] = case.refutation
-        proof |= {"kind": "infeasible", "farkas_margin": case.refutation["margin"]}
+        certificate |= {"farkas": case.farkas, "waivers": case.waivers}
+        proof |= {"kind": "infeasible", "farkas_margin": case.farkas["margin"]}
+    output = {"feasible": feasible, "conflicting_limits": list(case.waivers), "least_attainable": least.value}
     return Task(
-        Episode(task_id, SKILL, NAME, month.as_of, case.tier.name, case.task_input, prompt, dict(METADATA)),
-        Truth(
-            task_id,
-            NAME,
-            {"feasible": feasible, "minimum_turnover": least.value},
-            {},
-            proof,
-        ),
+        Episode(task_id, SKILL, NAME, as_of, case.tier, task_input, prompt, dict(METADATA)),
+        Truth(task_id, NAME, output, {}, proof),
         certificate,
     )
+
+
+def _labelled(case: Case) -> dict[str, list[float]]:
+    """The multipliers of the least attainable value by limit: they refute every smaller value."""
+    program = formulate(case.draft.problem, _aim(case.draft.limit)).program
+    return {block.label: case.least.multipliers[block.rows].tolist() for block in program.blocks}
 
 
 def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
@@ -254,62 +165,80 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: InfeasibilityInput) -> Score:
-    """The verdict gates; its evidence, the least turnover, earns the score in proportion to how near it is.
+    """The verdict gates; its evidence, the least attainable value, earns the score in proportion to how near it is.
 
-    A bare verdict is a coin toss, so it earns nothing: the number that decides it must be near.
+    A bare verdict is a coin toss, so it earns nothing. Half of what the evidence earns is for the set of limits in
+    conflict, by the share that it has in common with the right one.
     """
-    verdict = paper(answer, truth, task_input).value
-    expected = truth.expected_output["minimum_turnover"]
-    given = number(answer.get("minimum_turnover"))
-    evidence = closeness(given, expected, **_EVIDENCE)
-    return Score(verdict * evidence, {"feasible": verdict, "minimum_turnover": evidence})
+    verdict, expected = paper(answer, truth, task_input).value, truth.expected_output
+    evidence = closeness(number(answer.get("least_attainable")), expected["least_attainable"], **_EVIDENCE)
+    named = answer.get("conflicting_limits")
+    conflict = _in_common(array(named), expected["conflicting_limits"]) if is_array(named) else 0.0
+    parts = {"feasible": verdict, "least_attainable": evidence, "conflicting_limits": conflict}
+    return Score(verdict * evidence * (1 + conflict) / 2, parts)
+
+
+def _in_common(named: list[Any], expected: list[str]) -> float:
+    """Names in common as a share of all names, each counted once; 1 where both lists are empty."""
+    given = {one if isinstance(one, str) else "" for one in named}
+    every = given | set(expected)
+    return len(given & set(expected)) / len(every) if every else 1.0
 
 
 def proof(label: Label[InfeasibilityInput], findings: Findings) -> None:
-    """The least turnover is certified and decides the verdict, which has a witness or a refutation of its own."""
+    """The least attainable value is certified and decides the verdict; the set in conflict is the only smallest one.
+
+    With a portfolio that keeps all limits but one, every set in conflict contains that one; where those limits alone
+    are refuted, their set is in conflict itself.
+    """
     recheck = Recheck(label, findings)
     task_input, output = recheck.task_input, label.truth.expected_output
-    problem = problem_from(task_input)
-    least = least_turnover(problem)
-    recheck.close(output["minimum_turnover"], least.value, "minimum turnover", 1e-8)
-    others = {**task_input, "constraints": {**task_input["constraints"], "max_turnover": None}}
-    name, excess = _worst(others, recheck, least.weights)
-    recheck.expect(excess <= EXACT, f"the portfolio of least turnover breaks {name}")
-    recheck.close(second.turnover(task_input, least.weights), least.value, "its turnover", 1e-8)
-    try:
-        optimise(problem)
-        feasible = True
-    except InfeasibleError:
-        feasible = False
-    recheck.expect(output["feasible"] is feasible, f"is labelled feasible: {output['feasible']}")
-    limit = task_input["constraints"]["max_turnover"]
-    recheck.expect((least.value <= limit) is feasible, "the least turnover contradicts the verdict")
+    problem, named = problem_from(task_input), task_input["limit_to_relax"]
+    limit, value = sector_of(named), printed(task_input, named)
+    least, feasible = least_attainable(problem, limit), output["feasible"]
+    recheck.close(output["least_attainable"], least.value, "least attainable value", 1e-8)
+    recheck.close(level(task_input, named, recheck.covariance, least.weights), least.value, "its value", 1e-8)
+    _expect_kept(recheck, [family(named)], least.weights, "the portfolio of the least attainable value")
+    recheck.expect((least.value <= value) is feasible, "the least attainable value contradicts the verdict")
+    conflict = () if feasible else feasibility.conflicting_limits(problem, limit)
+    stated = output["conflicting_limits"]
+    recheck.expect(stated == list(conflict), f"{stated} are stated to be in conflict, {list(conflict)} are")
     if label.built:
         changed = f"a tolerance of {AMBIGUITY} on every limit changes its verdict"
-        recheck.expect(decided(problem, feasible=feasible), changed)
-    figures, distance = findings.figures, abs(least.value - limit)
+        recheck.expect((edge(problem, limit, feasible=feasible) <= value) is feasible, changed)
+        size = f"{len(conflict)} limits are in conflict in a {label.episode.difficulty} mandate"
+        recheck.expect(feasible or len(conflict) in SIZES[label.episode.difficulty], size)
+    figures, distance = findings.figures, abs(least.value / value - 1)
     figures["least_distance_from_limit"] = min(figures.get("least_distance_from_limit", 1.0), distance)
     if not label.certificate:
         return
-    free = replace(problem, limits=replace(problem.limits, max_turnover=None))
-    stored, summary = label.certificate["least_turnover"], label.truth.proof
-    recheck.certificate(free, Aim(Goal.TURNOVER), stored, summary, least, unique=False)
-    if summary["kind"] == "feasible":
-        name, excess = _worst(task_input, recheck, np.array(label.certificate["witness"], dtype=float))
-        recheck.expect(excess <= ACCEPTED_VIOLATION, f"its witness breaks {name} by {excess:.1e}")
+    stored, summary = label.certificate["least_attainable"], label.truth.proof
+    recheck.certificate(problem, _aim(limit), stored, summary, least, unique=False)
+    if feasible:
+        _expect_kept(recheck, [], np.array(stored["weights"], dtype=float), "its witness")
         findings.add("witnesses")
-    else:
-        _recheck_refutation(recheck, problem)
+        return
+    _recheck_refutation(recheck, feasibility.waived(problem, *(name for name in LIMITS if name not in conflict)))
+    waivers = label.certificate["waivers"]
+    recheck.expect(set(waivers) == set(conflict), "it has no waiver of each limit in conflict")
+    for name, weights in waivers.items():
+        _expect_kept(recheck, [name], np.array(weights, dtype=float), f"the portfolio without {name}")
 
 
-def _worst(task_input: JsonObject, recheck: Recheck, weights: second.Floats) -> tuple[str, float]:
-    """The limit that weights exceed most, and by how much."""
-    over = second.excesses(task_input, recheck.covariance, weights)
-    return max(over.items(), key=lambda limit: limit[1])
+def _aim(limit: str) -> Aim:
+    """What the program of a limit to relax minimises."""
+    return Aim(Goal.TURNOVER) if limit == "max_turnover" else Aim(Goal.LIMIT, limit=limit)
+
+
+def _expect_kept(recheck: Recheck, without: list[str], weights: second.Floats, what: str) -> None:
+    """Weights keep every limit but those that are waived."""
+    over = second.excesses(waived(recheck.task_input, without), recheck.covariance, weights)
+    name, excess = max(over.items(), key=lambda limit: limit[1])
+    recheck.expect(excess <= ACCEPTED_VIOLATION, f"{what} breaks {name} by {excess:.1e}")
 
 
 def _recheck_refutation(recheck: Recheck, problem: PortfolioProblem) -> None:
-    """The stored ray proves that the program of the input has no solution."""
+    """The stored ray proves that the program of the limits in conflict has no solution."""
     farkas, findings = recheck.label.certificate["farkas"], recheck.findings
     stated = recheck.label.truth.proof["farkas_margin"]
     recheck.expect(stated == farkas["margin"], "the truth's margin is not the certificate's")
@@ -324,10 +253,11 @@ def _recheck_refutation(recheck: Recheck, problem: PortfolioProblem) -> None:
 
 
 def by_hand(data: Mapping[str, Any]) -> JsonObject:
-    """Turnover needed for the name caps alone, which bounds the least turnover from below."""
+    """Turnover that restricted names and the cap on names force, which bounds the least turnover from below."""
     limits, current = data["constraints"], data["current_portfolio"]
-    needed = math.fsum(max(0.0, weight - limits["max_weight"]) for weight in current.values())
-    return {"feasible": needed <= limits["max_turnover"], "minimum_turnover": needed}
+    caps = dict.fromkeys(limits["restricted_names"], 0.0)
+    needed = math.fsum(max(0.0, weight - caps.get(name, limits["max_weight"])) for name, weight in current.items())
+    return {"feasible": needed <= limits["max_turnover"], "conflicting_limits": [], "least_attainable": needed}
 
 
 SUBTASK = Subtask(
@@ -342,9 +272,10 @@ SUBTASK = Subtask(
     build=build,
     proof=proof,
     ladder=ladders.ladder,
-    exploits=exploits.infeasibility,
+    exploits=audits.exploits,
+    shortcuts=Shortcuts(audits.shortcuts),
     by_hand=Naive(("constraints", "current_portfolio"), by_hand),
     heuristic="feasible, 90% of the limit",
-    trivial=Naive((), lambda data: {"feasible": True, "minimum_turnover": 0.0}),
+    trivial=Naive((), lambda data: {"feasible": True, "conflicting_limits": [], "least_attainable": 0.0}),
     headline=False,
 )

@@ -21,9 +21,11 @@ class Constraints(TypedDict):
     """The limits of a mandate; null or absent switches a limit off."""
 
     long_only: NotRequired[bool | None]
+    restricted_names: NotRequired[list[str] | None]
     max_weight: NotRequired[float | None]
     min_weight: NotRequired[float | None]
     sector_limits: NotRequired[dict[str, float] | None]
+    min_position: NotRequired[float | None]
     min_names: NotRequired[int | None]
     max_names: NotRequired[int | None]
     max_turnover: NotRequired[float | None]
@@ -104,4 +106,5 @@ class InfeasibilityInput(Mandate):
     """Input of infeasibility detection."""
 
     covariance_matrix: CovarianceTable
+    limit_to_relax: str
     conventions: NotRequired[dict[str, str]]

@@ -15,6 +15,8 @@ from finskillbench.episode import JsonObject
 
 Floats = NDArray[np.float64]
 
+ZERO = 1e-9
+"""A weight of at most this is 0."""
 HOLDING = 0.001
 """A holding is a weight of at least so much in size, as the conventions of the tasks say."""
 
@@ -75,6 +77,8 @@ def excesses(task_input: JsonObject, sigma: Floats, weights: Floats) -> dict[str
     over = {"fully_invested": abs(float(weights.sum()) - 1)}
     if limits.get("long_only", True):
         over["long_only"] = -float(weights.min())
+    if limits.get("restricted_names"):
+        over["restricted_names"] = float(weights[np.isin(tickers, limits["restricted_names"])].max())
     if limits.get("max_weight") is not None:
         over["max_weight"] = float(weights.max()) - limits["max_weight"]
     if limits.get("min_weight"):
@@ -85,6 +89,9 @@ def excesses(task_input: JsonObject, sigma: Floats, weights: Floats) -> dict[str
             math.fsum(weight for weight, of in zip(weights.tolist(), sectors, strict=True) if of == sector) - cap
             for sector, cap in limits["sector_limits"].items()
         )
+    if limits.get("min_position") is not None:
+        held = weights[weights > ZERO]
+        over["min_position"] = float(np.minimum(held, limits["min_position"] - held).max(initial=0.0))
     holdings = int((np.abs(weights) >= HOLDING - 1e-9).sum())
     if limits.get("min_names") is not None:
         over["min_names"] = limits["min_names"] - holdings

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
 from finskillbench.arrays import Booleans, Floats, Integers
-from finskillbench.engines.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.optimisation.branching import Decision
 from finskillbench.engines.optimisation.formulation import CovarianceRoot, Formulation, FormulationBuilder
-from finskillbench.engines.optimisation.program import Cone
-from finskillbench.engines.portfolio.problem import STUB, Objective, PortfolioProblem, required
+from finskillbench.engines.optimisation.program import Cone, Term
+from finskillbench.engines.portfolio.measures import check_limits, sector_weights
+from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem, required
 
 
 class Goal(StrEnum):
-    """What the program minimises: the problem's objective, one-way turnover, trading costs, or a distance."""
+    """What the program minimises: the problem's objective, one-way turnover, trading costs, a distance, or a limit."""
 
     OBJECTIVE = "objective"
     TURNOVER = "turnover"
     COST = "cost"
     DISTANCE = "distance"
+    LIMIT = "limit"
 
 
 @dataclass(frozen=True)
@@ -29,14 +31,16 @@ class Aim:
     """A goal with what belongs to it.
 
     TURNOVER refers to `problem.current` and replaces the cap on it; COST minimises costs'|w − current|, `costs` (n,);
-    DISTANCE minimises ||w − anchor||²; `objective_cap` adds the constraint `problem.value(w) <= objective_cap` to any
-    goal.
+    DISTANCE minimises ||w − anchor||²; LIMIT minimises the value at which `limit` is kept, in its place: max_weight,
+    max_tracking_error, factor_neutrality (its tolerance) or the name of a sector; `objective_cap` adds
+    `problem.value(w) <= objective_cap` to any goal.
     """
 
     goal: Goal = Goal.OBJECTIVE
     objective_cap: float | None = None
     anchor: Floats | None = None
     costs: Floats | None = None
+    limit: str = ""
 
 
 def formulate(
@@ -53,53 +57,85 @@ def formulate(
     ----------
     decisions : (n,) decisions on who is a holding; the name counts are relaxed by indicators in [0, 1], with what is
         decided fixed. None leaves the counts out.
-    holdings : (n,) mask of names whose weight must be at least the holding threshold.
+    holdings : (n,) mask of names that must be held.
     bounds : (n,) least and greatest weights, instead of those of the limits.
     """
     lower, upper = bounds or (problem.lower_bounds(), problem.upper_bounds())
+    if aim.limit == "max_weight":
+        upper = replace(problem, limits=replace(problem.limits, max_weight=None)).upper_bounds()
     if holdings is not None:
-        lower = np.where(holdings, np.maximum(lower, HOLDING_THRESHOLD), lower)
-    return _PortfolioBuilder(problem, lower, upper).state(aim, decisions)
+        lower = np.where(holdings, np.maximum(lower, problem.limits.least_held), lower)
+    return _PortfolioBuilder(problem, aim, lower, upper).state(decisions)
 
 
 class _PortfolioBuilder(FormulationBuilder):
     """The program of a problem under construction; every method adds one limit or the goal."""
 
-    def __init__(self, problem: PortfolioProblem, lower: Floats, upper: Floats) -> None:
+    def __init__(self, problem: PortfolioProblem, aim: Aim, lower: Floats, upper: Floats) -> None:
         # A fully invested portfolio has Σ|w| = 1 + 2·(short sales).
         super().__init__(lower, upper, 1.0 + 2.0 * float(np.maximum(-lower, 0.0).sum()))
-        self.problem = problem
+        self.problem, self.aim = problem, aim
         self.root = CovarianceRoot(problem.risk, self)
+        self.level = self._level() if aim.goal is Goal.LIMIT else None
 
-    def state(self, aim: Aim, decisions: Integers | None) -> Formulation:
+    def state(self, decisions: Integers | None) -> Formulation:
         """Every block in turn."""
-        n, limits = self.n, self.problem.limits
+        n, limits, aim = self.n, self.problem.limits, self.aim
         self._add_goal(aim)
         self.constrain("fully_invested", Cone.ZERO, np.ones(1), (self.weights, np.ones((1, n))))
         # Of a long-only budget no weight exceeds 1: a third of the rows of a problem without a cap.
-        self.bound_weights(np.flatnonzero(self.upper < 1.0) if (self.lower >= 0).all() else np.arange(n))
+        if aim.limit == "max_weight":
+            self.bound_weights(np.flatnonzero(self.upper < 0.0))
+            self._limit("upper_bound", self.upper, self.upper >= 1.0, (self.weights, np.ones(n)))
+        else:
+            self.bound_weights(np.flatnonzero(self.upper < 1.0) if (self.lower >= 0).all() else np.arange(n))
         if limits.sector_limits:
             sectors = np.array(list(limits.sector_limits))
             member = (sectors[:, None] == np.array(self.problem.sectors)[None, :]).astype(np.float64)
-            self.at_most("sector_limits", np.array(list(limits.sector_limits.values())), (self.weights, member))
+            caps = np.array(list(limits.sector_limits.values()))
+            self._limit("sector_limits", caps, sectors == aim.limit, (self.weights, member))
         if aim.goal in (Goal.TURNOVER, Goal.COST) or limits.max_turnover is not None:
             self._add_trades(aim)
         if limits.max_tracking_error is not None:
             offset = self.root.image(required(self.problem.benchmark, "benchmark weights"))
             smallest = self.problem.risk.smallest_eigenvalue
-            rows = self.root.rows(-1.0, 1)
-            self.cap_norm("max_tracking_error", limits.max_tracking_error, -offset, *rows, curvature=smallest)
+            rows, most = self.root.rows(-1.0, 1), limits.max_tracking_error
+            if self.level is not None and aim.limit == "max_tracking_error":
+                rows, most = [*rows, (self.level, -np.ones((1, 1)))], 0.0
+            self.cap_norm("max_tracking_error", most, -offset, *rows, curvature=smallest)
         if limits.neutral_factors:
             exposures = required(self.problem.exposures, "factor exposures").T
             centre = exposures @ required(self.problem.benchmark, "benchmark weights")
-            tolerance = limits.neutrality_tolerance
-            self.at_most("factor_neutrality_above", tolerance + centre, (self.weights, exposures))
-            self.at_most("factor_neutrality_below", tolerance - centre, (self.weights, -exposures))
+            tolerance = np.full(len(centre), limits.neutrality_tolerance)
+            free = np.full(len(centre), aim.limit == "factor_neutrality")
+            for label, sign in (("factor_neutrality_above", 1.0), ("factor_neutrality_below", -1.0)):
+                self._limit(label, tolerance, free, (self.weights, sign * exposures), offset=sign * centre)
         if decisions is not None:
             self._add_name_counts(decisions)
         if aim.objective_cap is not None:
             self._add_objective_cap(aim.objective_cap)
         return self.formulation()
+
+    def _limit(self, label: str, caps: Floats, free: Booleans, term: Term, offset: Floats | float = 0.0) -> None:
+        """Rows of a limit; those that are `free` are limited by the value that LIMIT minimises."""
+        if self.level is None or not free.any():
+            self.at_most(label, caps + offset, term)
+        else:
+            level = (self.level, -free.astype(np.float64)[:, None])
+            self.at_most(label, np.where(free, 0.0, caps) + offset, term, level)
+
+    def _level(self) -> slice[int, int, Any]:
+        """The variable that LIMIT minimises, with the most that it can be of any portfolio between the bounds."""
+        problem, name = self.problem, self.aim.limit
+        if name == "max_tracking_error":
+            most = (1 + self.gross) * float(np.sqrt(problem.risk.variances.max()))
+        elif name == "factor_neutrality":
+            most = (1 + self.gross) * float(np.abs(required(problem.exposures, "factor exposures")).max())
+        else:
+            most = self.gross
+        level = self.auxiliary(np.array([most]), lambda weights: np.array([level_of(problem, name, weights)]))
+        self.add_linear(level, np.ones(1))
+        return level
 
     def _add_goal(self, aim: Aim) -> None:
         problem = self.problem
@@ -136,23 +172,26 @@ class _PortfolioBuilder(FormulationBuilder):
             self.cap_turnover("max_turnover", trades, self.problem.limits.max_turnover)
 
     def _add_name_counts(self, decisions: Integers) -> None:
-        """Indicators δ: w >= lower + (threshold − lower)·δ, w <= stub + (upper − stub)·δ, Σδ in the counts."""
-        n, weights = self.n, self.weights
-        least, most = self.problem.limits.min_names, self.problem.limits.max_names
+        """Indicators δ: w >= lower + (held − lower)·δ, w <= stub + (upper − stub)·δ, Σδ in the counts."""
+        n, weights, limits = self.n, self.weights, self.problem.limits
+        held, stub, apart = limits.least_held, limits.most_not_held, limits.min_position is not None
         floor, ceiling = decisions == Decision.LONG, decisions != Decision.OFF
         indicators = self.add_indicators(
             ("indicator_floor", "indicator_ceiling"),
             floor.astype(np.float64),
             ceiling.astype(np.float64),
-            lambda weights: (weights >= HOLDING_THRESHOLD).astype(np.float64),
+            lambda weights: (weights >= held).astype(np.float64),
         )
-        if least is not None:
-            lift = np.maximum(HOLDING_THRESHOLD - self.lower, 0.0)
+        if limits.min_names is not None or apart:
+            lift = np.maximum(held - self.lower, 0.0)
             self.at_most("holding", -self.lower, (weights, -np.ones(n)), (indicators, lift))
-            self.at_most("min_names", np.array([-float(least)]), (indicators, -np.ones((1, n))))
-        if most is not None and most < n:
-            reach = np.maximum(self.upper - STUB, 0.0)
-            self.at_most("stub", np.full(n, STUB), (weights, np.ones(n)), (indicators, -reach))
+        if limits.min_names is not None:
+            self.at_most("min_names", np.array([-float(limits.min_names)]), (indicators, -np.ones((1, n))))
+        most = n if limits.max_names is None else limits.max_names
+        if most < n or apart:
+            reach = np.maximum(self.upper - stub, 0.0)
+            self.at_most("stub", np.full(n, stub), (weights, np.ones(n)), (indicators, -reach))
+        if most < n:
             self.at_most("max_names", np.array([float(most)]), (indicators, np.ones((1, n))))
 
     def _add_objective_cap(self, cap: float) -> None:
@@ -177,3 +216,10 @@ class _PortfolioBuilder(FormulationBuilder):
                 *rows,
                 curvature=4 * problem.risk_aversion * smallest,
             )
+
+
+def level_of(problem: PortfolioProblem, limit: str, weights: Floats) -> float:
+    """The value of what a limit of `Goal.LIMIT`, or that on turnover, limits."""
+    if limit in problem.limits.sector_limits:
+        return sector_weights(weights, problem.sectors)[limit]
+    return check_limits(problem, weights)[limit].value

@@ -44,6 +44,8 @@ def tracking_error(weights: Floats, benchmark: Floats, risk: RiskModel) -> float
     return float(np.sqrt(max(risk.variance(weights - benchmark), 0.0)))
 
 
+ZERO_WEIGHT = 1e-9
+"""A weight of at most this is 0."""
 COUNT_SLACK = 5e-5
 """What a holding may miss of the threshold and still count: the rounding of its weight to a basis point."""
 
@@ -65,7 +67,8 @@ def check_limits(problem: PortfolioProblem, weights: Floats) -> Mapping[str, Lim
     """Measure every limit that the problem sets, and the budget, on the weights themselves.
 
     Keys: fully_invested, long_only, and the names of the mandate's fields (max_weight, sector_limits, min_names ...).
-    The excess of a name count is in whole names; of everything else in the limit's own unit.
+    The excess of a name count is in whole names, of a least position the weight that is to be sold or bought at the
+    least for one name; of everything else in the limit's own unit.
 
     Raises
     ------
@@ -77,6 +80,9 @@ def check_limits(problem: PortfolioProblem, weights: Floats) -> Mapping[str, Lim
     low, high = float(weights.min()), float(weights.max())
     if limits.long_only:
         checks["long_only"] = LimitCheck(low, 0.0, -low)
+    if problem.ceilings is not None:
+        over = float((weights - problem.ceilings).max())
+        checks["restricted_names"] = LimitCheck(max(over, 0.0), 0.0, over)
     if limits.min_weight:
         checks["min_weight"] = LimitCheck(low, limits.min_weight, limits.min_weight - low)
     if limits.max_weight is not None:
@@ -97,6 +103,10 @@ def check_limits(problem: PortfolioProblem, weights: Floats) -> Mapping[str, Lim
         active = float(np.abs(exposures.T @ (weights - required(problem.benchmark, "benchmark weights"))).max())
         tolerance = limits.neutrality_tolerance
         checks["factor_neutrality"] = LimitCheck(active, tolerance, active - tolerance)
+    if limits.min_position is not None:
+        held = weights[weights > ZERO_WEIGHT]
+        short = float(np.minimum(held, limits.min_position - held).max(initial=0.0))
+        checks["min_position"] = LimitCheck(float(held.min(initial=1.0)), limits.min_position, short)
     held = name_count(weights)
     if limits.min_names is not None:
         checks["min_names"] = LimitCheck(held, limits.min_names, limits.min_names - held)

@@ -21,7 +21,7 @@ from finskillbench.engines.optimisation.certified import (
 from finskillbench.engines.optimisation.uniqueness import Uniqueness, UniquenessProof, prove_unique
 from finskillbench.engines.portfolio.formulation import Aim, Goal, formulate
 from finskillbench.engines.portfolio.measures import name_count, turnover
-from finskillbench.engines.portfolio.problem import STUB, PortfolioProblem, required
+from finskillbench.engines.portfolio.problem import PortfolioProblem, required
 from finskillbench.errors import InternalError
 
 _ATTAINED = 1e-8
@@ -29,8 +29,8 @@ _ATTAINED = 1e-8
 _WORK, _FEWEST_PROGRAMS = 60_000, 20
 """Names times programs after which a search over name counts is given up (2,000 programs of 30 names), and the least
 number of programs: a program takes time in proportion to its names."""
-_ROUGH = 1e-6
-"""What the solver's own value may miss of the optimum."""
+_NOT_HELD = 1e-9
+"""A weight of at most this is 0."""
 _INTEGRAL = 1e-3
 """Indicators this close to 0 or 1 are decisions; an interior point resolves them to about 1e-6."""
 
@@ -42,13 +42,11 @@ def optimise(
     objective_cap: float | None = None,
     anchor: Floats | None = None,
     unique: bool = True,
-    at_least: float = -np.inf,
 ) -> Certified:
     """Minimise the goal (see `Aim`) over every portfolio that keeps the limits, name counts included.
 
     Where the value alone matters, `unique=False` spares the question whether the weights are the only ones; for a
-    linear goal over thousands of names it costs far more than the answer. Where a lesser value than `at_least` is of no
-    use, nothing is proved of one.
+    linear goal over thousands of names it costs far more than the answer.
 
     The relaxation without name counts is solved first; only if its solution has too few or too many names does a
     best-first branch and bound on who is a holding follow (numerics: most never branch).
@@ -56,14 +54,12 @@ def optimise(
     Raises
     ------
     InfeasibleError : with a checked Farkas ray.
-    UndecidedError : when nothing can be proved, or the solver finds clearly less than `at_least`.
+    UndecidedError : when nothing can be proved.
     """
     aim = Aim(goal, objective_cap, anchor)
     relaxed = formulate(problem, aim)
     solution = find(relaxed)
     if _names_kept(problem, solution.x[relaxed.weights]):
-        if (found := relaxed.program.objective(solution.x)) < at_least - _ROUGH:
-            raise UndecidedError(f"the optimum is {found:.6g}, and less than {at_least:.6g} is of no use")
         best = certify_solution(relaxed, solution, unique=unique)
     else:
         best = _NameCounts(problem, aim, unique=unique).search(problem.size)
@@ -76,9 +72,10 @@ def optimise(
 
 
 def _names_kept(problem: PortfolioProblem, weights: Floats) -> bool:
-    held = name_count(weights, slack=1e-9)
-    least, most = problem.limits.min_names, problem.limits.max_names
-    return (least is None or held >= least) and (most is None or held <= most)
+    held, limits = name_count(weights, slack=1e-9), problem.limits
+    if limits.min_position is not None and ((weights > _NOT_HELD) & (weights < limits.min_position - 1e-9)).any():
+        return False
+    return (limits.min_names or 0) <= held <= (problem.size if limits.max_names is None else limits.max_names)
 
 
 class _NameCounts(BranchAndBound):
@@ -105,7 +102,23 @@ class _NameCounts(BranchAndBound):
         # Of a linear goal forced holdings have multipliers a thousandth of a return's size: be exact.
         point = proved(formulation.program, find(formulation), polished=not formulation.objective_curvature > 0)
         uniqueness = prove_unique(formulation, point.x, point.multipliers)
-        return Relaxation(point.proof.lower_bound, point.x[formulation.indicators], uniqueness)
+        apart = self.problem.limits.min_position is not None
+        indicators = self._held(point.x[formulation.weights], decisions) if apart else point.x[formulation.indicators]
+        return Relaxation(point.proof.lower_bound, indicators, uniqueness)
+
+    def _held(self, weights: Floats, decisions: Integers) -> Floats:
+        """(n,) how far each name is held: 0 or 1 unless by too little, or unless so many names are not allowed.
+
+        The indicators of a least position are as good anywhere between two ends, so that the weights decide.
+        """
+        limits = self.problem.limits
+        held = np.clip(weights / limits.least_held, 0.0, 1.0)
+        held[held < _INTEGRAL] = 0.0
+        held[held > 1.0 - _INTEGRAL] = 1.0
+        if limits.max_names is not None and (held == 1.0).sum() > limits.max_names:
+            least = np.argsort(-weights - (decisions == Decision.LONG), kind="stable")[limits.max_names :]
+            held[least] = np.minimum(held[least], 0.5 + weights[least] / 4)  # the least of all is decided first
+        return held
 
     def propose(self, decisions: Integers, relaxed: Relaxation) -> None:
         """Round the indicators to a set of holdings and solve the program that holds exactly those at least."""
@@ -113,13 +126,14 @@ class _NameCounts(BranchAndBound):
         problem, limits = self.problem, self.problem.limits
         rank = np.where(decisions == Decision.OFF, -1.0, np.where(decisions == Decision.LONG, 2.0, relaxed.values))
         most = problem.size if limits.max_names is None else limits.max_names
-        wanted = int(np.clip(np.round(relaxed.values).sum(), limits.min_names or 0, most))
+        apart = limits.min_position is not None
+        wanted = int(np.clip(int(relaxed.values.sum() + 0.5 * (not apart)), limits.min_names or 0, most))
         holdings = np.zeros(problem.size, dtype=bool)
         holdings[np.argsort(-rank, kind="stable")[:wanted]] = True
         if not self.first_try(holdings.tobytes()):
             return
-        if most < problem.size:  # names outside the holdings stay below the holding threshold
-            ceilings = np.where(holdings, np.inf, STUB)
+        if most < problem.size or apart:
+            ceilings = np.where(holdings, np.inf, limits.most_not_held)
             allowed = ceilings if problem.ceilings is None else np.minimum(ceilings, problem.ceilings)
             problem = replace(problem, ceilings=allowed)
         try:

@@ -3,7 +3,7 @@
 Definitions used everywhere (and shown to the agent by the subtasks): a portfolio is fully invested (Σw = 1);
 turnover is one-way, Σ|w − w0|/2; tracking error is annualised, sqrt((w−b)'Σ(w−b)); neutrality is active,
 |β_f'(w−b)| at most the tolerance; a holding is a weight of at least
-`HOLDING_THRESHOLD`.
+`HOLDING_THRESHOLD`; under a least position a weight is 0 or at least that.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class Objective(StrEnum):
 class Limits:
     """The limits of a mandate, fractions of NAV unless said; None means not limited.
 
-    `sector_limits` maps a sector to its cap; `max_turnover` is one-way against the current portfolio;
+    `min_position` is the least weight of a name that is held at all; `sector_limits` maps a sector to its cap;
+    `max_turnover` is one-way against the current portfolio;
     `max_tracking_error` is a decimal per year; `neutral_factors` are kept within `neutrality_tolerance` (beta units).
     """
 
@@ -44,12 +45,28 @@ class Limits:
     min_weight: float | None = None
     max_weight: float | None = None
     sector_limits: Mapping[str, float] = field(default_factory=dict[str, float])
+    min_position: float | None = None
     min_names: int | None = None
     max_names: int | None = None
     max_turnover: float | None = None
     max_tracking_error: float | None = None
     neutral_factors: tuple[str, ...] = ()
     neutrality_tolerance: float = 0.01
+
+    @property
+    def decide_names(self) -> bool:
+        """Whether a limit asks which names are held."""
+        return any(limit is not None for limit in (self.min_position, self.min_names, self.max_names))
+
+    @property
+    def least_held(self) -> float:
+        """Least weight of a name that is held."""
+        return max(self.min_position or 0.0, HOLDING_THRESHOLD)
+
+    @property
+    def most_not_held(self) -> float:
+        """Greatest weight of a name that is not held."""
+        return STUB if self.min_position is None else 0.0
 
 
 @dataclass(frozen=True)
@@ -93,9 +110,8 @@ class PortfolioProblem:
             raise DimensionError(
                 f"sectors has {len(self.sectors)} entries; sector limits need one for each of {n} names"
             )
-        counted = self.limits.min_names is not None or self.limits.max_names is not None
-        if counted and self.lower_bounds().min() < 0:
-            raise InputError("min_names and max_names need a long-only portfolio; set long_only")
+        if self.limits.decide_names and self.lower_bounds().min() < 0:
+            raise InputError("min_position, min_names and max_names need a long-only portfolio; set long_only")
         if not self.risk_aversion >= 0:
             raise InputError(f"risk_aversion is {self.risk_aversion}; give a number that is not negative")
         if self.exposures is not None and self.exposures.shape != (n, len(self.limits.neutral_factors)):

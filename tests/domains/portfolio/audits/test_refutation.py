@@ -17,10 +17,11 @@ from finskillbench.domains.checks.examination import Shared, Subject
 from finskillbench.domains.checks.proofs import farkas_of
 from finskillbench.domains.portfolio.audits.recheck import certified
 from finskillbench.domains.portfolio.audits.refutation import margin
+from finskillbench.domains.portfolio.waiving import LIMITS, moved
 from finskillbench.edition import load_edition
 from finskillbench.engines.optimisation.certified import InfeasibleError
-from finskillbench.engines.portfolio.formulation import Aim, formulate
-from finskillbench.engines.portfolio.mandates.feasibility import least_turnover
+from finskillbench.engines.portfolio.formulation import Aim, Goal, formulate
+from finskillbench.engines.portfolio.mandates.feasibility import least_attainable
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.episode import Episode, Prompt, Truth
@@ -81,8 +82,21 @@ def test_two_caps_that_hold_less_than_the_portfolio_are_refuted_by_the_budget_an
     assert margin(_limited(limits), {"fully_invested": [-1.0], "upper_bound": [1.0] * 4}) == pytest.approx(0.0)
 
 
+@pytest.mark.parametrize("limit", ["max_turnover", "max_tracking_error", "factor_neutrality", "max_weight", "Energy"])
+def test_multipliers_of_a_least_value_refute_every_smaller_one_and_no_larger_one(limit: str) -> None:
+    task_input = _limited({"restricted_names": ["D"], "max_turnover": 0.5, "max_tracking_error": 0.12})
+    problem = problem_from(task_input)
+    least = least_attainable(problem, limit)
+    aim = Aim(Goal.TURNOVER) if limit == "max_turnover" else Aim(Goal.LIMIT, limit=limit)
+    program = formulate(problem, aim).program
+    ray = {block.label: least.multipliers[block.rows].tolist() for block in program.blocks}
+    named = "sector_limits.Energy" if limit == "Energy" else limit
+    assert margin(moved(task_input, named, least.value * (1 - 1e-6)), ray) > 0
+    assert margin(moved(task_input, named, least.value * (1 + 1e-6)), ray) < 0
+
+
 def test_no_ray_refutes_a_mandate_that_can_be_kept() -> None:
-    least = least_turnover(problem_from(INPUT)).value
+    least = least_attainable(problem_from(INPUT), "max_turnover").value
     kept = _limited({"max_turnover": least + 1e-6})
     rng = np.random.default_rng(1)
     ray = _farkas(_limited({"max_turnover": least - 1e-3}))["ray"]
@@ -98,7 +112,10 @@ def _examined(tmp_path: Path, change: Callable[[Json, Json], None]) -> list[tupl
     change(task_input, farkas)
     name = "infeasibility_detection"
     episode = Episode("pc", "portfolio_construction", name, date(2025, 1, 31), "hard", task_input, Prompt("", ""))
-    truth = Truth("pc", name, {"feasible": False, "minimum_turnover": 0.4}, {}, {"kind": "infeasible"})
+    task_input["limit_to_relax"] = "max_turnover"
+    value = least_attainable(problem_from(INPUT), "max_turnover").value
+    output = {"feasible": False, "conflicting_limits": list(LIMITS), "least_attainable": value}
+    truth = Truth("pc", name, output, {}, {"kind": "infeasible"})
     write_edition(tmp_path / "edition", [(episode, truth)], {"farkas": farkas})
     findings = Findings()
     certified(Subject(Shared(load_edition(tmp_path / "edition")), domain("portfolio_construction")), findings)
@@ -111,7 +128,7 @@ def test_a_stored_refutation_is_shown_again(tmp_path: Path) -> None:
 
 
 def _wider(task_input: Json, farkas: Json) -> None:
-    task_input["constraints"]["max_turnover"] = 0.6
+    task_input["constraints"]["max_weight"] = 0.95
 
 
 def _negated(task_input: Json, farkas: Json) -> None:

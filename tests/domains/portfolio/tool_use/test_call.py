@@ -82,10 +82,10 @@ def test_risk_aversion_counts_under_max_sharpe_only_and_off_its_default() -> Non
     assert _effective("min_variance", 2.0) == PLAIN
 
 
-@pytest.mark.parametrize(("cap", "forced"), [(0.05, 19), (0.08, 12), (0.06, 16), (0.1, 9), (0.5, 2)])
+@pytest.mark.parametrize(("cap", "forced"), [(0.05, 20), (0.08, 13), (0.06, 17), (0.1, 10), (0.5, 2)])
 def test_a_minimum_of_names_that_the_cap_forces_is_implied(cap: float, forced: int) -> None:
-    """k caps and 30 − k stubs of just under 0.5 % reach 1 only from `forced` names on."""
-    assert forced * cap + (SIZE - forced) * 0.005 >= 1 > (forced - 1) * cap + (SIZE - forced + 1) * 0.005
+    """k caps and 30 − k stubs of just under 0.1 % reach 1 only from `forced` names on."""
+    assert forced * cap + (SIZE - forced) * 0.001 >= 1 > (forced - 1) * cap + (SIZE - forced + 1) * 0.001
     assert "min_names" not in _effective(max_weight=cap, min_names=forced)
     assert _effective(max_weight=cap, min_names=forced + 1)["min_names"] == forced + 1
 

@@ -36,7 +36,11 @@ SCRIPTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "scripts/black_litterman.py",
         ("market_cap_weights", "covariance_matrix", "risk_free_rate", "analyst_views", "risk_aversion", "tau"),
     ),
-    "infeasibility_detection": (PC, "scripts/feasibility.py", ("constraints", "covariance_matrix", *_LIMITS)),
+    "infeasibility_detection": (
+        PC,
+        "scripts/feasibility.py",
+        ("constraints", "limit_to_relax", "covariance_matrix", *_LIMITS),
+    ),
     "tool_use_parameterization": (PC, "scripts/read_mandate.py", ("scenario_description", "sectors")),
     "constraint_monitoring": (
         RM,

@@ -14,16 +14,17 @@ from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.checks.stationarity import Floats, possible_gain, stacked
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.audits.refutation import margin
+from finskillbench.domains.portfolio.waiving import LIMITS, moved, printed, waived
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import is_object, numbers
 
 ACCEPTED_GAIN = 1e-6
 """Another portfolio may be better by this much: objectives are of order 0.01 to 1."""
-BRANCHED_GAIN = 5e-4
-"""What one convex program leaves open where a least number of holdings binds: the engine's branches close it."""
 _SAME = 1e-7
 _TRADED = 1e-9
+_BELOW = 1e-6
+"""By what share a value lies below the least attainable one that is refuted."""
 _REACH = 4.0
 """Buys and sells of a fully invested long-only portfolio add up to 2 at most; two of them differ by 4."""
 
@@ -48,6 +49,9 @@ def _examine(subject: Subject, episode: Episode, certificate: JsonObject, findin
     if not truth.proof:  # the audit says of every domain which labels carry none
         return
     task_input: JsonObject = subject.input_of(episode)
+    if "limit_to_relax" in task_input:
+        _examine_conflict(episode, task_input, truth.expected_output, certificate, findings)
+        return
     mean: Floats | None = None
     optima = _optima(certificate)
     if "analyst_views" in task_input:
@@ -57,38 +61,40 @@ def _examine(subject: Subject, episode: Episode, certificate: JsonObject, findin
     cap: float | None = None
     for stage, stored in optima.items():
         program = _Program(task_input, np.array(stored["weights"], dtype=float), mean)
-        branched = stored["programs_solved"] > 1
         if stage == "stage_2":
+            branched = stored["programs_solved"] > 1
             value, gain = program.cost(), program.gain(program.costs(), cap, same_trades=branched)
-        elif stage == "least_turnover":
-            value, gain = program.turnover(), program.gain(np.full(len(program.weights), 0.5))
         else:
             value, gain = program.value(), program.gain()
         findings.add("optima")
-        findings.widest("greatest_gain_left_to_branches" if branched else "greatest_gain", gain)
+        findings.widest("greatest_gain", gain)
         stated = stored["objective"]
         message = f"states {stated:.9g}; its weights are worth {value:.9g}"
         findings.expect(abs(value - stated) <= _SAME, episode.task_id, message, f"{stage}.objective")
         message = f"another portfolio may be better by {gain:.1e}"
-        accepted = BRANCHED_GAIN if branched and stage != "stage_2" else ACCEPTED_GAIN
-        findings.expect(gain <= accepted, episode.task_id, message, f"{stage}.weights")
+        findings.expect(gain <= ACCEPTED_GAIN, episode.task_id, message, f"{stage}.weights")
         if stage == "stage_1":
             cap = program.required(value)
-        if stage == "least_turnover":
-            limit, feasible = task_input["constraints"]["max_turnover"], truth.expected_output["feasible"]
-            proved = value <= limit if feasible else value - gain > limit
-            message = f"the least turnover is {value:.6f}, the limit {limit:.6f}: the verdict {feasible} is not shown"
-            findings.expect(proved, episode.task_id, message, "feasible")
+
+
+def _examine_conflict(
+    episode: Episode, task_input: JsonObject, output: JsonObject, certificate: JsonObject, findings: Findings
+) -> None:
+    """No value below the least attainable one can be kept, and the limits in conflict alone cannot be either."""
+    named, value = task_input["limit_to_relax"], output["least_attainable"]
+    feasible = value <= printed(task_input, named)
+    findings.expect(feasible is output["feasible"], episode.task_id, "its value contradicts its verdict", "feasible")
+    if "floor" in certificate:
+        findings.add("optima")
+        found = margin(moved(task_input, named, value * (1 - _BELOW)), certificate["floor"])
+        message = f"its multipliers leave a margin of {found:.1e}: that {value:.6f} is the least is not shown"
+        findings.expect(found > 0, episode.task_id, message, "floor")
     if "farkas" in certificate:
-        _examine_refutation(episode, task_input, certificate["farkas"], findings)
-
-
-def _examine_refutation(episode: Episode, task_input: JsonObject, farkas: JsonObject, findings: Findings) -> None:
-    """No portfolio keeps the limits, as the stored ray weighs them, and by no less than it states."""
-    findings.add("refutations")
-    found, stated = margin(task_input, farkas["ray"]), farkas["margin"]
-    message = f"its ray leaves a margin of {found:.1e}, it states {stated:.1e}: that no portfolio is left is not shown"
-    findings.expect(found > 0 and found >= stated - _SAME, episode.task_id, message, "farkas.ray")
+        findings.add("refutations")
+        alone = waived(task_input, [name for name in LIMITS if name not in output["conflicting_limits"]])
+        found, stated = margin(alone, certificate["farkas"]["ray"]), certificate["farkas"]["margin"]
+        message = f"its ray leaves a margin of {found:.1e}, it states {stated:.1e}: the conflict is not shown"
+        findings.expect(found > 0 and found >= stated - _SAME, episode.task_id, message, "farkas.ray")
 
 
 def _optima(certificate: JsonObject) -> dict[str, JsonObject]:
@@ -153,27 +159,18 @@ class _Program:
                 (-bought[bought <= _TRADED], buys[bought <= _TRADED]),
                 (-sold[sold <= _TRADED], sells[sold <= _TRADED]),
             ]
-        parts += [(slacks, self._lifted(rows)) for slacks, rows in self._weight_limits()]
+        parts += [(slacks, self._lifted(rows)) for slacks, rows in [*self._weight_limits(), *self._names()]]
         limit = self.limits.get("max_turnover")
         if limit is not None and prices is None:
             parts.append((np.array([limit - self.turnover()]), half[None, :]))
         if cap is not None:
             parts.append((np.array([cap - self.value()]), self._lifted(self._slope())))
         gradient = self._lifted(self._slope())[0] if prices is None else np.tile(prices, 2)
-        width = 2 * n
-        counted = self._counts(parts, width)
-        width = counted[0][1].shape[1]
-        budget = self._padded(self._lifted(np.ones((1, n))), width)
-        gradient = np.concatenate([gradient, np.zeros(width - 2 * n)])
-        return possible_gain(gradient, stacked(counted, [budget]), _REACH + (width - 2 * n))
+        return possible_gain(gradient, stacked(parts, [self._lifted(np.ones((1, n)))]), _REACH)
 
     def _lifted(self, rows: Floats) -> Floats:
         """Rows over weights (m, n) as rows over buys and sells (m, 2n)."""
         return np.hstack([rows, -rows])
-
-    @staticmethod
-    def _padded(rows: Floats, width: int) -> Floats:
-        return np.hstack([rows, np.zeros((len(rows), width - rows.shape[1]))])
 
     def _slope(self) -> Floats:
         """(1, n) gradient of the objective."""
@@ -207,21 +204,13 @@ class _Program:
             parts += [(limits["neutrality_tolerance"] - tilt, betas), (limits["neutrality_tolerance"] + tilt, -betas)]
         return parts
 
-    def _counts(self, parts: list[tuple[Floats, Floats]], width: int) -> list[tuple[Floats, Floats]]:
-        """The limits with those of a least number of holdings, as far as one convex program can say it.
+    def _names(self) -> list[tuple[Floats, Floats]]:
+        """Slacks and gradients over weights of a least position, the names held taken as they are.
 
-        A share d of each name in [0, 1] with threshold * d <= w and sum d >= least: every portfolio with so many
-        holdings keeps this, so that what it does not better none of them can.
+        Which to hold, and so a least number of them, is left to the branches of `proof`, where it is solved again.
         """
-        least, n = self.limits.get("min_names"), len(self.weights)
-        if least is None:
-            return parts
-        held = (self.weights >= second.HOLDING - 1e-9).astype(float)
-        eye = np.eye(n)
-        shares = [
-            (self.weights - second.HOLDING * held, np.hstack([self._lifted(-eye), second.HOLDING * eye])),
-            (1 - held, np.hstack([np.zeros((n, width)), eye])),
-            (held, np.hstack([np.zeros((n, width)), -eye])),
-            (np.array([held.sum() - least]), np.hstack([np.zeros((1, width)), -np.ones((1, n))])),
-        ]
-        return [(slacks, self._padded(rows, width + n)) for slacks, rows in parts] + shares
+        position, held = self.limits.get("min_position"), self.weights > second.ZERO
+        if position is None:
+            return []
+        eye = np.eye(len(held))
+        return [(self.weights[held] - position, -eye[held]), (-self.weights[~held], eye[~held])]

@@ -42,7 +42,8 @@ def margin(task_input: JsonObject, ray: Mapping[str, Sequence[float]]) -> float:
         slope, most = slope + multipliers @ rows, most + float(multipliers @ caps)
     trades = np.maximum(weighed("buys", n), 0.0) - np.maximum(weighed("sells", n), 0.0)
     start = second.vector(task_input["current_portfolio"], tickers)
-    slope, most = slope + trades, most + float(trades @ start) + 2 * np.abs(trades).max() * limits["max_turnover"]
+    traded = 2 * np.abs(trades).max() * limits["max_turnover"] if trades.any() else 0.0
+    slope, most = slope + trades, most + float(trades @ start) + traded
     if limits.get("max_tracking_error") is None:
         return -(most + float((-slope).max()))
     benchmark = second.vector(task_input["benchmark_weights"], tickers)
@@ -54,8 +55,10 @@ def _linear(task_input: JsonObject, tickers: Sequence[str]) -> dict[str, tuple[F
     """Rows (m, n) and caps (m,) of the limits that are linear in the weights, by the names that a ray gives them."""
     limits, eye = task_input["constraints"], np.eye(len(tickers))
     found = {"lower_bound": (-eye, np.full(len(tickers), -(limits.get("min_weight") or 0.0)))}
-    if limits.get("max_weight") is not None:
-        found["upper_bound"] = eye, np.full(len(tickers), limits["max_weight"])
+    upper = np.full(len(tickers), 1.0 if limits.get("max_weight") is None else limits["max_weight"])
+    upper[np.isin(tickers, limits.get("restricted_names") or [])] = 0.0
+    if (upper < 1).any():
+        found["upper_bound"] = eye[upper < 1], upper[upper < 1]
     caps = numbers(limits.get("sector_limits"))
     if caps:
         sectors = [task_input["sector_mapping"][ticker] for ticker in tickers]

@@ -9,7 +9,7 @@ from datetime import date
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.portfolio.objects.month_end import MonthEnd
 from finskillbench.domains.portfolio.objects.settings import Settings
-from finskillbench.domains.portfolio.objects.tiers import Tier, tier_at
+from finskillbench.domains.portfolio.objects.tiers import Tier, sized_limits
 from finskillbench.domains.portfolio.own.tiers import settings_in
 
 __all__ = ["MonthEnd", "PortfolioObjects", "Tier", "month_ends", "prepare"]
@@ -29,17 +29,14 @@ class PortfolioObjects:
 
 
 def prepare(context: BuildContext) -> PortfolioObjects:
-    """Read the settings, the twelve month-ends of the edition, and each tier at each of them.
-
-    Raises
-    ------
-    SourceError : no portfolio can keep a tier at a month-end.
-    """
+    """Read the settings, the twelve month-ends of the edition, and each tier at each of them."""
     stated = settings_in(context.catalog)
     settings: Settings = {**stated, "episodes_per_subtask": context.most(stated["episodes_per_subtask"])}
     months = month_ends(context, settings)
     tiers = {
-        (name, month.as_of): tier_at(context, settings, name, month) for name in settings["tiers"] for month in months
+        (name, month.as_of): Tier(name, sized_limits(tier, month))
+        for name, tier in settings["tiers"].items()
+        for month in months
     }
     return PortfolioObjects(settings, months, tiers)
 

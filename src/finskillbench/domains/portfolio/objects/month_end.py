@@ -11,6 +11,7 @@ import numpy as np
 from finskillbench.arrays import FACTORS, Floats
 from finskillbench.domains.inputs import CovarianceTable
 from finskillbench.domains.portfolio.objects.costs import trading_costs
+from finskillbench.engines.portfolio.measures import sector_weights
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.panels import Panels
 from finskillbench.panels.market.benchmark_weights import capped
@@ -18,6 +19,8 @@ from finskillbench.panels.market.benchmark_weights import capped
 LISTED = 2 / 3
 """Share of the universe on an approved list: without lists a single name of high beta would be the answer to every
 question for the highest return, and inverse variances would hardly change from one year to the next."""
+MOST_LISTED = 60
+"""Most names on an approved list: of hundreds most would weigh less than a holding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +66,7 @@ class MonthEnd:
 
     def of_list(self, rng: np.random.Generator, share: float = LISTED) -> Self:
         """The month-end as a desk sees it whose approved list holds a share of the names, drawn at random."""
-        count = max(round(share * len(self.tickers)), 1)
+        count = min(max(round(share * len(self.tickers)), 1), MOST_LISTED)
         if count == len(self.tickers):
             return self
         places: list[int] = sorted(rng.permutation(len(self.tickers)).tolist()[:count])
@@ -87,6 +90,11 @@ class MonthEnd:
     def sector_mapping(self) -> dict[str, str]:
         """Ticker to sector."""
         return dict(zip(self.tickers, self.sectors, strict=True))
+
+    @property
+    def benchmark_sectors(self) -> dict[str, float]:
+        """Benchmark weight of each sector."""
+        return sector_weights(self.benchmark, self.sectors)
 
     @property
     def covariance_table(self) -> CovarianceTable:

@@ -12,39 +12,53 @@ Range = tuple[float, float]
 
 
 class TierSettings(TypedDict):
-    """One constraint tier before it is fitted to the universe of a month-end.
+    """One constraint tier before it is set against the benchmark of a month-end; None where there is no such limit.
 
-    legacy_turnover : least turnovers into the limits that current portfolios are drawn for.
+    sector_room : how far above its benchmark weight a sector may weigh.
+    min_position : least weight of a name that is held; with it comes a least number of names.
+    max_turnover, max_tracking_error, neutrality_tolerance : the most that a mandate allows; one in which these would
+        not bind allows less.
     listed : share of the universe on the approved list of a rebalancing: more names are more work.
     """
 
     max_weight: float
-    sector_cap: float
-    min_names: int
-    max_names: int
+    sector_room: float
+    min_position: float | None
     max_turnover: float | None
     max_tracking_error: float | None
     neutral_factors: list[str]
+    neutrality_tolerance: float
     risk_aversion: float
-    legacy_turnover: Range
     listed: float
 
 
 class InfeasibilitySettings(TypedDict):
     """What the mandates of infeasibility detection are drawn from.
 
-    tier : whose limits they vary.
-    tracking_error : the limit, as a multiple of the least attainable.
-    sector_room : by how much the caps of sectors are wider than the tier's.
-    least_turnover : from the current portfolio into the other limits.
-    gap : by what share the turnover limit is above the least turnover, or this above the limit.
+    causes : limits to relax, in turn.
+    restricted, restricted_weight : share of the universe on the restricted list, and what it weighs in the benchmark.
+    factors : how many factors are to be neutral.
+    tight, room : steps of caps above the benchmark's own weights (0.5 % of a name, 1 % of a sector); `room` of the cap
+        to relax.
+    book, active : share of the universe in the current portfolio's active book, and weight of that book.
+    loose : by what share the limits on turnover and tracking error exceed what the others leave attainable.
+    neutrality : its tolerance as a share of the tilts that have to be closed.
+    gap : by what share the limit to relax differs from its least attainable value.
+    clear : by what share any verdict on a set of limits is clear.
     """
 
-    tier: str
-    tracking_error: Range
-    sector_room: Range
-    least_turnover: Range
+    causes: list[str]
+    restricted: Range
+    restricted_weight: Range
+    factors: tuple[int, int]
+    tight: tuple[int, int]
+    room: tuple[int, int]
+    book: Range
+    active: Range
+    loose: Range
+    neutrality: Range
     gap: Range
+    clear: float
 
 
 class ViewTier(TypedDict):
@@ -92,9 +106,7 @@ class Settings(TypedDict):
 
     about: str
     tiers: dict[str, TierSettings]
-    neutrality_tolerance: float
-    unconstrained_risk_aversion: float
-    grey_band: float
+    unconstrained_risk_aversions: list[float]
     infeasibility: InfeasibilitySettings
     rebalancing: RebalancingSettings
     legacy_drift_sessions: int

@@ -1,6 +1,6 @@
 """Constraint tiers of a user's own (`tiers.json`), in the format of the built-in ones.
 
-They are fitted to the universe as those are: what it has no room for is widened, and a note of the edition says so.
+They are set against the benchmark of each month-end as those are.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from typing_extensions import TypedDict
 
 from finskillbench.domains.catalog import Catalog, CatalogFile
 from finskillbench.domains.portfolio.objects.settings import Settings, TierSettings, read_settings
+from finskillbench.engines.holdings import HOLDING_THRESHOLD
 from finskillbench.sources.catalog.document import Document, within
 
 _STRICT = ConfigDict(strict=True, extra="forbid")
 _OF_NAV = "write a fraction of NAV, 0.08 for 8 %"
 _Share = Annotated[float, within(0.01, 1, _OF_NAV)]
 _Error = Annotated[float, within(0.001, 1, "write a decimal per year, 0.03 for 3 %")]
-_Count = Annotated[int, within(1, 3000, "write a number of holdings")]
+_Room = Annotated[float, within(0.0, 1, _OF_NAV)]
+_Position = Annotated[float, within(HOLDING_THRESHOLD, 0.05, _OF_NAV)]
 
 
 class _Tier(TypedDict):
@@ -31,14 +33,13 @@ class _Tier(TypedDict):
     __pydantic_config__ = _STRICT  # pyright: ignore[reportGeneralTypeIssues] - read by pydantic
 
     max_weight: _Share
-    sector_cap: _Share
-    min_names: _Count
-    max_names: _Count
+    sector_room: _Room
+    min_position: _Position | None
     max_turnover: _Share | None
     max_tracking_error: _Error | None
     neutral_factors: list[Literal["mkt_rf", "smb", "hml", "rmw", "cma", "mom"]]
+    neutrality_tolerance: Annotated[float, within(0.01, 1, "write an active beta, 0.1 for instance")]
     risk_aversion: Annotated[float, within(0.05, 50, "write a risk aversion, 1 for instance")]
-    legacy_turnover: list[_Share]
     listed: Annotated[float, within(0.2, 1, "write a share of the universe")]
 
 
@@ -86,7 +87,7 @@ def _read(files: Mapping[str, bytes]) -> OwnTiers:
 
 
 def _check(document: Document, told: _File) -> None:
-    """What the types do not say: all tiers are there, ends are in order, the hard tier limits turnover."""
+    """What the types do not say: all tiers are there, limits go together."""
     for name in _NAMES:
         tier = told["tiers"].get(name)
         if tier is None:
@@ -94,15 +95,10 @@ def _check(document: Document, told: _File) -> None:
                 document.add(("tiers", name), "is missing", 'add it, or "extends": true to keep the built-in one')
             continue
         place = ("tiers", name)
-        if tier["min_names"] > tier["max_names"]:
-            document.add((*place, "min_names"), f"is more than max_names, {tier['max_names']}", "exchange them")
-        ends = tier["legacy_turnover"]
-        if len(ends) != 2 or ends[0] >= ends[1]:
-            document.add((*place, "legacy_turnover"), "is no range", "write the two ends, [0.08, 0.15] for instance")
+        if (tier["min_position"] or 0.0) >= tier["max_weight"]:
+            document.add((*place, "min_position"), f"is not less than max_weight, {tier['max_weight']}", "lower it")
         if len(set(tier["neutral_factors"])) < len(tier["neutral_factors"]):
             document.add((*place, "neutral_factors"), "names a factor twice", "name each once")
-        if name == "hard" and tier["max_turnover"] is None:
-            document.add((*place, "max_turnover"), "is null", "give a limit: infeasible mandates are made with it")
 
 
 def settings_in(catalog: Catalog) -> Settings:

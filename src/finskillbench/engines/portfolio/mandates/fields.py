@@ -47,6 +47,8 @@ _LIMIT_FIELDS = frozenset(
         "max_sector_weight",
         "sector_limits",
         "excluded_sectors",
+        "restricted_names",
+        "min_position",
         "min_names",
         "max_names",
         "max_turnover",
@@ -102,7 +104,19 @@ def problem_from(data: Mapping[str, Any], *, risk: RiskModel | None = None) -> P
         if limits.max_turnover is not None or data.get("current_portfolio")
         else None,
         exposures=exposures,
+        ceilings=_ceilings(constraints, tickers),
     )
+
+
+def _ceilings(constraints: Mapping[str, Any], tickers: Sequence[str]) -> Floats | None:
+    """(n,) zero for restricted names, one for the others; None where no name is restricted."""
+    restricted = texts_of(constraints.get("restricted_names") or ())
+    if restricted is None:
+        raise InputError("restricted_names must be a list of tickers")
+    unknown = sorted(set(restricted) - set(tickers))
+    if unknown:
+        raise InputError(f"restricted_names has {listed(unknown)}, which covariance_matrix does not cover")
+    return np.where(np.isin(tickers, restricted), 0.0, 1.0) if restricted else None
 
 
 def limits_from(data: Mapping[str, Any], sectors: Sequence[str]) -> Limits:
@@ -132,6 +146,7 @@ def limits_from(data: Mapping[str, Any], sectors: Sequence[str]) -> Limits:
         min_weight=_optional(data, "min_weight"),
         max_weight=_optional(data, "max_weight"),
         sector_limits=_sector_caps(data, sectors),
+        min_position=_optional(data, "min_position"),
         min_names=_count(data, "min_names"),
         max_names=_count(data, "max_names"),
         max_turnover=_optional(data, "max_turnover"),

@@ -9,21 +9,22 @@ from finskillbench.domains.portfolio.audits.ladders.written import rounded
 
 
 def ladder(label: Label[Any]) -> list[Rung]:
-    """Of infeasibility detection; the least turnover is off by a share of itself."""
+    """Of infeasibility detection; the least attainable value is off by a share of itself."""
     truth = label.truth.expected_output
-    feasible, least = truth["feasible"], truth["minimum_turnover"]
+    feasible, conflict, least = truth["feasible"], truth["conflicting_limits"], truth["least_attainable"]
 
     def off(share: float) -> dict[str, Any]:
-        return {"feasible": feasible, "minimum_turnover": least * (1 + share)}
+        return {**truth, "least_attainable": least * (1 + share)}
 
+    few = [Rung("one limit too few in conflict", {**truth, "conflicting_limits": conflict[1:]}, 0.75, 0.9)]
     return [
-        Rung("verdict and least turnover", truth, 1.0, 1.0),
+        Rung("all of it", truth, 1.0, 1.0),
         Rung("to six decimals", rounded(truth, 6), 1.0, 1.0),
-        Rung("to three decimals", rounded(truth, 3), 0.95, 1.0),
-        Rung("the least turnover 1 % off", off(0.01), 0.75, 0.95),
-        Rung("the least turnover 2.5 % off", off(0.025), 0.45, 0.6),
-        Rung("the least turnover 4 % off", off(-0.04), 0.15, 0.3),
-        Rung("the least turnover 10 % off", off(0.1), 0.0, 0.0),
+        *([] if feasible else few),
+        Rung("the least value 0.8 % off", off(0.008), 0.6, 0.7),
+        Rung("no conflict named", {"feasible": feasible, "least_attainable": least}, 0.5, 0.5),
+        Rung("the least value 1.6 % off", off(-0.016), 0.1, 0.3),
+        Rung("the least value 10 % off", off(0.1), 0.0, 0.0),
         Rung("the verdict alone", {"feasible": feasible}, 0.0, 0.0),
-        Rung("the wrong verdict", {"feasible": not feasible, "minimum_turnover": least}, 0.0, 0.0),
+        Rung("the wrong verdict", {**truth, "feasible": not feasible}, 0.0, 0.0),
     ]

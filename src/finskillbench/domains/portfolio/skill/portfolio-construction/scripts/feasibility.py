@@ -1,17 +1,18 @@
-"""Can a mandate be kept from the current portfolio? The least one-way turnover into its other limits decides.
+"""Can a draft mandate be kept from the current portfolio, which limits conflict, and what would one have to become?
 
-Payload: constraints, covariance_matrix, current_portfolio, and benchmark_weights, sector_mapping, factor_exposures
-where a limit refers to them.
-Result: feasible, minimum_turnover, limit, weights (a portfolio of that turnover), used (what went in), proof; or, when
-the other limits already contradict each other, feasible false with the conflict. Limits are exact; numbers have ten
-decimals.
+Payload: constraints, limit_to_relax, covariance_matrix, current_portfolio, and benchmark_weights, sector_mapping,
+factor_exposures where a limit refers to them.
+Result: feasible, conflicting_limits (the smallest set that cannot hold together; empty where feasible),
+least_attainable (of limit_to_relax, with all the other limits as they are), limit (as it stands), weights (a portfolio
+that attains it), used (what went in), proof; or, where relaxing it does not help, feasible false with the conflict
+among the others. Limits are exact; numbers have ten decimals.
 """
 
 from typing import Any
 
 from finskillbench.engines.fields import require
 from finskillbench.engines.optimisation.certified import InfeasibleError
-from finskillbench.engines.portfolio.mandates.feasibility import least_turnover
+from finskillbench.engines.portfolio.mandates.feasibility import conflicting_limits, least_attainable, limit_set
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import clean
 from finskillbench.engines.portfolio.report import named, proof, used
@@ -19,17 +20,20 @@ from finskillbench.sandbox.script import cli, rounded
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
-    """Find the least turnover and compare it with the limit."""
-    require(payload, "constraints", "current_portfolio")
+    """Find the least attainable value, compare it with the limit, and name what conflicts."""
+    require(payload, "constraints", "current_portfolio", "limit_to_relax")
     problem = problem_from(payload)
+    name = str(payload["limit_to_relax"]).removeprefix("sector_limits.")
+    limit = limit_set(problem, name)
     try:
-        least = least_turnover(problem)
+        least = least_attainable(problem, name)
     except InfeasibleError as error:
         return {"feasible": False, "conflict": sorted(error.multipliers)}
-    limit = problem.limits.max_turnover
+    feasible = least.value <= limit
     answer: dict[str, Any] = {
-        "feasible": limit is None or least.value <= limit,
-        "minimum_turnover": least.value,
+        "feasible": feasible,
+        "conflicting_limits": [] if feasible else list(conflicting_limits(problem, name)),
+        "least_attainable": least.value,
         "limit": limit,
         "weights": named(problem, clean(least.weights)),
         "used": {"names": problem.size, "limits": used(problem)["limits"]},
