@@ -36,6 +36,7 @@ from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.engines.portfolio.rebalance import Rebalancing as Solved
 from finskillbench.engines.portfolio.rebalance import TradingTerms, cheapest, rebalance, required_value
+from finskillbench.engines.portfolio.trivial import within_caps
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.measures import mean, ramp
@@ -51,6 +52,8 @@ _LEAST_TURNOVER = 0.05
 """A rebalancing that trades less than this is no test of trading."""
 _MOST_NAMES = 40
 """Names on an approved list at most."""
+_STEP = 0.0025
+"""Minimum trades are multiples of this."""
 
 
 class _Bounds(NamedTuple):
@@ -66,7 +69,7 @@ class _Bounds(NamedTuple):
     programs: int
 
 
-_BOUNDS = {"easy": _Bounds(0.7, 3, 15), "medium": _Bounds(0.7, 4, 25), "hard": _Bounds(0.5, 5, 40)}
+_BOUNDS = {"easy": _Bounds(0.75, 4, 20), "medium": _Bounds(0.65, 4, 20), "hard": _Bounds(0.45, 4, 30)}
 TERMS = {
     "two_stages": "f is the objective written as a minimum: risk_aversion*w'Sw - expected_returns'w, w'Sw, "
     "-expected_returns'w, or the risk_parity form. Stage 1: f* = least f under the limits, costs and min_trade left "
@@ -167,11 +170,12 @@ def _task(
     tier, terms = objects.settings["tiers"][tier_name], objects.settings["rebalancing"]
     share = min(tier["listed"], _MOST_NAMES / len(month.tickers))
     month = month.of_list(context.generator(NAME, month.as_of, tier_name, objective, draw, "list"), share)
-    current = _drifted_portfolio(context, month, tier_name, objective, draw)
+    bought = _bought(context.generator(NAME, month.as_of, tier_name, objective, draw), month)
     limits = sized_limits(tier, month)
+    least = max(round(terms["min_trade"] / len(month.tickers) / _STEP), 1) * _STEP
     task_input: RebalancingInput = {
         **market_fields(month, objective, tier["risk_aversion"]),
-        "current_portfolio": month.by_ticker(current),
+        "current_portfolio": month.by_ticker(bought),
         "current_portfolio_date": str(month.as_of),
         "constraints": {
             "long_only": limits.get("long_only"),
@@ -180,9 +184,12 @@ def _task(
         },
         "sector_mapping": month.sector_mapping,
         "trading_costs_bps": month.by_ticker(month.trading_costs),
-        "min_trade": terms["min_trade"],
+        "min_trade": least,
         "required_improvement": terms["required_improvement"],
     }
+    # Bought within the limits, and drifted with the market since.
+    current = month.drifted(within_caps(month_problem(month, task_input), bought))
+    task_input["current_portfolio"] = month.by_ticker(current)
     task_input["conventions"] = definitions(task_input)
     problem = month_problem(month, task_input)
     result = _solved(problem, TradingTerms.of(task_input, problem), _BOUNDS[tier_name])
@@ -196,7 +203,7 @@ def _task(
     prompt = Prompt(
         f"Rebalance the current portfolio as of {month.as_of} towards {OBJECTIVE_NAME[objective]} under the limits in "
         f"constraints. Gain at least {terms['required_improvement']:.0%} of the improvement of the objective that is "
-        f"attainable under them, at the least trading cost, in trades of {terms['min_trade']:.2%} of NAV or more; "
+        f"attainable under them, at the least trading cost, in trades of {least:.2%} of NAV or more; "
         "conventions defines both stages, costs and trades exactly.",
         "Submit a JSON object with trade_list (ticker to signed change of weight), new_weights (ticker to weight) and "
         f"turnover (one-way). {PRECISION}",
@@ -258,14 +265,10 @@ def _solved(problem: PortfolioProblem, terms: TradingTerms, bounds: _Bounds) -> 
     return result if unique and large and not near(result.cost) else None
 
 
-def _drifted_portfolio(
-    context: BuildContext, month: MonthEnd, tier_name: str, objective: Objective, draw: int
-) -> Floats:
-    """A diversified portfolio of random tilts around the benchmark, drifted by the market since it was bought."""
-    rng = context.generator(NAME, month.as_of, tier_name, objective, draw)
+def _bought(rng: np.random.Generator, month: MonthEnd) -> Floats:
+    """A diversified portfolio of random tilts around the benchmark."""
     share = float(rng.uniform(0.4, 0.8))
-    bought = share * rng.dirichlet(np.full(len(month.tickers), 2.0)) + (1 - share) * month.benchmark
-    return month.drifted(bought)
+    return share * rng.dirichlet(np.full(len(month.tickers), 2.0)) + (1 - share) * month.benchmark
 
 
 def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:

@@ -79,7 +79,7 @@ class ViewTier(TypedDict):
 class RebalancingSettings(TypedDict):
     """What a rebalancing has to do.
 
-    min_trade : least size of a trade, fraction of NAV.
+    min_trade : least size of a trade, as a share of the average position on the approved list.
     required_improvement : share of the attainable improvement of the objective.
     draws : current portfolios drawn for each date, tier and objective.
     """

@@ -289,10 +289,10 @@ def _excluded_sectors(
 def _relative_sector(
     limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator
 ) -> str:
-    """A cap stated as an excess over the sector's weight in the benchmark."""
+    """A cap stated as an excess over the sector's weight in the benchmark; no plain cap is equal to it."""
     taken = {*limits.get("sector_limits", {}), *limits.get("excluded_sectors", ())}
     (sector,) = _drawn([sector for sector in universe.sectors if sector not in taken], 1, rng)
-    weight, above = 25 * int(rng.integers(8, 33)), 25 * int(rng.integers(4, 13))
+    weight, above = 50 * int(rng.integers(4, 17)), 25 + 50 * int(rng.integers(2, 6))
     limits.setdefault("sector_limits", {})[sector] = (weight + above) / 10_000
     return _pick(sentences, rng).format(sector=sector, b=_rate(weight, rng), x=_rate(above, rng))
 
