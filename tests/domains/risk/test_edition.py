@@ -57,7 +57,7 @@ def test_verdicts_are_balanced(cases: Any) -> None:
     compliant = [truth.expected_output["overall_compliant"] for _, truth, _ in cases["constraint_monitoring"]]
     assert (compliant.count(True), compliant.count(False)) == (10, 30)
     mended = [truth.expected_output["post_trade_compliant"] for _, truth, _ in cases["risk_remediation"]]
-    assert (mended.count(True), mended.count(False)) == (28, 12)
+    assert (mended.count(True), mended.count(False)) == (32, 8)
     listed = {
         row["type"] for _, t, _ in cases["risk_identification"] for row in t.expected_output["top_risk_exposures"]
     }
@@ -271,8 +271,9 @@ def test_difficulty_follows_from_what_the_input_shows(cases: Any) -> None:
                 expected = "easy" if len(weights) <= 19 else "medium"
             assert episode.difficulty == expected, episode.task_id
     for episode, _, _ in cases["risk_remediation"]:
-        broken = len(episode.input["violations"])
-        assert episode.difficulty == ("easy" if broken <= 2 else "medium" if broken == 3 else "hard")
+        limits = len(episode.input["mandate"]["constraints"])
+        expected = "easy" if limits <= 6 else "medium" if limits == 7 else "hard"
+        assert episode.difficulty == expected, episode.task_id
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -48,6 +48,11 @@ def task() -> JsonObject:
             "total_nav": 5e8,
             "trades_this_month": {"N00": 0.02, "N05": -0.01},
         },
+        "trading_terms": {
+            "cost_bps": {ticker: 4.0 + number for number, ticker in enumerate(TICKERS)},
+            "minimum_trade": 0.005,
+            "headroom": {"position_limit_max": 0.0025},
+        },
         "mandate": {
             "mandate_id": "M1",
             "name": "Core",
@@ -133,11 +138,14 @@ def after_trades(task: Any, answer: JsonObject) -> JsonObject:
 
 def test_remediation_cures_the_whole_mandate_at_the_cost_it_reports(task: JsonObject) -> None:
     answer = run("risk_remediation", task)
-    turnover = second.turnover(trade["trade_pct"] for trade in answer["trades"])
+    changes = {trade["symbol"]: trade["trade_pct"] for trade in answer["trades"]}
+    turnover = second.turnover(changes.values())
     assert answer["post_trade_compliant"] is True
     assert answer["total_turnover"] == pytest.approx(turnover, abs=1e-7)
-    # 0.11 above the position limit has to go, and that also cures cash and sector: nothing cheaper is thinkable.
-    assert answer["total_turnover"] >= 0.11 - 1e-7
+    # 0.1125 above the position limit less its headroom has to go, and so 0.0225 of N01.
+    assert {"N00", "N01"} <= {trade["symbol"] for trade in answer["trades"] if trade["action"] == "sell"}
+    assert answer["cost_bps"] == pytest.approx(100 * second.cost_of(task, changes), abs=1e-6)
+    assert second.undersized(task, changes, 1e-7) == []
     assert {check["status"] for check in answer["checks"]} == {"PASS"}
     report = run("constraint_monitoring", after_trades(task, answer))
     excesses = [item.get("violation_magnitude", 0.0) for item in report["constraints"]]

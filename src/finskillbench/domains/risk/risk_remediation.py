@@ -48,8 +48,8 @@ BEYOND = 8
 """Episodes whose mandate cannot be met within the turnover that is left."""
 LIMITED = 10
 """Mendable episodes with a limit on the month's turnover: having one does not tell that the mandate is out of reach."""
-SMALL, MIDDLING = 11, 14
-"""Trades and limits of an easy and of a medium episode, at most."""
+FEW_LIMITS, SEVERAL_LIMITS = 6, 7
+"""Limits in the mandate of an easy and of a medium episode, at most."""
 ROBUST = {4: 0.9, 5: 0.99}
 """What the best trades earn at least when they are rounded to so many decimals."""
 
@@ -117,9 +117,9 @@ def _traits(pair: RemediationPair) -> tuple[str, ...]:
 
 
 def _difficulty(pair: RemediationPair) -> str:
-    """By the length of the list and of the mandate: each trade is one more that each of the limits decides."""
-    size = pair.trades + len(pair.mandate.constraints)
-    return "easy" if size <= SMALL else "medium" if size <= MIDDLING else "hard"
+    """By the number of limits of the mandate, which the input lists: the trades must meet each of them together."""
+    limits = len(pair.mandate.constraints)
+    return "easy" if limits <= FEW_LIMITS else "medium" if limits <= SEVERAL_LIMITS else "hard"
 
 
 def _robust(task: Task, pair: RemediationPair) -> bool:

@@ -16,7 +16,7 @@ NAMES = ("stress_testing", "risk_remediation")
 
 @pytest.mark.parametrize("name", NAMES)
 def test_scores_fall_along_every_ladder_and_lie_in_their_bands(edition: Edition, name: str) -> None:
-    subtask, seen = by_name(name), set[str]()
+    subtask = by_name(name)
     assert subtask.ladder is not None
     for episode in edition.episodes([name]):
         label = Label(episode, edition.full_input(episode), edition.truth(episode.task_id), {})
@@ -25,10 +25,6 @@ def test_scores_fall_along_every_ladder_and_lie_in_their_bands(edition: Edition,
             score = subtask.scorers[Profile.CERTIFIED](rung.answer, label.truth, label.task_input).value
             assert rung.least - 1e-9 <= score <= min(rung.most, before) + 1e-9, (episode.task_id, rung.name)
             before = score
-            seen.add(rung.name)
-    if name == "risk_remediation":
-        assert {"half as much turnover again as necessary", "twice the necessary turnover"} <= seen
-        assert "the cheapest cure of the limits on weights alone" in seen
 
 
 @pytest.mark.parametrize("name", NAMES)

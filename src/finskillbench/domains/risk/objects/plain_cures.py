@@ -5,6 +5,7 @@ What the best of them earns says whether a portfolio tests more than arithmetic 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -36,14 +37,22 @@ def even_costs(names: int) -> Floats:
 
 
 def merit_without_optimiser(
-    portfolio: Portfolio, mandate: Mandate, market: Market, terms: Terms, *, compliant: bool, value: float
+    portfolio: Portfolio,
+    mandate: Mandate,
+    market: Market,
+    terms: Terms,
+    *,
+    compliant: bool,
+    value: float,
+    others: Sequence[Floats] = (),
 ) -> float:
     """What the best of the plain cures earns beside the least cost, or the least shortfall where none complies.
 
-    Breaches of rounding size are overlooked.
+    Breaches of rounding size are overlooked. `others` are more lists of trades (n,). What is below the ticket is
+    dropped from all of them.
     """
     target = terms.target(mandate)
-    trades = _plain_weights(portfolio, target, market) - portfolio.weights
+    trades = np.vstack([_plain_weights(portfolio, target, market) - portfolio.weights, *others])
     trades = np.where(np.abs(trades) < terms.ticket, 0.0, trades)
     turnover = (np.abs(trades).sum(axis=1) + np.abs(trades.sum(axis=1))) / 2
     left = budget_left(portfolio, mandate)

@@ -12,7 +12,7 @@ from finskillbench.domains.building import BuildContext
 from finskillbench.domains.draws import permuted
 from finskillbench.domains.risk.catalogs import RiskSettings
 from finskillbench.domains.risk.objects.monitoring import MonitoringPair
-from finskillbench.domains.risk.objects.plain_cures import even_costs, merit_without_optimiser
+from finskillbench.domains.risk.objects.plain_cures import even_costs, merit_without_optimiser, without_models
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
 from finskillbench.domains.risk.remediation.scoring import BREACH, undersized
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
@@ -34,8 +34,8 @@ LEAST_SHORTFALL, LEAST_SHED = 0.05, 0.2
 """Shortfall that the best attainable portfolio keeps, and that it sheds, at least."""
 PLAIN = 0.25
 """Most that a cure without an optimiser may earn in an episode."""
-_DEARER = 1.6
-"""Cost of the trades of least turnover over the least cost, at least: who ignores costs earns less than half."""
+_DEARER = 1.5
+"""Cost of the trades of least turnover over the least cost, at least: who ignores costs earns half at most."""
 _CLEARLY_UNDERSIZED = 2 * BREACH
 """Distance of some trade without tickets from any that is allowed, at least."""
 _ROOM_FOR_COST, _SHORT_OF = 0.006, 0.003
@@ -243,9 +243,19 @@ def _screened(
     if not large:
         return None
     terms = replace(terms, ticket=large[0])
-    asked = portfolio, pair.mandate, pair.case.market, terms
     value = terms.cost(best) + (0.0 if compliant else total_excess(after(portfolio, best), target, pair.case.market))
-    return (pair, terms) if merit_without_optimiser(*asked, compliant=compliant, value=value) <= PLAIN else None
+    aim = Aim(Goal.COST if compliant else Goal.EXCESS, terms.costs, cap)
+    partial = [best, *(_estimated(pair, less, aim) for less in (pair.mandate, without_models(target)))]
+    merit = merit_without_optimiser(
+        portfolio,
+        pair.mandate,
+        pair.case.market,
+        terms,
+        compliant=compliant,
+        value=value,
+        others=[trades for trades in partial if trades is not None],
+    )
+    return (pair, terms) if merit <= PLAIN else None
 
 
 def _beyond_mending(pair: MonitoringPair, least: float) -> bool:
