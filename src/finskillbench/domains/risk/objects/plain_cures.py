@@ -48,8 +48,8 @@ def merit_without_optimiser(
 ) -> float:
     """What the best of the plain cures earns beside the least cost, or the least shortfall where none complies.
 
-    Breaches of rounding size are overlooked. `others` are more lists of trades (n,), of which those below the ticket
-    are dropped, as of the plain ones.
+    Breaches of rounding size are overlooked. `others` are more lists of trades (n,). What is below the ticket is
+    dropped from all of them.
     """
     target = terms.target(mandate)
     trades = np.vstack([_plain_weights(portfolio, target, market) - portfolio.weights, *others])
