@@ -162,8 +162,8 @@ def _task(context: BuildContext, objects: PortfolioObjects, cell: Cell) -> Task 
     flags = {name: True for name in check_limits(problem, weights) if name != "fully_invested"}
     prompt = Prompt(
         f"Build the fully invested portfolio of {OBJECTIVE_NAME[objective]} as of {month.as_of} that keeps every limit "
-        "in constraints. Benchmark weights, the current portfolio, sectors and factor exposures are in the task data; "
-        "conventions defines the objective and every limit exactly. Check each limit on your final weights.",
+        "in constraints. Whatever the limits refer to is in the task data; conventions defines the objective and every "
+        "limit exactly. Check each limit on your final weights.",
         "Submit a JSON object with weights (ticker to fraction of NAV) and constraint_satisfaction (one boolean for "
         f"each limit that is set). {PRECISION}",
     )

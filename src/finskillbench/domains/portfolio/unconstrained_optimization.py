@@ -40,7 +40,7 @@ from finskillbench.scoring.values import numbers, parameter
 
 NAME = "unconstrained_optimization"
 METHOD = "l2_distance_and_objective"
-_LISTS = 6
+_LISTS = 12
 """Approved lists of an objective at a month-end that are tried."""
 _SHARES = (0.65, 1.0)
 """Share of the universe on a list."""

@@ -17,7 +17,7 @@ from finskillbench.domains.portfolio.audits.ladders.written import (
 from finskillbench.domains.portfolio.worth.merit import CONFUSED
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 
-_NAMES = 0.05
+_NAMES = 0.1
 """What decisions on names, which the zero of the scores leaves out, may add to the optimum of another objective."""
 
 
