@@ -11,7 +11,7 @@ import pytest
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.portfolio.objects import month_ends
 from finskillbench.domains.portfolio.objects.settings import read_settings
-from finskillbench.domains.portfolio.objects.tiers import mandate_fields, month_problem, tier_at
+from finskillbench.domains.portfolio.objects.tiers import mandate_fields, month_problem, sized_limits
 from finskillbench.engines.portfolio.measures import violations
 from finskillbench.errors import SourceError
 from finskillbench.panels import build_panels
@@ -75,22 +75,16 @@ def test_a_series_reaches_the_end_of_the_last_full_year(
             build_panels(spoiled)
 
 
-def test_tiers_are_widened_to_a_universe_that_has_no_room_for_them(market: MarketData) -> None:
-    """Six names at 7 % each are never fully invested: each tier is fitted to them, kept by a portfolio, and says so."""
+def test_the_benchmark_of_six_names_keeps_every_tier(market: MarketData) -> None:
+    """Six names at 8 % each are never fully invested: no cap is lower than the benchmark's largest weight."""
     context, settings = BuildContext(build_panels(market), seed=1), read_settings()
     month = month_ends(context, settings)[-1]
-    for name in settings["tiers"]:
-        tier = tier_at(context, settings, name, month)
-        limits = tier.constraints
-        assert limits.get("max_weight") == 0.284  # 1.7 / 6
-        assert limits.get("sector_limits") == {"Technology": 1.0}
-        assert limits.get("min_names") == 4
+    for tier in settings["tiers"].values():
+        limits = {**sized_limits(tier, month), "max_turnover": None}
+        assert limits["max_weight"] == pytest.approx(month.benchmark.max(), abs=1e-3)
         task_input = {
-            **mandate_fields(month, limits, tier.closest),
+            **mandate_fields(month, limits, month.benchmark),
             "covariance_matrix": month.covariance_table,
             "objective": "min_variance",
         }
-        problem = month_problem(month, task_input)
-        assert not violations(problem, tier.closest)
-    assert [note.split(" at ")[0] for note in context.notes] == [f"The {name} tier" for name in settings["tiers"]]
-    assert "a sector's cap is 100% instead of 15%" in context.notes[-1]
+        assert not violations(month_problem(month, task_input), month.benchmark, 1e-9)

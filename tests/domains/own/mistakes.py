@@ -213,9 +213,9 @@ TIERS = """{
   "extends": true,
   "tiers": {
     "hard": {
-      "max_weight": 0.08, "sector_cap": 0.2, "min_names": 15, "max_names": 30,
+      "max_weight": 0.08, "sector_room": 0.02, "min_position": 0.01,
       "max_turnover": 0.25, "max_tracking_error": 0.05, "neutral_factors": ["smb", "hml"],
-      "risk_aversion": 0.75, "legacy_turnover": [0.08, 0.15], "listed": 0.8
+      "neutrality_tolerance": 0.1, "risk_aversion": 0.75, "listed": 0.8
     }
   }
 }
@@ -223,11 +223,11 @@ TIERS = """{
 
 OF_TIERS = [
     Mistake('"max_weight": 0.08', '"max_weight": 8', "line 5: tiers.hard.max_weight: is 8, not from 0.01 to 1"),
-    Mistake('"sector_cap": 0.2, ', "", "line 4: tiers.hard.sector_cap: is missing; add it"),
-    Mistake('"sector_cap"', '"sector_caps"', "line 5: tiers.hard.sector_caps: is an unknown field; write sector_cap"),
+    Mistake('"sector_room": 0.02, ', "", "line 4: tiers.hard.sector_room: is missing; add it"),
+    Mistake('"sector_room"', '"sector_rooms"', "line 5: tiers.hard.sector_rooms: is an unknown field; write"),
     Mistake('"hard"', '"extreme"', "line 4: tiers.extreme: is an unknown field; remove it, or correct its name"),
-    Mistake('"min_names": 15', '"min_names": 35', "line 5: tiers.hard.min_names: is more than max_names, 30; exchange"),
-    Mistake("[0.08, 0.15]", "[0.15, 0.08]", "line 7: tiers.hard.legacy_turnover: is no range; write the two ends"),
+    Mistake('"max_weight": 0.08', '"max_weight": 0.01', "line 5: tiers.hard.min_position: is not less than max"),
+    Mistake('"min_position": 0.01', '"min_position": 1', "line 5: tiers.hard.min_position: is 1, not from 0.001"),
     Mistake('"smb", "hml"', '"smb", "smb"', "line 6: tiers.hard.neutral_factors: names a factor twice; name each once"),
     Mistake('"smb", "hml"', '"momentum"', """line 6: tiers.hard.neutral_factors[0]: is "momentum"; choose 'mkt_rf',"""),
     Mistake('  "extends": true,\n', "", 'tiers.easy: is missing; add it, or "extends": true to keep the built-in one'),

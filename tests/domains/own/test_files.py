@@ -68,8 +68,7 @@ def test_a_mistake_in_texts_is_told(mistake: Mistake, tmp_path: Path) -> None:
 def test_tiers_and_texts_are_added_or_replaced(tmp_path: Path) -> None:
     catalog = read(tmp_path, tiers=TIERS, texts=TEXTS)
     settings, built_in = settings_in(catalog), read_settings()
-    assert settings["tiers"]["hard"]["sector_cap"] == 0.2
-    assert settings["tiers"]["hard"]["legacy_turnover"] == (0.08, 0.15)
+    assert settings["tiers"]["hard"]["sector_room"] == 0.02
     assert (settings["tiers"]["easy"], list(settings)) == (built_in["tiers"]["easy"], list(built_in))
     said, before = words_in(catalog), words()
     assert said["limits"]["max_weight"] == [

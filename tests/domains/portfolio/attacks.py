@@ -64,11 +64,12 @@ def _wider(limit: float | None, slack: float) -> float | None:
 
 
 def nearest(problem: PortfolioProblem, task_input: Json) -> dict[str, Array]:
-    """The portfolios nearest to those that need no thought, and the one name of highest return."""
+    """The portfolios nearest to those that need no thought, names left to chance; the one name of highest return."""
     known = portfolios(problem, task_input)
     chosen = ("equal weights", "benchmark", "current portfolio", "half equal, half benchmark", "inverse variance")
+    free = replace(problem, limits=replace(problem.limits, min_position=None, min_names=None))
     found = {
-        f"nearest feasible to {name}": optimise(problem, Goal.DISTANCE, anchor=known[name]).weights
+        f"nearest feasible to {name}": optimise(free, Goal.DISTANCE, anchor=known[name]).weights
         for name in chosen
         if name in known
     }

@@ -1,29 +1,19 @@
-"""What a tier asks of a universe of hundreds of names, whose covariance is in factors."""
+"""What tasks ask of a universe of hundreds of names, whose covariance is in factors."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 
 import numpy as np
-import pytest
 
-from finskillbench.domains.building import BuildContext
-from finskillbench.domains.portfolio.objects.month_end import MonthEnd
+from finskillbench.domains.portfolio.objects.month_end import MOST_LISTED, MonthEnd
 from finskillbench.domains.portfolio.objects.settings import read_settings
-from finskillbench.domains.portfolio.objects.tiers import (
-    mandate_fields,
-    market_fields,
-    month_problem,
-    sized_limits,
-    tier_at,
-)
-from finskillbench.engines.portfolio.measures import check_limits
+from finskillbench.domains.portfolio.objects.tiers import mandate_fields, market_fields, month_problem, sized_limits
+from finskillbench.engines.holdings import has_dust
+from finskillbench.engines.portfolio.measures import clean, violations
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.engines.statistics.risk_model import RiskModel
-from finskillbench.panels.filings.fundamentals import FundamentalPanels
-from finskillbench.panels.filings_alone import of_filings_alone
 
 
 def _month(n: int, factors: int) -> MonthEnd:
@@ -44,23 +34,16 @@ def _month(n: int, factors: int) -> MonthEnd:
     )
 
 
-@pytest.mark.parametrize(("names", "factors", "asked"), [(120, 252, 20), (300, 20, None)])
-def test_a_least_number_of_holdings_is_asked_of_few_names_only(names: int, factors: int, asked: int | None) -> None:
-    assert sized_limits(read_settings()["tiers"]["easy"], _month(names, factors)).get("min_names") == asked
-
-
-def test_every_tier_fits_hundreds_of_names_and_says_what_is_dropped() -> None:
-    month, settings = _month(300, 20), read_settings()
-    context = BuildContext(of_filings_alone(FundamentalPanels.empty()), 1)
-    for name in settings["tiers"]:
-        tier = tier_at(context, settings, name, month)
+def test_a_list_of_a_large_universe_is_short_and_its_benchmark_keeps_every_tier() -> None:
+    month = _month(300, 20).of_list(np.random.default_rng(1), 0.5)
+    assert len(month.tickers) == MOST_LISTED
+    for tier in read_settings()["tiers"].values():
         task_input = {
-            **market_fields(month, Objective.RISK_PARITY, tier.risk_aversion),
-            **mandate_fields(month, tier.constraints, month.benchmark),
+            **market_fields(month, Objective.RISK_PARITY, tier["risk_aversion"]),
+            **mandate_fields(month, sized_limits(tier, month), month.benchmark),
         }
         problem = month_problem(month, task_input)
-        assert "min_names" not in dict(check_limits(problem, tier.closest))
-        best = optimise(replace(problem, limits=replace(problem.limits, max_turnover=None)))
-        assert best.nodes == 1  # no branching, though no weight counts as a holding
+        assert not violations(problem, month.benchmark, 1e-9)
+        best = optimise(problem)
         assert best.uniqueness.outcome.proved
-    assert [note.count("the least number of holdings is dropped") for note in context.notes] == [1, 1, 1]
+        assert not has_dust(clean(best.weights))

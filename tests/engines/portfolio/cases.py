@@ -97,7 +97,7 @@ class Oracle:
         return float(self.stated.solve(solver=cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9))
 
     def solve_counted(self, least: int, most: int, position: float | None = None) -> float:
-        """The least value over every set of holdings of an allowed size: 0.1 % at least and others under it, or a least position."""
+        """The least value over every set of holdings of an allowed size: 0.1 % at least each, or a least position."""
         low, high, best = self.low.value.copy(), self.high.value.copy(), np.inf
         for held in _subsets(len(low), least, most):
             self.low.value = np.where(held, np.maximum(low, position or 0.001), low)

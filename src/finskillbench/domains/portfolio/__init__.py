@@ -14,7 +14,7 @@ from finskillbench.domains.portfolio import (
     tool_use_parameterization,
     unconstrained_optimization,
 )
-from finskillbench.domains.portfolio.audits import labels, recheck
+from finskillbench.domains.portfolio.audits import binding, labels, recheck
 from finskillbench.domains.portfolio.checks import basis, economics, panels, tasks, views
 from finskillbench.domains.portfolio.objects import PortfolioObjects, prepare
 from finskillbench.domains.portfolio.own.texts import TEXTS
@@ -55,6 +55,7 @@ DOMAIN = Domain(
         "spec_agrees": labels.spec_agrees,
         "same_basis": basis.same_basis,
         "economics": economics.economics,
+        "limits_bind": binding.limits_bind,
     },
     parameters=_parameters,
     catalog=(TIERS, TEXTS),

@@ -19,7 +19,7 @@ from finskillbench.domains.portfolio.audits.ladders import optimisation as ladde
 from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
 from finskillbench.domains.portfolio.inputs import ConstrainedInput, Constraints
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
-from finskillbench.domains.portfolio.objects.binding import all_bind, binding_mandate
+from finskillbench.domains.portfolio.objects.binding import binding_mandate, loose
 from finskillbench.domains.portfolio.objects.tiers import mandate_fields, market_fields, month_problem, sized_limits
 from finskillbench.domains.portfolio.proofs import EXACT, Recheck
 from finskillbench.domains.portfolio.worth.distinct import is_different
@@ -45,6 +45,8 @@ NAME = "constrained_optimization"
 METHOD = "constraint_satisfaction_and_objective"
 _DRAWS = 3
 """Mandates and current portfolios drawn at a month-end for each tier and objective."""
+_LISTED = {Objective.RISK_PARITY: 0.8}
+"""Share of the universe on the approved list: inverse variances hardly change from one month-end to the next."""
 
 
 class ConstraintSatisfaction(Answer):
@@ -133,7 +135,7 @@ def _task(context: BuildContext, objects: PortfolioObjects, cell: Cell) -> Task 
     """The task of a cell; None where a limit does not bind, or the case does not discriminate."""
     tier, objective = objects.settings["tiers"][cell.tier], cell.objective
     rng = context.generator(NAME, cell.month.as_of, cell.tier, objective, cell.draw)
-    month = cell.month.of_list(rng, 1.0)
+    month = cell.month.of_list(rng, _LISTED.get(objective, 1.0))
     task_input: ConstrainedInput = {
         **market_fields(month, objective, tier["risk_aversion"]),
         **mandate_fields(month, sized_limits(tier, month), month.benchmark),
@@ -149,7 +151,7 @@ def _task(context: BuildContext, objects: PortfolioObjects, cell: Cell) -> Task 
         problem = month_problem(month, task_input)
         best = optimise(problem)
         weights = clean(best.weights)
-        if not best.uniqueness.outcome.proved or has_dust(weights) or not all_bind(problem, weights):
+        if not best.uniqueness.outcome.proved or has_dust(weights) or loose(problem, weights):
             return None
         trivial = zero_value(problem, best.value)
     except (InfeasibleError, UndecidedError):
@@ -160,8 +162,8 @@ def _task(context: BuildContext, objects: PortfolioObjects, cell: Cell) -> Task 
     flags = {name: True for name in check_limits(problem, weights) if name != "fully_invested"}
     prompt = Prompt(
         f"Build the fully invested portfolio of {OBJECTIVE_NAME[objective]} as of {month.as_of} that keeps every limit "
-        "in constraints. Benchmark weights, the current portfolio, sectors and factor exposures are in the task data; "
-        "conventions defines the objective and every limit exactly. Check each limit on your final weights.",
+        "in constraints. Whatever the limits refer to is in the task data; conventions defines the objective and every "
+        "limit exactly. Check each limit on your final weights.",
         "Submit a JSON object with weights (ticker to fraction of NAV) and constraint_satisfaction (one boolean for "
         f"each limit that is set). {PRECISION}",
     )

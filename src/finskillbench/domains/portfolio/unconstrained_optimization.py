@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from itertools import product
 
@@ -10,8 +11,9 @@ from pydantic import Field
 from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
-from finskillbench.domains.draws import permuted, stratified
+from finskillbench.domains.draws import permuted
 from finskillbench.domains.portfolio.audits import exploits, shortcuts
+from finskillbench.domains.portfolio.audits.exploits import uncorrelated
 from finskillbench.domains.portfolio.audits.ladders import optimisation as ladders
 from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
 from finskillbench.domains.portfolio.inputs import UnconstrainedInput
@@ -31,15 +33,27 @@ from finskillbench.engines.holdings import has_dust
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import clean
 from finskillbench.engines.portfolio.optimise import optimise
-from finskillbench.engines.portfolio.problem import Objective
+from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import numbers, parameter
 
 NAME = "unconstrained_optimization"
 METHOD = "l2_distance_and_objective"
-_LISTS = 2
-"""Approved lists of an objective at a month-end."""
+_LISTS = 12
+"""Approved lists of an objective at a month-end that are tried."""
+_SHARES = (0.65, 1.0)
+"""Share of the universe on a list."""
+_DRAWN = {
+    Objective.MAX_RETURN: 1 / 8,
+    Objective.RISK_PARITY: 1 / 8,
+    Objective.MIN_VARIANCE: 3 / 8,
+    Objective.MAX_SHARPE: 1,
+}
+"""Share of the episodes, the last taking what is left: the best name is the whole answer under max_return, and under
+risk_parity, which sells nothing short, a linear equation."""
+_SHORTCUT = 0.45
+"""What a formula earns at the most under the other two."""
 
 
 class UnconstrainedOptimization(Answer):
@@ -52,27 +66,28 @@ class UnconstrainedOptimization(Answer):
 
 
 def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
-    """12 month-ends x 4 objectives x `_LISTS` approved lists; those that discriminate and differ, by objective.
-
-    The best name is the whole answer under max_return, so that a fifth of the episodes at most asks for it.
-    """
-    aversion, count = objects.settings["unconstrained_risk_aversion"], objects.settings["episodes_per_subtask"]
-    pool: list[Task] = []
-    for objective in Objective:
+    """12 month-ends x 4 objectives x `_LISTS` approved lists; those that discriminate and differ, by objective."""
+    count = objects.settings["episodes_per_subtask"]
+    tasks: list[Task] = []
+    for objective, share in _DRAWN.items():
+        wanted = min(len(tasks) + math.ceil(share * count), count)
         kept: list[Mapping[str, float]] = []
-        found: list[Task] = []
-        for variant, month in product(range(_LISTS), objects.month_ends):
-            listed = month.of_list(context.generator(NAME, month.as_of, objective, variant))
-            task = _task(listed, objective, aversion, variant)
+        for variant, month in product(range(_LISTS), permuted(objects.month_ends, context.generator(NAME, objective))):
+            if len(tasks) >= wanted:
+                break
+            task = _task(context, objects, month, objective, variant)
             if task is not None and is_different(weights := task.truth.expected_output["weights"], kept):
                 kept.append(weights)
-                found.append(task)
-        most = count // 5 if objective is Objective.MAX_RETURN else count
-        pool += permuted(found, context.generator(NAME, objective))[:most]
-    return stratified(pool, lambda task: task.episode.input["objective"], count, context.generator(NAME, "draw"))
+                tasks.append(task)
+    return sorted(tasks, key=lambda task: task.episode.task_id)
 
 
-def _task(month: MonthEnd, objective: Objective, aversion: float, variant: int) -> Task | None:
+def _task(
+    context: BuildContext, objects: PortfolioObjects, month: MonthEnd, objective: Objective, variant: int
+) -> Task | None:
+    rng = context.generator(NAME, month.as_of, objective, variant)
+    month = month.of_list(rng, float(rng.uniform(*_SHARES)))
+    aversion = float(rng.choice(objects.settings["unconstrained_risk_aversions"]))
     task_input: UnconstrainedInput = {
         **market_fields(month, objective, aversion),
         "constraints": {"long_only": True},
@@ -80,8 +95,10 @@ def _task(month: MonthEnd, objective: Objective, aversion: float, variant: int) 
     task_input["conventions"] = conventions(task_input)
     problem = month_problem(month, task_input)
     best = optimise(problem)
+    if not best.uniqueness.outcome.proved or has_dust(clean(best.weights)):
+        return None
     trivial = zero_value(problem, best.value)
-    if not best.uniqueness.outcome.proved or trivial - best.value < LEAST_SPREAD or has_dust(clean(best.weights)):
+    if trivial - best.value < LEAST_SPREAD or _by_formula(problem, best.value, trivial) > _SHORTCUT:
         return None
     task_id = f"{SUBTASK.prefix}_{month.as_of}_{objective}_l{variant}"
     prompt = Prompt(
@@ -101,6 +118,14 @@ def _task(month: MonthEnd, objective: Objective, aversion: float, variant: int) 
         ),
         certificate_of(best),
     )
+
+
+def _by_formula(problem: PortfolioProblem, optimal: float, zero: float) -> float:
+    """What a formula earns, where the answer itself is none."""
+    if problem.objective in (Objective.MAX_RETURN, Objective.RISK_PARITY):
+        return 0.0
+    formulas = shortcuts.cut(problem), uncorrelated(problem)
+    return max(judge_weights(problem, weights, optimal, zero).value for weights in formulas)
 
 
 def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:

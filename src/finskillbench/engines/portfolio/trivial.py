@@ -33,7 +33,7 @@ def trivial_value(problem: PortfolioProblem, *anchors: Floats) -> float:
     spread = min(problem.size, _SPREAD)
     equal = np.where(np.arange(problem.size) < spread, 1.0 / spread, 0.0)
     # Counts of names are left to chance: branching on them is no trivial answer, and takes long in large universes.
-    free = replace(problem, limits=replace(problem.limits, min_names=None, max_names=None))
+    free = replace(problem, limits=replace(problem.limits, min_position=None, min_names=None, max_names=None))
     moved = [optimise(free, Goal.DISTANCE, anchor=anchor).weights for anchor in (equal, *anchors)]
     known = [weights for weights in (problem.benchmark, problem.current) if weights is not None]
     cut = [within_caps(problem, weights) for weights in (equal, problem.inverse_variance, *known)]

@@ -21,8 +21,6 @@ from finskillbench.scoring.values import is_object, numbers
 
 ACCEPTED_GAIN = 1e-6
 """Another portfolio may be better by this much: objectives are of order 0.01 to 1."""
-BRANCHED_GAIN = 5e-4
-"""What one convex program leaves open where a least number of holdings binds: the engine's branches close it."""
 _SAME = 1e-7
 _TRADING = "stage_2"
 """The stage whose objective is turnover."""
@@ -67,14 +65,12 @@ def _examine(subject: Subject, episode: Episode, certificate: JsonObject, findin
         program = _Program(task_input, np.array(stored["weights"], dtype=float), mean)
         value, gain = program.turnover() if trading else program.value(), program.gain(trading=trading, cap=cap)
         findings.add("optima")
-        branched = stored["programs_solved"] > 1
-        findings.widest("greatest_gain_left_to_branches" if branched else "greatest_gain", gain)
+        findings.widest("greatest_gain", gain)
         stated = stored["objective"]
         message = f"states {stated:.9g}; its weights are worth {value:.9g}"
         findings.expect(abs(value - stated) <= _SAME, episode.task_id, message, f"{stage}.objective")
         message = f"another portfolio may be better by {gain:.1e}"
-        accepted = BRANCHED_GAIN if branched else ACCEPTED_GAIN
-        findings.expect(gain <= accepted, episode.task_id, message, f"{stage}.weights")
+        findings.expect(gain <= ACCEPTED_GAIN, episode.task_id, message, f"{stage}.weights")
         if stage == "stage_1":
             cap = value + task_input["objective_tolerance"] * abs(value)
 
@@ -135,26 +131,18 @@ class _Program:
         bought, sold = np.maximum(self.weights - self.start, 0.0), np.maximum(self.start - self.weights, 0.0)
         half = np.full(2 * n, 0.5)
         parts = [(bought, np.hstack([-np.eye(n), np.zeros((n, n))])), (sold, np.hstack([np.zeros((n, n)), -np.eye(n)]))]
-        parts += [(slacks, self._lifted(rows)) for slacks, rows in self._weight_limits()]
+        parts += [(slacks, self._lifted(rows)) for slacks, rows in [*self._weight_limits(), *self._names()]]
         limit = self.limits.get("max_turnover")
         if limit is not None and not trading:
             parts.append((np.array([limit - self.turnover()]), half[None, :]))
         if cap is not None:
             parts.append((np.array([cap - self.value()]), self._lifted(self._slope())))
-        gradient, width = (half if trading else self._lifted(self._slope())[0]), 2 * n
-        counted = self._counts(parts, width)
-        width = counted[0][1].shape[1]
-        budget = self._padded(self._lifted(np.ones((1, n))), width)
-        gradient = np.concatenate([gradient, np.zeros(width - 2 * n)])
-        return possible_gain(gradient, stacked(counted, [budget]), _REACH + (width - 2 * n))
+        gradient = half if trading else self._lifted(self._slope())[0]
+        return possible_gain(gradient, stacked(parts, [self._lifted(np.ones((1, n)))]), _REACH)
 
     def _lifted(self, rows: Floats) -> Floats:
         """Rows over weights (m, n) as rows over buys and sells (m, 2n)."""
         return np.hstack([rows, -rows])
-
-    @staticmethod
-    def _padded(rows: Floats, width: int) -> Floats:
-        return np.hstack([rows, np.zeros((len(rows), width - rows.shape[1]))])
 
     def _slope(self) -> Floats:
         """(1, n) gradient of the objective."""
@@ -188,21 +176,13 @@ class _Program:
             parts += [(limits["neutrality_tolerance"] - tilt, betas), (limits["neutrality_tolerance"] + tilt, -betas)]
         return parts
 
-    def _counts(self, parts: list[tuple[Floats, Floats]], width: int) -> list[tuple[Floats, Floats]]:
-        """The limits with those of a least number of holdings, as far as one convex program can say it.
+    def _names(self) -> list[tuple[Floats, Floats]]:
+        """Slacks and gradients over weights of a least position, the names held taken as they are.
 
-        A share d of each name in [0, 1] with threshold * d <= w and sum d >= least: every portfolio with so many
-        holdings keeps this, so that what it does not better none of them can.
+        Which to hold, and so a least number of them, is left to the branches of `proof`, where it is solved again.
         """
-        least, n = self.limits.get("min_names"), len(self.weights)
-        if least is None:
-            return parts
-        held = (self.weights >= second.HOLDING - 1e-9).astype(float)
-        eye = np.eye(n)
-        shares = [
-            (self.weights - second.HOLDING * held, np.hstack([self._lifted(-eye), second.HOLDING * eye])),
-            (1 - held, np.hstack([np.zeros((n, width)), eye])),
-            (held, np.hstack([np.zeros((n, width)), -eye])),
-            (np.array([held.sum() - least]), np.hstack([np.zeros((1, width)), -np.ones((1, n))])),
-        ]
-        return [(slacks, self._padded(rows, width + n)) for slacks, rows in parts] + shares
+        position, held = self.limits.get("min_position"), self.weights > second.ZERO
+        if position is None:
+            return []
+        eye = np.eye(len(held))
+        return [(self.weights[held] - position, -eye[held]), (-self.weights[~held], eye[~held])]

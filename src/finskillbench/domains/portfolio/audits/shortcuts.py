@@ -6,6 +6,7 @@ Each function returns those of one subtask as `{name: answer}`, made from what a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -55,10 +56,7 @@ def constrained(task_input: Any) -> dict[str, Json]:
         **dict(_others(problem)),
     }
     for limit in stated(problem):
-        try:
-            found[f"optimum without {limit}"] = _best(without(problem, limit))
-        except UndecidedError:  # a least position without a least number of names may take too long
-            continue
+        found |= _solved(f"optimum without {limit}", without(problem, limit))
     flags = {name: True for name in check_limits(problem, problem.inverse_variance) if name != "fully_invested"}
     return {
         name: {"weights": by_ticker(problem, weights), "constraint_satisfaction": flags}
@@ -89,7 +87,13 @@ def _others(problem: PortfolioProblem) -> Iterator[tuple[str, Floats]]:
     """The optimum of the same limits under each other objective."""
     for objective in Objective:
         if objective is not problem.objective:
-            yield f"optimum of {objective}", _best(replace(problem, objective=objective))
+            yield from _solved(f"optimum of {objective}", replace(problem, objective=objective))
+
+
+def _solved(name: str, problem: PortfolioProblem) -> Iterator[tuple[str, Floats]]:
+    """An optimum by its name; nothing where decisions on names take too long."""
+    with suppress(UndecidedError):
+        yield name, _best(problem)
 
 
 def _best(problem: PortfolioProblem) -> Floats:

@@ -1,9 +1,10 @@
-"""Mandates in which every limit binds: each limit is set below what the others alone lead to."""
+"""Mandates in which every limit binds: a limit with room to spare is set below what the portfolio uses of it."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
@@ -11,22 +12,23 @@ from finskillbench.arrays import Floats
 from finskillbench.domains.portfolio.inputs import Constraints
 from finskillbench.domains.portfolio.objects.legacy import of_few_names
 from finskillbench.domains.portfolio.objects.month_end import MonthEnd
+from finskillbench.domains.portfolio.objects.tiers import sector_caps
 from finskillbench.engines.holdings import without_dust
-from finskillbench.engines.portfolio.mandates.binding import slack, without
-from finskillbench.engines.portfolio.measures import clean, name_count, tracking_error, turnover
+from finskillbench.engines.portfolio.mandates.binding import slack, stated, without
+from finskillbench.engines.portfolio.measures import breach, check_limits, clean, name_count, sector_weights
 from finskillbench.engines.portfolio.optimise import optimise
-from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem, required
+from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 
-_TIGHTENED = (0.8, 0.95)
-"""What turnover and tracking error are limited to, as a share of what the other limits lead to."""
-_AGAIN = 0.97
-"""The same of a turnover that the limit on tracking error has lowered below its own limit."""
-_NEUTRAL = (0.4, 0.7)
-"""The same of active betas."""
-_LEAST_TOLERANCE = 0.02
-"""Least tolerance of an active beta."""
-_ERROR_STEPS = 400
-"""Limits on tracking error are multiples of a quarter of a per cent."""
+_SHARE = (0.8, 0.95)
+"""What a limit with room to spare is set to, as a share of what the portfolio uses of it."""
+_ROUNDS = 4
+"""Times that limits are lowered: what one takes away may leave room to another."""
+_STEPS = {"max_turnover": 100, "max_tracking_error": 400, "factor_neutrality": 100, "max_weight": 200}
+"""Limits are multiples of one over this."""
+_LEAST = {"max_turnover": 0.05, "max_tracking_error": 0.01, "factor_neutrality": 0.02, "sector_limits": 0.01}
+"""The least that a mandate allows: of a sector, above its benchmark weight."""
+_BROKEN = 0.6
+"""What ignoring a limit costs at the least, as a share of full marks."""
 _OTHERS = (0.35, 0.6)
 """Share of the current portfolio that the strategy would not hold."""
 _MORE_NAMES = (2, 5)
@@ -35,59 +37,53 @@ _MOST_NAMES = 0.8
 """Share of the universe that a mandate asks to be held at the most."""
 
 
-def all_bind(problem: PortfolioProblem, weights: Floats) -> bool:
-    """Whether weights are up against every limit; no cap on names binds inverse-variance weights."""
-    spared = {"max_weight"} if problem.objective is Objective.RISK_PARITY else set[str]()
-    return slack(problem, weights) <= spared
+def loose(problem: PortfolioProblem, weights: Floats) -> set[str]:
+    """Names of limits with room to spare, but for a cap on names beside inverse-variance weights: these are small."""
+    return slack(problem, weights) - _spared(problem)
+
+
+def _spared(problem: PortfolioProblem) -> set[str]:
+    return {"max_weight"} if problem.objective is Objective.RISK_PARITY else set()
+
+
+def _broken_by(problem: PortfolioProblem, name: str) -> float:
+    """What the optimum without a limit loses by breaking it, as a share of full marks."""
+    return breach(name, check_limits(problem, _best(without(problem, name)))[name])
 
 
 def binding_mandate(
     problem: PortfolioProblem, month: MonthEnd, min_position: float | None, rng: np.random.Generator
 ) -> tuple[Constraints, Floats] | None:
-    """Tighten the limits of a problem until each binds, and draw the portfolio from which turnover counts.
+    """Lower the limits of a problem until each binds, and draw the portfolio from which turnover counts.
 
-    Limits on betas, turnover and tracking error of the problem are the most that is allowed. A least position comes
-    with a least number of names where that many are not held anyway, and alone where smaller positions are.
+    A least position comes with a least number of names where that many are not held anyway, and alone where smaller
+    positions are.
 
     Returns
     -------
-    The limits that changed and the current portfolio (n,); None where a limit cannot be made to bind.
+    The limits that changed and the current portfolio (n,); None where a limit cannot be made to bind, or costs little.
 
     Raises
     ------
     InfeasibleError, UndecidedError : the limits drawn leave nothing.
     """
-    limits, changed = problem.limits, Constraints()
-    problem = replace(problem, limits=replace(limits, max_turnover=None, max_tracking_error=None))
-    if limits.neutral_factors:
-        tilt = required(problem.exposures, "factor exposures").T @ (
-            _best(without(problem, "factor_neutrality")) - month.benchmark
-        )
-        tolerance = _floored(float(np.abs(tilt).max()), rng.uniform(*_NEUTRAL), 100, limits.neutrality_tolerance)
-        if tolerance < _LEAST_TOLERANCE:
-            return None
-        changed["neutrality_tolerance"] = tolerance
-        problem = _limited(problem, neutrality_tolerance=tolerance)
-    weights = _best(problem)
-    share = rng.uniform(*_OTHERS)
+    weights = _best(replace(problem, limits=replace(problem.limits, max_turnover=None)))
+    share = float(rng.uniform(*_OTHERS))
     current = without_dust(month.drifted((1 - share) * weights + share * of_few_names(month, rng)))
-    problem = replace(problem, current=current)
-    if limits.max_turnover is not None:
-        most = _floored(turnover(weights, current), rng.uniform(*_TIGHTENED), 100, limits.max_turnover)
-        changed["max_turnover"] = most
-        problem = _limited(problem, max_turnover=most)
+    problem, changed = replace(problem, current=current), Constraints()
+    for _ in range(_ROUNDS):
         weights = _best(problem)
-    if limits.max_tracking_error is not None:
-        error = tracking_error(weights, month.benchmark, month.risk)
-        most = _floored(error, rng.uniform(*_TIGHTENED), _ERROR_STEPS, limits.max_tracking_error)
-        changed["max_tracking_error"] = most
-        problem = _limited(problem, max_tracking_error=most)
-        weights = _best(problem)
-        if "max_turnover" in slack(problem, weights):
-            most = changed["max_turnover"] = _floored(turnover(weights, current), _AGAIN, 100, 1.0)
-            problem = _limited(problem, max_turnover=most)
-            weights = _best(problem)
-    if not all_bind(problem, weights):
+        room = loose(problem, weights)
+        if not room:
+            break
+        lower = _lowered(problem, month, weights, room, float(rng.uniform(*_SHARE)))
+        if lower is None:
+            return None
+        changed |= lower
+        problem = replace(problem, limits=replace(problem.limits, **lower))
+    else:
+        return None
+    if any(_broken_by(problem, name) < _BROKEN for name in set(stated(problem)) - _spared(problem)):
         return None
     if min_position is not None:
         held, most = name_count(weights), int(_MOST_NAMES * problem.size)
@@ -99,14 +95,29 @@ def binding_mandate(
     return changed, current
 
 
+def _lowered(
+    problem: PortfolioProblem, month: MonthEnd, weights: Floats, names: set[str], share: float
+) -> Constraints | None:
+    """The limits named, lowered to a share of what weights use of them; None where a mandate does not go so low."""
+    found, checks = Constraints(), check_limits(problem, weights)
+    for name in sorted(names):
+        if name == "sector_limits":
+            above = max(
+                weight - month.benchmark_sectors[sector]
+                for sector, weight in sector_weights(weights, month.sectors).items()
+            )
+            if share * above < _LEAST[name]:
+                return None
+            found["sector_limits"] = sector_caps(month, share * above)
+            continue
+        least = _LEAST.get(name, float(month.benchmark.max()))
+        limit = math.floor(share * checks[name].value * _STEPS[name]) / _STEPS[name]
+        if limit < least - 1e-9:
+            return None
+        field = "neutrality_tolerance" if name == "factor_neutrality" else name
+        found |= cast("Constraints", {field: limit})
+    return found
+
+
 def _best(problem: PortfolioProblem) -> Floats:
     return clean(optimise(problem, unique=False).weights)
-
-
-def _limited(problem: PortfolioProblem, **limits: float) -> PortfolioProblem:
-    return replace(problem, limits=replace(problem.limits, **limits))
-
-
-def _floored(value: float, share: float, steps: int, most: float) -> float:
-    """A share of a value rounded down to whole steps, and no more than `most`."""
-    return min(math.floor(value * share * steps) / steps, most)

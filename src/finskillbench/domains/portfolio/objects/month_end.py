@@ -10,6 +10,7 @@ import numpy as np
 
 from finskillbench.arrays import FACTORS, Floats
 from finskillbench.domains.inputs import CovarianceTable
+from finskillbench.engines.portfolio.measures import sector_weights
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.panels import Panels
 from finskillbench.panels.market.benchmark_weights import capped
@@ -83,6 +84,11 @@ class MonthEnd:
     def sector_mapping(self) -> dict[str, str]:
         """Ticker to sector."""
         return dict(zip(self.tickers, self.sectors, strict=True))
+
+    @property
+    def benchmark_sectors(self) -> dict[str, float]:
+        """Benchmark weight of each sector."""
+        return sector_weights(self.benchmark, self.sectors)
 
     @property
     def covariance_table(self) -> CovarianceTable:

@@ -80,7 +80,7 @@ class Settings(TypedDict):
 
     about: str
     tiers: dict[str, TierSettings]
-    unconstrained_risk_aversion: float
+    unconstrained_risk_aversions: list[float]
     infeasibility: InfeasibilitySettings
     legacy_drift_sessions: int
     episodes_per_subtask: int

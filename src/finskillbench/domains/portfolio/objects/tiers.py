@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass
 
 from finskillbench.arrays import Floats
@@ -35,16 +34,12 @@ def sized_limits(tier: TierSettings, month: MonthEnd) -> Constraints:
     """The limits of a tier that the benchmark of a month-end keeps; counts of names and least positions apart.
 
     The cap of a name is no lower than the benchmark's largest weight, that of a sector lies `sector_room` above the
-    benchmark's and is rounded up to whole percents.
+    benchmark's and is rounded up to half a per cent.
     """
-    benchmark: Counter[str] = Counter()
-    for sector, weight in zip(month.sectors, month.benchmark.tolist(), strict=True):
-        benchmark[sector] += weight
-    room = tier["sector_room"] - _EXACT
     limits: Constraints = {
         "long_only": True,
         "max_weight": max(tier["max_weight"], math.ceil(1000 * (float(month.benchmark.max()) - _EXACT)) / 1000),
-        "sector_limits": {name: math.ceil(100 * (benchmark[name] + room)) / 100 for name in sorted(benchmark)},
+        "sector_limits": sector_caps(month, tier["sector_room"]),
     }
     if tier["max_turnover"] is not None:
         limits["max_turnover"] = tier["max_turnover"]
@@ -55,6 +50,12 @@ def sized_limits(tier: TierSettings, month: MonthEnd) -> Constraints:
         limits["neutral_factors"] = tier["neutral_factors"]
         limits["neutrality_tolerance"] = tier["neutrality_tolerance"]
     return limits
+
+
+def sector_caps(month: MonthEnd, room: float) -> dict[str, float]:
+    """Caps of sectors that lie so far above their benchmark weights, rounded up to half a per cent."""
+    held = month.benchmark_sectors
+    return {name: math.ceil(200 * (held[name] + room - _EXACT)) / 200 for name in sorted(held)}
 
 
 def market_fields(month: MonthEnd, objective: Objective, risk_aversion: float) -> Market:

@@ -47,12 +47,14 @@ def zero_value(problem: PortfolioProblem, optimal: float, *anchors: Floats) -> f
     """The objective that scores 0 under `certified`: the best trivial answer's, or one nearer to the optimum.
 
     It is nearer where the optimum of another objective under the same limits would otherwise earn more than `CONFUSED`:
-    who answered another question than the one that was asked.
+    who answered another question than the one that was asked. Decisions on names are left out there: they change such
+    an optimum little, and take longer to find than all else.
     """
     others = [objective for objective in Objective if objective is not problem.objective]
     if problem.expected_returns is None:
         others = [objective for objective in others if objective in (Objective.MIN_VARIANCE, Objective.RISK_PARITY)]
-    answers = [optimise(replace(problem, objective=objective), unique=False).weights for objective in others]
+    free = replace(problem, limits=replace(problem.limits, min_position=None, min_names=None, max_names=None))
+    answers = [optimise(replace(free, objective=objective), unique=False).weights for objective in others]
     nearest = min(map(problem.value, answers))
     return min(trivial_value(problem, *anchors), optimal + (nearest - optimal) / (1.0 - CONFUSED))
 

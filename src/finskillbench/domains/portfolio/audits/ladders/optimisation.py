@@ -17,6 +17,9 @@ from finskillbench.domains.portfolio.audits.ladders.written import (
 from finskillbench.domains.portfolio.worth.merit import CONFUSED
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 
+_NAMES = 0.1
+"""What decisions on names, which the zero of the scores leaves out, may add to the optimum of another objective."""
+
 
 def ladder(label: Label[Any]) -> list[Rung]:
     """Of unconstrained and of constrained optimisation; a portfolio that is not the optimum states all flags true."""
@@ -24,7 +27,7 @@ def ladder(label: Label[Any]) -> list[Rung]:
     rungs = [Rung("the optimum", truth, 1.0, 1.0), *of_digits(problem, truth, "weights")]
     for name, weights in other_objectives(problem).items():
         answer = {**truth, "weights": by_ticker(problem, weights)}
-        rungs.append(Rung(f"the optimum of {name}", answer, 0.0, CONFUSED))
+        rungs.append(Rung(f"the optimum of {name}", answer, 0.0, CONFUSED + _NAMES))
     wide = too_wide(problem)
     if wide is not None:
         answer = {**truth, "weights": by_ticker(problem, wide)}
