@@ -31,7 +31,7 @@ _LEAST = {"max_turnover": 0.05, "max_tracking_error": 0.005, "factor_neutrality"
 """Least attainable values are at least this: a smaller one shows only that the other limits are loose."""
 _ABOVE = 1.03
 """A least attainable cap lies above the benchmark's own weight by at least this factor."""
-_MATTER = 3
+_MATTER = 2
 """Of the four other limits, so many matter in every draft."""
 
 
