@@ -57,7 +57,7 @@ def test_verdicts_are_balanced(cases: Any) -> None:
     compliant = [truth.expected_output["overall_compliant"] for _, truth, _ in cases["constraint_monitoring"]]
     assert (compliant.count(True), compliant.count(False)) == (10, 30)
     mended = [truth.expected_output["post_trade_compliant"] for _, truth, _ in cases["risk_remediation"]]
-    assert (mended.count(True), mended.count(False)) == (32, 8)
+    assert (mended.count(True), mended.count(False)) == (34, 6)
     listed = {
         row["type"] for _, t, _ in cases["risk_identification"] for row in t.expected_output["top_risk_exposures"]
     }
@@ -94,8 +94,8 @@ def test_whether_turnover_is_limited_does_not_tell_whether_a_mandate_can_be_met(
         )
         for episode, truth, _ in cases["risk_remediation"]
     )
-    assert (tally[False, True], tally.total()) == (8, 40)
-    assert tally[True, True] >= 8  # having a limit on turnover tells no more than a coin
+    assert (tally[False, True], tally.total()) == (6, 40)
+    assert tally[True, True] >= 6  # having a limit on turnover tells no more than a coin
 
 
 def test_no_plain_cure_earns_much(cases: Any) -> None:
@@ -271,8 +271,8 @@ def test_difficulty_follows_from_what_the_input_shows(cases: Any) -> None:
                 expected = "hard" if hard else "medium" if short or many else "easy"
             assert episode.difficulty == expected, episode.task_id
     for episode, _, _ in cases["risk_remediation"]:
-        limits = len(episode.input["mandate"]["constraints"])
-        expected = "easy" if limits <= 6 else "medium" if limits == 7 else "hard"
+        limits = len(episode.input["mandate"]["constraints"]) + len(episode.input["violations"])
+        expected = "easy" if limits <= 8 else "medium" if limits <= 10 else "hard"
         assert episode.difficulty == expected, episode.task_id
 
 

@@ -21,6 +21,7 @@ from finskillbench.domains.risk.audits.shortcuts.risk_remediation import shortcu
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.inputs import RemediationInput, TradingTermsInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
+from finskillbench.domains.risk.objects.plain_cures import without_models
 from finskillbench.domains.risk.objects.remediation import RemediationPair
 from finskillbench.domains.risk.own.pools import left_out
 from finskillbench.domains.risk.remediation.proof import examine, stage_name
@@ -35,21 +36,26 @@ from finskillbench.domains.risk.shared import (
     planted,
     resolved_covariance,
 )
+from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.risk.mandate import Kind
 from finskillbench.engines.risk.portfolio import turnover_of
-from finskillbench.engines.risk.remediation import budget_left, total_excess
+from finskillbench.engines.risk.remediation import budget_left, remediate, total_excess
 from finskillbench.engines.risk.report import trade_list, traded
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Truth
 from finskillbench.errors import InternalError
 
 NAME = "risk_remediation"
 METHOD = "constraint_satisfaction_plus_cost"
-BEYOND = 8
+BEYOND = 6
 """Episodes whose mandate cannot be met within the turnover that is left."""
 LIMITED = 10
 """Mendable episodes with a limit on the month's turnover: having one does not tell that the mandate is out of reach."""
-FEW_LIMITS, SEVERAL_LIMITS = 6, 7
-"""Limits in the mandate of an easy and of a medium episode, at most."""
+FEW_LIMITS, SEVERAL_LIMITS = 8, 10
+"""Limits of the mandate of an easy and of a medium episode, at most, with the broken ones counted twice."""
+MOST_PARTIAL = 0.5
+"""Most that a program without headroom, limits that take a model, or the budget may earn in a drawn episode."""
+_PARTIAL_PROGRAMS = 40
+"""Programs after which such a one is no shortcut."""
 ROBUST = {4: 0.9, 5: 0.99}
 """What the best trades earn at least when they are rounded to so many decimals."""
 
@@ -81,32 +87,40 @@ def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
     """A user's books, and certified pairs: `BEYOND` cannot be mended within the month's turnover, the others can.
 
     Drawn by tier, portfolio type, regime and mandate. Of the mendable ones `LIMITED` have a turnover limit, which
-    binds. What a market does not have enough of is made up for by the other mendable ones.
+    binds. What a market does not have enough of is made up for by the other mendable ones, in the end by those
+    that a program with a part left out cures as well.
     """
     own = [(task, pair) for pair in objects.own.remediation if _robust(task := _task(pair), pair)]
     broken = [pair.case for pair in objects.own.remediation]
     why = "the roundings of its cure add up to a breach"
     context.notes.extend(left_out(NAME, broken, [pair.case for _, pair in own], why))
     pairs: list[RemediationPair] = []
+    passed_over: list[RemediationPair] = []
     tasks: list[Task] = []
     wanted = context.most(EPISODES)
     beyond, limited = (round(wanted * part / EPISODES) for part in (BEYOND, LIMITED))
 
     def build_one(pair: RemediationPair) -> Task | None:
         task = _task(pair)
-        if _robust(task, pair):
-            pairs.append(pair)
-            return task
-        return None
+        if not _robust(task, pair):
+            return None
+        if pair not in passed_over and _partly_cured(task, pair):
+            passed_over.append(pair)
+            return None
+        pairs.append(pair)
+        return task
 
     def draw(name: str, count: int, fits: Callable[[RemediationPair], bool]) -> None:
-        side = [pair for pair in objects.remediation if fits(pair) and pair not in pairs]
+        side = [pair for pair in objects.remediation if fits(pair) and pair not in (*pairs, *passed_over)]
+        count -= len(pairs)
         tasks.extend(drawn(side, _traits, count, context.generator(NAME, "draw", name), build_one))
 
     draw("beyond", beyond, lambda pair: not pair.remedy.compliant)
-    draw("limited", beyond + limited - len(pairs), lambda pair: pair.group == (True, True))
-    draw("unlimited", wanted - len(pairs), lambda pair: pair.group == (True, False))
-    draw("any", wanted - len(pairs), lambda pair: pair.remedy.compliant)
+    draw("limited", beyond + limited, lambda pair: pair.group == (True, True))
+    draw("unlimited", wanted, lambda pair: pair.group == (True, False))
+    draw("any", wanted, lambda pair: pair.remedy.compliant)
+    rest = [pair for pair in passed_over if pair.group != (True, True)]
+    tasks.extend(drawn(rest, _traits, wanted - len(pairs), context.generator(NAME, "draw", "rest"), build_one))
     if len(tasks) < wanted:
         context.notes.append(f"{NAME}: {len(tasks)} drawn episodes of {wanted}: the mandates leave no more hard cures.")
     return [*(task for task, _ in own), *shuffled(tasks, context.generator(NAME, "order"))]
@@ -117,8 +131,8 @@ def _traits(pair: RemediationPair) -> tuple[str, ...]:
 
 
 def _difficulty(pair: RemediationPair) -> str:
-    """By the number of limits of the mandate, which the input lists: the trades must meet each of them together."""
-    limits = len(pair.mandate.constraints)
+    """By the limits of the mandate and the broken ones, which the input lists: the trades must meet each of them."""
+    limits = len(pair.mandate.constraints) + len(pair.violations)
     return "easy" if limits <= FEW_LIMITS else "medium" if limits <= SEVERAL_LIMITS else "hard"
 
 
@@ -136,6 +150,28 @@ def _robust(task: Task, pair: RemediationPair) -> bool:
         if certified({**label, "trades": rounded}, task.truth, task_input).value < least:
             return False
     return True
+
+
+def _partly_cured(task: Task, pair: RemediationPair) -> bool:
+    """Whether a program without headroom, models or budget earns more than `MOST_PARTIAL`, as a ticket may do."""
+    portfolio, market = pair.case.portfolio, pair.case.market
+    partial = [(pair.mandate, replace(pair.terms, headroom={})), (without_models(pair.mandate), pair.terms)]
+    if pair.group == (True, True):
+        partial.append((pair.mandate.without(Kind.TURNOVER_MAX_MONTHLY), pair.terms))
+    for mandate, terms in partial:
+        try:
+            remedy = remediate(portfolio, mandate, market, terms, most_programs=_PARTIAL_PROGRAMS)
+        except (InfeasibleError, UndecidedError):
+            continue
+        trades = traded(remedy)
+        answer = {
+            "trades": trade_list(portfolio, trades, market),
+            "total_turnover": turnover_of(trades),
+            "post_trade_compliant": remedy.compliant,
+        }
+        if certified(answer, task.truth, _resolved(task.episode, pair)).value > MOST_PARTIAL:
+            return True
+    return False
 
 
 def _resolved(episode: Episode, pair: RemediationPair) -> RemediationInput:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -121,6 +121,10 @@ class Mandate:
         """The value of a constraint of a kind, or None where the mandate has none."""
         constraint = self.get(kind)
         return None if constraint is None else constraint.value
+
+    def without(self, *kinds: Kind) -> Mandate:
+        """The mandate without the constraints of some kinds."""
+        return replace(self, constraints=tuple(one for one in self.constraints if one.kind not in kinds))
 
     @cached_property
     def columns(self) -> Integers:

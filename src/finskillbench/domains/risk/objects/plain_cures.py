@@ -6,7 +6,6 @@ What the best of them earns says whether a portfolio tests more than arithmetic 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -28,7 +27,7 @@ _STEPS = np.linspace(0.0, 1.0, 41)
 
 def without_models(mandate: Mandate) -> Mandate:
     """The mandate with the limits on weights and their sums only."""
-    return replace(mandate, constraints=tuple(one for one in mandate.constraints if one.kind not in MODELLED))
+    return mandate.without(*MODELLED)
 
 
 def even_costs(names: int) -> Floats:

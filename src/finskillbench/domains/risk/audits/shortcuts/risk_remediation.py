@@ -36,7 +36,7 @@ def shortcuts(task_input: RemediationInput) -> Mapping[str, JsonObject]:
         "headroom ignored": (mandate, replace(terms, headroom={})),
         "minimum trade ignored": (mandate, replace(terms, ticket=0.0)),
         "factor, risk and concentration limits ignored": (without_models(mandate), terms),
-        "turnover budget ignored": (_without(mandate, Kind.TURNOVER_MAX_MONTHLY), terms),
+        "turnover budget ignored": (mandate.without(Kind.TURNOVER_MAX_MONTHLY), terms),
         "costs ignored": (mandate, replace(terms, costs=even_costs(len(terms.costs)))),
     }
     for name, (known, on) in programs.items():
@@ -97,7 +97,3 @@ class _Case:
             "total_turnover": turnover_of(trades),
             "post_trade_compliant": compliant,
         }
-
-
-def _without(mandate: Mandate, kind: Kind) -> Mandate:
-    return replace(mandate, constraints=tuple(one for one in mandate.constraints if one.kind is not kind))
