@@ -50,6 +50,8 @@ _LEAST_IMPROVEMENT = 1e-3
 """Improvement of the objective, per year, below which the rounding of weights decides whether it is reached."""
 _LEAST_TURNOVER = 0.05
 """A rebalancing that trades less than this is no test of trading."""
+_LEAST_LEFT = 0.005
+"""What a partial sale leaves of a position at least: no desk sells all but a remnant."""
 _MOST_NAMES = 40
 """Names on an approved list at most."""
 _STEP = 0.0025
@@ -70,11 +72,15 @@ class _Bounds(NamedTuple):
 
 
 _BOUNDS = {"easy": _Bounds(0.75, 4, 20), "medium": _Bounds(0.65, 4, 20), "hard": _Bounds(0.45, 4, 30)}
+MINIMISED: Mapping[Any, str] = {
+    Objective.MAX_SHARPE: "risk_aversion*w'Sw - expected_returns'w",
+    Objective.MIN_VARIANCE: "w'Sw",
+    Objective.MAX_RETURN: "-expected_returns'w",
+    Objective.RISK_PARITY: "||w - v||^2 + 0.5*w'Sw",
+}
+"""The objectives as stage 1 minimises them."""
 TERMS = {
-    "two_stages": "f is the objective written as a minimum: risk_aversion*w'Sw - expected_returns'w, w'Sw, "
-    "-expected_returns'w, or the risk_parity form. Stage 1: f* = least f under the limits, costs and min_trade left "
-    "aside. Stage 2: under the same limits, of the portfolios with f(w) <= f(current_portfolio) - "
-    "required_improvement*(f(current_portfolio) - f*) the one whose trades cost least; no two tie",
+    "limits": "new_weights keep every limit in constraints; current_portfolio has drifted and may exceed some",
     "trading_costs_bps": "one-way cost of each name in basis points of the amount bought or sold (commission, spread "
     "and impact, as the trading desk estimates them); total = sum of trading_costs_bps*|w - current_portfolio|",
     "min_trade": "each trade is 0 or at least min_trade in size, a fraction of NAV; only a sale of the whole position "
@@ -83,7 +89,7 @@ TERMS = {
     f"above; required improvement: full marks up to {SHORTFALL[0]:.1%} short of it, falling to 0 at {SHORTFALL[1]:.0%} "
     "short",
 }
-"""The definitions that only this subtask has."""
+"""The definitions that only this subtask has, the two stages apart."""
 
 _FLOOR = 1e-9
 _L2_THRESHOLD = 0.05  # 4θ = 0.2
@@ -110,7 +116,16 @@ class Rebalancing(Answer):
 
 def definitions(task_input: JsonObject) -> dict[str, str]:
     """What an input of this subtask states; turnover is defined although the mandate does not limit it."""
-    return conventions(task_input, "max_turnover") | TERMS
+    return conventions(task_input, "turnover") | TERMS | {"two_stages": _stages(task_input)}
+
+
+def _stages(task_input: JsonObject) -> str:
+    return (
+        f"f is the objective written as a minimum: {MINIMISED.get(task_input.get('objective'))}. Stage 1: f* = least f "
+        "under the limits, costs and min_trade left aside. Stage 2: under the same limits, of the portfolios with "
+        "f(w) <= f(current_portfolio) - required_improvement*(f(current_portfolio) - f*) the one whose trades cost "
+        "least; no two tie"
+    )
 
 
 Cell = tuple[MonthEnd, str, Objective, int]
@@ -196,6 +211,8 @@ def _task(
     if result is None:
         return None
     weights = clean(result.weights)
+    if ((weights < np.minimum(current, _LEAST_LEFT)) & (weights > 0)).any():
+        return None
     trades = {
         ticker: change for ticker, change in month.by_ticker(weights - current).items() if abs(change) > LEAST_TRADE
     }
