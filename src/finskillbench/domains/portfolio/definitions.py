@@ -24,11 +24,18 @@ OBJECTIVE_TEXT = {
 }
 """The objectives as the agent reads them; S is the covariance. Rendered beside the truth's own definition."""
 
+MINIMISED: Mapping[Any, str] = {
+    Objective.MAX_SHARPE: "risk_aversion*w'Sw - expected_returns'w",
+    Objective.MIN_VARIANCE: "w'Sw",
+    Objective.MAX_RETURN: "-expected_returns'w",
+    Objective.RISK_PARITY: "||w - v||^2 + 0.5*w'Sw",
+}
+"""The objectives as functions to be minimised."""
 OBJECTIVE_NAME = {
     Objective.MAX_SHARPE: "maximum mean-variance utility",
     Objective.MIN_VARIANCE: "minimum variance",
     Objective.MAX_RETURN: "maximum expected return",
-    Objective.RISK_PARITY: "least distance from inverse-variance weights, regularised by variance",
+    Objective.RISK_PARITY: "regularised inverse-variance weights",
 }
 _READ = {
     Objective.MAX_SHARPE: ("expected_returns", "covariance_matrix", "risk_aversion"),
@@ -106,7 +113,7 @@ def tolerance(task_input: JsonObject, limits: Mapping[str, Any]) -> str:
     """How far submitted weights may exceed each limit that is set, and what more than that costs."""
     widths: dict[str, list[str]] = {}
     for name in (one for one in BANDED if limits.get(one)):
-        limit = {"long_only": 0.0, "factor_neutrality": limits.get("neutrality_tolerance")}.get(name, limits[name])
+        limit = {"long_only": 0.0, "factor_neutrality": limits.get("neutrality_tolerance", 0.0)}.get(name, limits[name])
         width = f"{BROKEN:.0%} of the cap" if name == "sector_limits" else f"{band(name, limit):g}"
         widths.setdefault(width, []).append(name)
     beyond = ", ".join(f"{width} ({', '.join(said)})" for width, said in widths.items())

@@ -19,7 +19,14 @@ from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.audits import exploits, trade_shortcuts
 from finskillbench.domains.portfolio.audits.ladders import rebalancing as ladders
 from finskillbench.domains.portfolio.audits.ladders.written import of_digits
-from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
+from finskillbench.domains.portfolio.definitions import (
+    METADATA,
+    MINIMISED,
+    OBJECTIVE_NAME,
+    PRECISION,
+    SKILL,
+    conventions,
+)
 from finskillbench.domains.portfolio.inputs import RebalancingInput
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
 from finskillbench.domains.portfolio.objects.tiers import market_fields, month_problem, sized_limits
@@ -31,7 +38,7 @@ from finskillbench.domains.portfolio.worth.trading import EXTRA_COST, SHORTFALL,
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.formulation import Aim, Goal
 from finskillbench.engines.portfolio.mandates.fields import problem_from
-from finskillbench.engines.portfolio.measures import clean
+from finskillbench.engines.portfolio.measures import BROKEN, FEASIBILITY_TOLERANCE, clean
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.engines.portfolio.rebalance import Rebalancing as Solved
@@ -72,13 +79,6 @@ class _Bounds(NamedTuple):
 
 
 _BOUNDS = {"easy": _Bounds(0.75, 4, 20), "medium": _Bounds(0.65, 4, 20), "hard": _Bounds(0.45, 4, 30)}
-MINIMISED: Mapping[Any, str] = {
-    Objective.MAX_SHARPE: "risk_aversion*w'Sw - expected_returns'w",
-    Objective.MIN_VARIANCE: "w'Sw",
-    Objective.MAX_RETURN: "-expected_returns'w",
-    Objective.RISK_PARITY: "||w - v||^2 + 0.5*w'Sw",
-}
-"""The objectives as stage 1 minimises them."""
 TERMS = {
     "limits": "new_weights keep every limit in constraints; current_portfolio has drifted and may exceed some",
     "trading_costs_bps": "one-way cost of each name in basis points of the amount bought or sold (commission, spread "
@@ -87,7 +87,8 @@ TERMS = {
     "may be smaller",
     "marks": f"trading cost: full marks up to {EXTRA_COST[0]:.1%} above the least, falling to 0 at {EXTRA_COST[1]:.0%} "
     f"above; required improvement: full marks up to {SHORTFALL[0]:.1%} short of it, falling to 0 at {SHORTFALL[1]:.0%} "
-    "short",
+    f"short; a trade under min_trade: full marks up to {FEASIBILITY_TOLERANCE} short of it, falling to 0 at a further "
+    f"{BROKEN:.0%} of min_trade, at least {FEASIBILITY_TOLERANCE}",
 }
 """The definitions that only this subtask has, the two stages apart."""
 

@@ -328,7 +328,7 @@ def _relative_sector(
     (sector,) = _drawn([sector for sector in universe.sectors if sector not in taken], 1, rng)
     weight, above = 10 * round(1000 * universe.benchmark[sector]), 25 + 50 * int(rng.integers(2, 6))
     limits.setdefault("sector_limits", {})[sector] = (weight + above) / 10_000
-    return _pick(sentences, rng).format(sector=sector, b=_rate(weight, rng), x=_points(above, rng))
+    return _pick(sentences, rng).format(sector=sector, b=f"{weight / 100:g}%", x=_points(above, rng))
 
 
 def _monthly_tracking_error(
