@@ -87,8 +87,7 @@ TERMS = {
     "may be smaller",
     "marks": f"trading cost: full marks up to {EXTRA_COST[0]:.1%} above the least, falling to 0 at {EXTRA_COST[1]:.0%} "
     f"above; required improvement: full marks up to {SHORTFALL[0]:.1%} short of it, falling to 0 at {SHORTFALL[1]:.0%} "
-    f"short; a trade under min_trade: full marks up to {FEASIBILITY_TOLERANCE} short of it, falling to 0 at a further "
-    f"{BROKEN:.0%} of min_trade, at least {FEASIBILITY_TOLERANCE}",
+    f"short; a trade: full marks up to {FEASIBILITY_TOLERANCE} under min_trade, 0 at a further {BROKEN:.0%} of it (0.0005 if more)",
 }
 """The definitions that only this subtask has, the two stages apart."""
 
