@@ -87,7 +87,8 @@ TERMS = {
     "may be smaller",
     "marks": f"trading cost: full marks up to {EXTRA_COST[0]:.1%} above the least, falling to 0 at {EXTRA_COST[1]:.0%} "
     f"above; required improvement: full marks up to {SHORTFALL[0]:.1%} short of it, falling to 0 at {SHORTFALL[1]:.0%} "
-    f"short; a trade: full marks up to {FEASIBILITY_TOLERANCE} under min_trade, 0 at a further {BROKEN:.0%} of it (0.0005 if more)",
+    f"short; a trade: full marks up to {FEASIBILITY_TOLERANCE} under min_trade, 0 at a further {BROKEN:.0%} "
+    f"of it, or {FEASIBILITY_TOLERANCE} if that is more",
 }
 """The definitions that only this subtask has, the two stages apart."""
 
@@ -154,7 +155,7 @@ def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
     kept: list[Mapping[str, float]] = []
 
     def attempt(place: int) -> bool:
-        task = _task(context, objects, *cells[place]) if _task_id(*cells[place]) not in tasks else None
+        task = _task(context, objects, *cells[place]) if _task_id(*cells[place][:3]) not in tasks else None
         if task is None or not is_different(task.truth.expected_output["new_weights"], kept):
             return False
         kept.append(task.truth.expected_output["new_weights"])
@@ -169,8 +170,7 @@ def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
     return [tasks[task_id] for task_id in sorted(tasks)]
 
 
-def _task_id(month: MonthEnd, tier_name: str, objective: Objective, draw: int) -> str:
-    del draw
+def _task_id(month: MonthEnd, tier_name: str, objective: Objective) -> str:
     return f"{SUBTASK.prefix}_{month.as_of}_{tier_name}_{objective}"
 
 
@@ -216,7 +216,7 @@ def _task(
     trades = {
         ticker: change for ticker, change in month.by_ticker(weights - current).items() if abs(change) > LEAST_TRADE
     }
-    task_id = _task_id(month, tier_name, objective, draw)
+    task_id = _task_id(month, tier_name, objective)
     prompt = Prompt(
         f"Rebalance the current portfolio as of {month.as_of} towards {OBJECTIVE_NAME[objective]} under the limits in "
         f"constraints. Gain at least {terms['required_improvement']:.0%} of the improvement of the objective that is "
