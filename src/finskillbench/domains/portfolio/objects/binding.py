@@ -28,7 +28,7 @@ _STEPS = {"max_turnover": 100, "max_tracking_error": 400, "factor_neutrality": 1
 """Limits are multiples of one over this."""
 _LEAST = {"max_turnover": 0.05, "max_tracking_error": 0.01, "factor_neutrality": 0.02, "sector_limits": 0.01}
 """The least that a mandate allows: of a sector, above its benchmark weight."""
-_BROKEN = 0.6
+_BROKEN = 0.65
 """What ignoring a limit costs at the least, as a share of full marks."""
 _OTHERS = (0.35, 0.6)
 """Share of the current portfolio that the strategy would not hold."""
