@@ -29,6 +29,8 @@ _ATTAINED = 1e-8
 _WORK, _FEWEST_PROGRAMS = 60_000, 20
 """Names times programs after which a search over name counts is given up (2,000 programs of 30 names), and the least
 number of programs: a program takes time in proportion to its names."""
+_AT_END = 1e-5
+"""A share of a least position this close to 0 or 1 is one: what it leaves of a value is within the accepted gap."""
 _NOT_HELD = 1e-9
 """A weight of at most this is 0."""
 _INTEGRAL = 1e-3
@@ -93,6 +95,7 @@ class _NameCounts(BranchAndBound):
         self.problem, self.aim, self.value_alone = problem, aim, not unique
         self.most_programs = max(_WORK // problem.size, _FEWEST_PROGRAMS)
 
+    @np.errstate(over="ignore", invalid="ignore")  # a branch without a portfolio leaves numbers without bound
     def relax(self, decisions: Integers) -> Relaxation:
         """The indicators of the branch, in [0, 1]."""
         self.programs += 1
@@ -113,8 +116,8 @@ class _NameCounts(BranchAndBound):
         """
         limits = self.problem.limits
         held = np.clip(weights / limits.least_held, 0.0, 1.0)
-        held[held < _INTEGRAL] = 0.0
-        held[held > 1.0 - _INTEGRAL] = 1.0
+        held[held < _AT_END] = 0.0
+        held[held > 1.0 - _AT_END] = 1.0
         if limits.max_names is not None and (held == 1.0).sum() > limits.max_names:
             least = np.argsort(-weights - (decisions == Decision.LONG), kind="stable")[limits.max_names :]
             held[least] = np.minimum(held[least], 0.5 + weights[least] / 4)  # the least of all is decided first
