@@ -95,6 +95,7 @@ class _NameCounts(BranchAndBound):
         self.problem, self.aim, self.value_alone = problem, aim, not unique
         self.most_programs = max(_WORK // problem.size, _FEWEST_PROGRAMS)
 
+    @np.errstate(over="ignore", invalid="ignore")  # a branch without a portfolio leaves numbers without bound
     def relax(self, decisions: Integers) -> Relaxation:
         """The indicators of the branch, in [0, 1]."""
         self.programs += 1

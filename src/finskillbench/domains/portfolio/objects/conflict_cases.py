@@ -31,7 +31,7 @@ SIZES = {"easy": (2,), "medium": (3,), "hard": (4, 5)}
 """How many limits are in conflict, by tier."""
 _ATTEMPTS, _LATE = 120, 40
 """Drafts for each episode at most, and those after which limits that do not matter are no longer rationed."""
-_IDLE, _ALIKE = {"easy": 0.38, "medium": 0.38, "hard": 0.3}, 0.45
+_IDLE, _ALIKE = {"easy": 0.42, "medium": 0.25, "hard": 0.25}, 0.45
 """Shares of a tier's mandates in which one and the same limit may not matter, since who leaves it out is right there;
 and share with one and the same limit to relax."""
 _NAMES = 40
