@@ -52,7 +52,7 @@ LIMITED = 10
 """Mendable episodes with a limit on the month's turnover: having one does not tell that the mandate is out of reach."""
 FEW_LIMITS, SEVERAL_LIMITS = 8, 10
 """Limits of the mandate of an easy and of a medium episode, at most, with the broken ones counted twice."""
-MOST_PARTIAL = 0.5
+MOST_PARTIAL = 0.3
 """Most that a program without headroom, limits that take a model, or the budget may earn in a drawn episode."""
 _PARTIAL_PROGRAMS = 40
 """Programs after which such a one is no shortcut."""

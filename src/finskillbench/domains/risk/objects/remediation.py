@@ -34,8 +34,8 @@ LEAST_SHORTFALL, LEAST_SHED = 0.05, 0.2
 """Shortfall that the best attainable portfolio keeps, and that it sheds, at least."""
 PLAIN = 0.25
 """Most that a cure without an optimiser may earn in an episode."""
-_DEARER = 1.4
-"""Cost of the trades of least turnover over the least cost, at least: who ignores costs earns .6 at most."""
+_DEARER = 1.5
+"""Cost of the trades of least turnover over the least cost, at least: who ignores costs earns half at most."""
 _CLEARLY_UNDERSIZED = 2 * BREACH
 """Distance of some trade without tickets from any that is allowed, at least."""
 _ROOM_FOR_COST, _SHORT_OF = 0.006, 0.003
