@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.engines.portfolio.cases import SECTORS, case
 
 from finskillbench.engines.portfolio.mandates.binding import slack, stated, without
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Limits, Objective
-from tests.engines.portfolio.cases import SECTORS, case
 
 LIMITS = Limits(
     max_weight=0.4,
