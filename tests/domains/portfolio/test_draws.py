@@ -19,7 +19,7 @@ from finskillbench.domains.portfolio.waiving import LIMITS, family, printed
 from finskillbench.domains.portfolio.worth.distinct import distinct
 from finskillbench.edition import Edition
 from finskillbench.engines.portfolio.mandates.fields import problem_from
-from finskillbench.engines.portfolio.measures import violations
+from finskillbench.engines.portfolio.measures import check_limits, turnover, violations
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode
 from finskillbench.scoring.values import mapping
@@ -128,9 +128,26 @@ def test_legacy_portfolios_are_portfolios_and_must_trade_where_trading_is_limite
         assert weights.sum() == pytest.approx(1.0, abs=1e-12)
         assert weights.min() >= 0.0
         problem = problem_from(edition.full_input(episode))
-        if problem.limits.max_turnover is not None:
-            assert problem.current is not None
+        if problem.limits.max_turnover is None:
+            continue
+        assert problem.current is not None
+        if episode.sub_task == "infeasibility_detection":
             assert violations(problem, problem.current, 1e-6), episode.task_id
+            continue
+        best = np.array(list(edition.truth(episode.task_id).expected_output["weights"].values()))
+        assert turnover(best, problem.current) == pytest.approx(problem.limits.max_turnover, abs=1e-6)
+
+
+def test_current_portfolios_keep_the_caps_or_miss_them_by_little(edition: Edition) -> None:
+    kept: list[bool] = []
+    for episode in edition.episodes(["constrained_optimization"]):
+        problem = problem_from(edition.full_input(episode))
+        assert problem.current is not None
+        checks = check_limits(problem, problem.current)
+        over = [checks[name].excess / checks[name].limit for name in ("max_weight", "sector_limits")]
+        assert max(over) < 0.101, episode.task_id
+        kept.append(max(over) <= 1e-6)
+    assert 0.25 < np.mean(kept) < 0.75
 
 
 def test_units_are_annual_and_objectives_mean_what_the_text_says(edition: Edition) -> None:
@@ -191,7 +208,10 @@ def test_no_wording_tells_the_verdict(edition: Edition) -> None:
     keys: Counter[str] = Counter()
     for episode in edition.episodes(["infeasibility_detection"]):
         text = json.dumps([episode.prompt.task_description, episode.prompt.output_instructions])
-        wording[text.replace(str(episode.as_of_date), "DATE").replace(episode.input["limit_to_relax"], "LIMIT")] += 1
+        limit = episode.input["limit_to_relax"]
+        sector = f"the {limit.removeprefix('sector_limits.')} sector cap"
+        named = {"factor_neutrality": "neutrality_tolerance"}.get(limit, sector if "." in limit else limit)
+        wording[text.replace(str(episode.as_of_date), "DATE").replace(named, "LIMIT")] += 1
         keys[json.dumps([sorted(episode.input), sorted(episode.input["constraints"]), dict(episode.metadata)])] += 1
         assert re.fullmatch(r"pc_infeas_\d{4}-\d{2}-\d{2}_\d{2}", episode.task_id)
         assert not re.search(r"\binfeasible\b|\bviolat", text)

@@ -17,7 +17,7 @@ from finskillbench.domains.draws import stratified
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.audits import exploits, view_shortcuts
 from finskillbench.domains.portfolio.audits.ladders import black_litterman as ladders
-from finskillbench.domains.portfolio.definitions import METADATA, PRECISION, SKILL, TOLERANCE
+from finskillbench.domains.portfolio.definitions import METADATA, PRECISION, SKILL, tolerance
 from finskillbench.domains.portfolio.inputs import AnalystView, BlackLittermanInput
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
 from finskillbench.domains.portfolio.objects.settings import ViewSettings, ViewTier
@@ -42,12 +42,14 @@ from finskillbench.engines.portfolio.measures import clean
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
+from finskillbench.panels.market.benchmark_weights import RULE
 from finskillbench.scoring.measures import clip, mean, mean_absolute_error
 from finskillbench.scoring.values import first_numbers, numbers, parameter
 
 NAME = "black_litterman"
 METHOD = "view_specification_and_weights"
 MODEL = {
+    "market": f"market_cap_weights are {RULE}",
     "units": "covariance_matrix S, risk_free_rate and view returns are annualised decimals (0.05 is 5% a year)",
     "equilibrium": "pi = risk_aversion * S * market_cap_weights: excess returns over risk_free_rate",
     "views": "an absolute view quotes the total return of its symbol: Q is `return` - risk_free_rate; a relative view "
@@ -58,11 +60,13 @@ MODEL = {
     "it were certain; Omega_kk = (1 - confidence_k) / confidence_k * tau * p_k S p_k', no other entries",
     "posterior": "excess returns are [(tau S)^-1 + P' Omega^-1 P]^-1 [(tau S)^-1 pi + P' Omega^-1 Q]; submit "
     "posterior_returns as total returns: add risk_free_rate to each",
-    "optimal_weights": "long-only, fully invested maximum of posterior'w - (risk_aversion / 2) * w'Sw; the factor 1/2 "
-    "belongs to this model, the risk_aversion of the max_sharpe objective has none",
-    "tolerance": TOLERANCE,
+    "optimal_weights": "long-only, fully invested maximum of posterior'w - (risk_aversion / 2) * w'Sw",
 }
 """The model as the agent reads it; the engine computes exactly this."""
+_LARGEST = {False: 0.10, True: 0.12}
+"""What an absolute view differs from the equilibrium by at most, and what a relative view states at most, per year."""
+_NEAR_LARGEST = (0.5, 1.0)
+"""Share of the largest that a view of more is set to."""
 LEAST_GAIN = 2e-4
 """What the optimum gains on the best portfolio at hand at least: certainty-equivalent return per year."""
 NEARLY_RIGHT = 0.6
@@ -84,6 +88,11 @@ class BlackLitterman(Answer):
         description="Ticker to weight of the portfolio optimal under the posterior, as a fraction of NAV; >= 0, "
         "summing to 1. A ticker left out has weight 0."
     )
+
+
+def definitions(task_input: JsonObject) -> dict[str, str]:
+    """What an input of this subtask states."""
+    return {**MODEL, "tolerance": tolerance(task_input, {"long_only": True})}
 
 
 def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
@@ -116,8 +125,8 @@ def _task(universe: MonthEnd, variant: int, tier: str, settings: ViewSettings, r
         "analyst_views": views,
         "risk_aversion": RISK_AVERSION,
         "tau": TAU,
-        "conventions": MODEL,
     }
+    task_input["conventions"] = definitions(task_input)
     problem, after = black_litterman_from(task_input, risk=month.risk)
     value = optimal_weights(month.tickers, month.risk, after.mean, unique=False).value
     trivial = min(problem.value(weights) for weights in _at_hand(problem, after, month.benchmark))
@@ -184,7 +193,13 @@ def _views(settings: ViewSettings, tier: ViewTier, month: MonthEnd, rng: np.rand
         for leg, sign in zip(legs, (1.0, -1.0), strict=False):
             pick[leg] = sign * month.benchmark[leg] / month.benchmark[leg].sum()
         surprise = float(rng.uniform(*tier["surprise"]) * rng.choice([-1.0, 1.0]))
-        excess = float(pick @ prior) + surprise * float(np.sqrt(TAU * month.risk.variance(pick)))
+        surprise *= float(np.sqrt(TAU * month.risk.variance(pick)))
+        shrink = _LARGEST[relative] * float(rng.uniform(*_NEAR_LARGEST))
+        excess = float(pick @ prior)
+        if relative:
+            excess = _within(excess + surprise, _LARGEST[True], shrink)
+        else:
+            excess += _within(surprise, _LARGEST[False], shrink)
         if relative and excess < 0:
             legs, excess = legs[::-1], -excess
         named: list[list[str]] = [[month.tickers[place] for place in leg] for leg in legs]
@@ -198,6 +213,11 @@ def _views(settings: ViewSettings, tier: ViewTier, month: MonthEnd, rng: np.rand
         }
         views.append(view)
     return views
+
+
+def _within(size: float, largest: float, otherwise: float) -> float:
+    """A signed size of at most the largest; one of more is set to another of its sign."""
+    return size if abs(size) <= largest else math.copysign(otherwise, size)
 
 
 def _taken(left: list[int], sectors: Sequence[str], size: int) -> list[int]:
@@ -328,7 +348,7 @@ SUBTASK = Subtask(
     proved=("optimal_value", "trivial_value"),
     answer=BlackLitterman,
     input=BlackLittermanInput,
-    definitions=MODEL,
+    definitions=definitions,
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,

@@ -16,7 +16,14 @@ from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.draws import drawn
 from finskillbench.domains.portfolio.audits import exploits, shortcuts
 from finskillbench.domains.portfolio.audits.ladders import optimisation as ladders
-from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
+from finskillbench.domains.portfolio.definitions import (
+    METADATA,
+    OBJECTIVE_NAME,
+    PRECISION,
+    SKILL,
+    conventions,
+    data_read,
+)
 from finskillbench.domains.portfolio.inputs import ConstrainedInput, Constraints
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
 from finskillbench.domains.portfolio.objects.binding import binding_mandate, loose
@@ -162,8 +169,8 @@ def _task(context: BuildContext, objects: PortfolioObjects, cell: Cell) -> Task 
     flags = {name: True for name in check_limits(problem, weights) if name != "fully_invested"}
     prompt = Prompt(
         f"Build the fully invested portfolio of {OBJECTIVE_NAME[objective]} as of {month.as_of} that keeps every limit "
-        "in constraints. Whatever the limits refer to is in the task data; conventions defines the objective and every "
-        "limit exactly. Check each limit on your final weights.",
+        f"in constraints. Objective and limits read {data_read(task_input)} of the task data; conventions defines each "
+        "exactly. Check each limit on your final weights.",
         "Submit a JSON object with weights (ticker to fraction of NAV) and constraint_satisfaction (one boolean for "
         f"each limit that is set). {PRECISION}",
     )

@@ -129,8 +129,8 @@ def _task(case: Case, index: int) -> Task:
         f"A client's draft mandate, as of {as_of}: decide whether any fully invested portfolio keeps every limit in "
         "constraints at once, that on one-way turnover from the current portfolio included. If none does, name the "
         "limits in conflict for the committee: the smallest set that cannot hold together. In either case find the "
-        f"least value of {named} at which all limits can hold together, the others as they are: it decides the "
-        "question. The limits hold exactly, without any tolerance; conventions defines each of them.",
+        f"least value of {_in_words(named)} at which all limits can hold together, the others as they are: it decides "
+        "the question. The limits hold exactly, without any tolerance; conventions defines each of them.",
         "Submit a JSON object with feasible (boolean), conflicting_limits (names, [] where feasible) and "
         f"least_attainable (number). {PRECISION}",
     )
@@ -148,6 +148,13 @@ def _task(case: Case, index: int) -> Task:
         Truth(task_id, NAME, output, {}, proof),
         certificate,
     )
+
+
+def _in_words(limit: str) -> str:
+    """A limit to relax as a sentence names it."""
+    if family(limit) == "sector_limits":
+        return f"the {sector_of(limit)} sector cap"
+    return "neutrality_tolerance" if limit == "factor_neutrality" else limit
 
 
 def _labelled(case: Case) -> dict[str, list[float]]:

@@ -19,7 +19,14 @@ from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.audits import exploits, trade_shortcuts
 from finskillbench.domains.portfolio.audits.ladders import rebalancing as ladders
 from finskillbench.domains.portfolio.audits.ladders.written import of_digits
-from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
+from finskillbench.domains.portfolio.definitions import (
+    METADATA,
+    MINIMISED,
+    OBJECTIVE_NAME,
+    PRECISION,
+    SKILL,
+    conventions,
+)
 from finskillbench.domains.portfolio.inputs import RebalancingInput
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
 from finskillbench.domains.portfolio.objects.tiers import market_fields, month_problem, sized_limits
@@ -31,7 +38,7 @@ from finskillbench.domains.portfolio.worth.trading import EXTRA_COST, SHORTFALL,
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.formulation import Aim, Goal
 from finskillbench.engines.portfolio.mandates.fields import problem_from
-from finskillbench.engines.portfolio.measures import clean
+from finskillbench.engines.portfolio.measures import BROKEN, FEASIBILITY_TOLERANCE, clean
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.engines.portfolio.rebalance import Rebalancing as Solved
@@ -50,6 +57,8 @@ _LEAST_IMPROVEMENT = 1e-3
 """Improvement of the objective, per year, below which the rounding of weights decides whether it is reached."""
 _LEAST_TURNOVER = 0.05
 """A rebalancing that trades less than this is no test of trading."""
+_LEAST_LEFT = 0.005
+"""What a partial sale leaves of a position at least: no desk sells all but a remnant."""
 _MOST_NAMES = 40
 """Names on an approved list at most."""
 _STEP = 0.0025
@@ -71,19 +80,17 @@ class _Bounds(NamedTuple):
 
 _BOUNDS = {"easy": _Bounds(0.75, 4, 20), "medium": _Bounds(0.65, 4, 20), "hard": _Bounds(0.45, 4, 30)}
 TERMS = {
-    "two_stages": "f is the objective written as a minimum: risk_aversion*w'Sw - expected_returns'w, w'Sw, "
-    "-expected_returns'w, or the risk_parity form. Stage 1: f* = least f under the limits, costs and min_trade left "
-    "aside. Stage 2: under the same limits, of the portfolios with f(w) <= f(current_portfolio) - "
-    "required_improvement*(f(current_portfolio) - f*) the one whose trades cost least; no two tie",
+    "limits": "new_weights keep every limit in constraints; current_portfolio has drifted and may exceed some",
     "trading_costs_bps": "one-way cost of each name in basis points of the amount bought or sold (commission, spread "
     "and impact, as the trading desk estimates them); total = sum of trading_costs_bps*|w - current_portfolio|",
     "min_trade": "each trade is 0 or at least min_trade in size, a fraction of NAV; only a sale of the whole position "
     "may be smaller",
     "marks": f"trading cost: full marks up to {EXTRA_COST[0]:.1%} above the least, falling to 0 at {EXTRA_COST[1]:.0%} "
     f"above; required improvement: full marks up to {SHORTFALL[0]:.1%} short of it, falling to 0 at {SHORTFALL[1]:.0%} "
-    "short",
+    f"short; a trade: full marks up to {FEASIBILITY_TOLERANCE} under min_trade, 0 at a further {BROKEN:.0%} "
+    f"of it, or {FEASIBILITY_TOLERANCE} if that is more",
 }
-"""The definitions that only this subtask has."""
+"""The definitions that only this subtask has, the two stages apart."""
 
 _FLOOR = 1e-9
 _L2_THRESHOLD = 0.05  # 4θ = 0.2
@@ -110,7 +117,16 @@ class Rebalancing(Answer):
 
 def definitions(task_input: JsonObject) -> dict[str, str]:
     """What an input of this subtask states; turnover is defined although the mandate does not limit it."""
-    return conventions(task_input, "max_turnover") | TERMS
+    return conventions(task_input, "turnover") | TERMS | {"two_stages": _stages(task_input)}
+
+
+def _stages(task_input: JsonObject) -> str:
+    return (
+        f"f is the objective written as a minimum: {MINIMISED.get(task_input.get('objective'))}. Stage 1: f* = least f "
+        "under the limits, costs and min_trade left aside. Stage 2: under the same limits, of the portfolios with "
+        "f(w) <= f(current_portfolio) - required_improvement*(f(current_portfolio) - f*) the one whose trades cost "
+        "least; no two tie"
+    )
 
 
 Cell = tuple[MonthEnd, str, Objective, int]
@@ -139,7 +155,7 @@ def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
     kept: list[Mapping[str, float]] = []
 
     def attempt(place: int) -> bool:
-        task = _task(context, objects, *cells[place]) if _task_id(*cells[place]) not in tasks else None
+        task = _task(context, objects, *cells[place]) if _task_id(*cells[place][:3]) not in tasks else None
         if task is None or not is_different(task.truth.expected_output["new_weights"], kept):
             return False
         kept.append(task.truth.expected_output["new_weights"])
@@ -154,8 +170,7 @@ def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
     return [tasks[task_id] for task_id in sorted(tasks)]
 
 
-def _task_id(month: MonthEnd, tier_name: str, objective: Objective, draw: int) -> str:
-    del draw
+def _task_id(month: MonthEnd, tier_name: str, objective: Objective) -> str:
     return f"{SUBTASK.prefix}_{month.as_of}_{tier_name}_{objective}"
 
 
@@ -196,10 +211,12 @@ def _task(
     if result is None:
         return None
     weights = clean(result.weights)
+    if ((weights < np.minimum(current, _LEAST_LEFT)) & (weights > 0)).any():
+        return None
     trades = {
         ticker: change for ticker, change in month.by_ticker(weights - current).items() if abs(change) > LEAST_TRADE
     }
-    task_id = _task_id(month, tier_name, objective, draw)
+    task_id = _task_id(month, tier_name, objective)
     prompt = Prompt(
         f"Rebalance the current portfolio as of {month.as_of} towards {OBJECTIVE_NAME[objective]} under the limits in "
         f"constraints. Gain at least {terms['required_improvement']:.0%} of the improvement of the objective that is "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import Field, JsonValue
@@ -68,13 +68,13 @@ def _task(
 ) -> Task:
     """One mandate of a template that no other has; `templates` takes it in."""
     month = objects.month_ends[place % len(objects.month_ends)]
-    universe = Universe(tuple(sorted(set(month.sectors))), len(month.tickers))
+    universe = Universe(tuple(sorted(set(month.sectors))), len(month.tickers), month.benchmark_sectors)
     objective = tuple(Objective)[index % len(Objective)]
     difficulty = tuple(PLANS)[index // len(Objective) % len(PLANS)]
     for attempt in range(_ATTEMPTS):
         rng = context.generator(NAME, index, attempt)
         mandate = compose(objective, difficulty, universe, vocabulary, rng)
-        if mandate.template not in templates and not _idle(mandate.call, universe):
+        if mandate.template not in templates and not _idle(mandate.call, universe.sectors, universe.size):
             break
     else:
         raise InternalError(f"{_ATTEMPTS} {difficulty} mandates of {objective} say what others say")
@@ -108,17 +108,15 @@ def _task(
     )
 
 
-def _idle(call: Mapping[str, Any], universe: Universe) -> list[str]:
+def _idle(call: Mapping[str, Any], sectors: Sequence[str], size: int) -> list[str]:
     """Constraints of a call without which it would be the same call."""
     limits = call["constraints"]
-    wanted = effective_parameters(call, universe.sectors, universe.size)
+    wanted = effective_parameters(call, sectors, size)
     return [
         name
         for name in sorted(set(limits) - {"long_only"})
         if effective_parameters(
-            {**call, "constraints": {key: value for key, value in limits.items() if key != name}},
-            universe.sectors,
-            universe.size,
+            {**call, "constraints": {key: value for key, value in limits.items() if key != name}}, sectors, size
         )
         == wanted
     ]
@@ -198,7 +196,7 @@ def proof(label: Label[ToolUseInput], findings: Findings) -> None:
     sectors, size = _universe(label.task_input)
     wanted = effective_parameters(call, sectors, size)
     findings.expect(call["objective"] in set(Objective), where, f"objective {call['objective']} is unknown")
-    for name in _idle(call, Universe(tuple(sectors), size)):
+    for name in _idle(call, sectors, size):
         findings.fail(where, f"{name} changes nothing")
     reading = read_mandate(label.task_input["scenario_description"], sectors)
     findings.expect(not reading.unread, where, f"the text states something no parameter takes: {reading.unread}")

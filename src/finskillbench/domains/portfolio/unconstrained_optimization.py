@@ -15,7 +15,14 @@ from finskillbench.domains.draws import permuted
 from finskillbench.domains.portfolio.audits import exploits, shortcuts
 from finskillbench.domains.portfolio.audits.exploits import uncorrelated
 from finskillbench.domains.portfolio.audits.ladders import optimisation as ladders
-from finskillbench.domains.portfolio.definitions import METADATA, OBJECTIVE_NAME, PRECISION, SKILL, conventions
+from finskillbench.domains.portfolio.definitions import (
+    METADATA,
+    OBJECTIVE_NAME,
+    PRECISION,
+    SKILL,
+    conventions,
+    data_read,
+)
 from finskillbench.domains.portfolio.inputs import UnconstrainedInput
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
 from finskillbench.domains.portfolio.objects.tiers import market_fields, month_problem
@@ -45,7 +52,7 @@ _LISTS = 12
 _SHARES = (0.65, 1.0)
 """Share of the universe on a list."""
 _DRAWN = {
-    Objective.MAX_RETURN: 1 / 8,
+    Objective.MAX_RETURN: 1 / 20,
     Objective.RISK_PARITY: 1 / 8,
     Objective.MIN_VARIANCE: 3 / 8,
     Objective.MAX_SHARPE: 1,
@@ -103,8 +110,8 @@ def _task(
     task_id = f"{SUBTASK.prefix}_{month.as_of}_{objective}_l{variant}"
     prompt = Prompt(
         f"Build the long-only, fully invested portfolio of {OBJECTIVE_NAME[objective]} over the {len(month.tickers)} "
-        f"names of the approved list, from the expected returns and the covariance matrix as of {month.as_of}. "
-        "The objective is defined exactly in conventions.",
+        f"names of the approved list as of {month.as_of}, from {data_read(task_input)}. The objective is "
+        "defined exactly in conventions.",
         f"Submit a JSON object with weights: every ticker's optimal weight as a fraction of NAV. {PRECISION}",
     )
     return Task(

@@ -189,7 +189,8 @@ def _task(pair: RemediationPair) -> Task:
     prompt = Prompt(
         f"The portfolio as of {case.as_of} breaks the limits of its mandate that violations lists. Find the trades of "
         "least cost after which it keeps every limit of the mandate with its headroom, using any names of the universe "
-        f"and cash; none may be smaller than minimum_trade.{beyond if limited else ''} conventions defines costs, "
+        "and cash; none smaller than minimum_trade unless it closes a position."
+        f"{beyond if limited else ''} conventions defines costs, "
         f"headroom{', turnover and what comes nearest' if limited else ' and turnover'}.",
         "Submit a JSON object with trades (symbol, action, current_weight, target_weight, trade_pct), total_turnover "
         f"and post_trade_compliant. {PRECISION}",

@@ -16,6 +16,12 @@ FEASIBILITY_TOLERANCE = 5e-4
 """How far a submitted portfolio may exceed a limit (5 basis points of NAV): the rounding of a weight list."""
 BROKEN = 0.05
 """Excess over a limit, as a share of it, from which a submitted portfolio is worth nothing: 15.75 % under 15 %."""
+ROUNDING = 5.001e-4
+"""What a number written with three decimals may miss."""
+MOST_CASH = 0.005
+"""What the weights may miss of the full budget at most without cost, however many names were rounded."""
+COUNTS = ("min_names", "max_names")
+"""Limits on the number of holdings."""
 BROKEN_BETA = 0.005
 """The same of an active beta, whose limit is no fraction of NAV but a small number beside a market beta of 1."""
 
@@ -115,10 +121,24 @@ def check_limits(problem: PortfolioProblem, weights: Floats) -> Mapping[str, Lim
     return checks
 
 
+def band(name: str, limit: float) -> float:
+    """Return the excess beyond `FEASIBILITY_TOLERANCE` from which a limit is wholly broken."""
+    return max(BROKEN * abs(limit), BROKEN_BETA if name == "factor_neutrality" else FEASIBILITY_TOLERANCE)
+
+
 def breach(name: str, check: LimitCheck) -> float:
-    """How badly a limit is broken: 0 within `FEASIBILITY_TOLERANCE`, 1 from `BROKEN` beyond it, linear in between."""
-    width = max(BROKEN * abs(check.limit), BROKEN_BETA if name == "factor_neutrality" else FEASIBILITY_TOLERANCE)
-    return float(np.clip((check.excess - FEASIBILITY_TOLERANCE) / width, 0.0, 1.0))
+    """How badly a limit is broken: 0 within `FEASIBILITY_TOLERANCE`, 1 from `band` beyond it, linear in between.
+
+    A count of names is kept or wholly broken.
+    """
+    if name in COUNTS:
+        return float(check.excess > 0)
+    return float(np.clip((check.excess - FEASIBILITY_TOLERANCE) / band(name, check.limit), 0.0, 1.0))
+
+
+def forgiven_budget(names: int) -> float:
+    """What the weights of so many names may miss of the full budget without cost: the rounding of each, not all."""
+    return min(max(ROUNDING * names, FEASIBILITY_TOLERANCE), MOST_CASH)
 
 
 def violations(problem: PortfolioProblem, weights: Floats, tolerance: float = FEASIBILITY_TOLERANCE) -> list[str]:

@@ -15,7 +15,7 @@ from finskillbench.domains.portfolio.tool_use.mandates import PLANS, Universe, c
 from finskillbench.engines.portfolio.mandates.text import read_mandate
 from finskillbench.engines.portfolio.problem import Objective
 
-UNIVERSE = Universe(tuple(sorted(SECTORS)), 30)
+UNIVERSE = Universe(tuple(sorted(SECTORS)), 30, dict.fromkeys(SECTORS, 0.09))
 DRAWS = 150
 
 
@@ -37,10 +37,10 @@ def test_the_last_statement_in_force_counts() -> None:
     text = (
         "The aim is the minimum variance. Sectors are limited to 20% each. Single names are capped at 6%. "
         "The fund is long-only. Measured by month, tracking error is limited to 1%, to be annualised by the square "
-        "root of twelve. Energy weighs 4% of the benchmark and may exceed that by 150 basis points at most. "
+        "root of twelve. Energy weighs 4% of the benchmark and may exceed that by 1.5 percentage points at most. "
         "The account holds USD 300 million. Once the account has reached USD 200 million: Sectors are limited to 18% "
         "each. Once the account has reached USD 500 million: Sectors are limited to 15% each. "
-        "First amendment, replacing the limit above: Single names are capped at 9%."
+        "First amendment, replacing the position limit set above: Single names are capped at 9%."
     )
     reading = read_mandate(text, UNIVERSE.sectors)
     assert reading.constraints == {

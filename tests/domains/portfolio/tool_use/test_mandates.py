@@ -14,7 +14,13 @@ from finskillbench.domains.portfolio.tool_use.call import effective_parameters, 
 from finskillbench.domains.portfolio.tool_use.mandates import PLANS, Mandate, Universe, compose, words
 from finskillbench.engines.portfolio.problem import Objective
 
-UNIVERSE = Universe(tuple(sorted(SECTORS)), 30)
+
+def _universe(sectors: int, size: int) -> Universe:
+    names = tuple(sorted(SECTORS))[:sectors]
+    return Universe(names, size, dict.fromkeys(names, 1 / sectors))
+
+
+UNIVERSE = _universe(len(SECTORS), 30)
 KINDS = tuple(itertools.product(Objective, PLANS))
 
 
@@ -47,9 +53,7 @@ def test_the_call_of_the_most_similar_text_of_other_editions_is_little_worth(kno
     assert np.mean(earned) <= 0.2
 
 
-@pytest.mark.parametrize(
-    "universe", [UNIVERSE, Universe(tuple(sorted(SECTORS))[:5], 15), Universe(UNIVERSE.sectors, 500)]
-)
+@pytest.mark.parametrize("universe", [UNIVERSE, _universe(5, 15), _universe(len(SECTORS), 500)])
 def test_demands_leave_room_for_a_portfolio(universe: Universe) -> None:
     vocabulary = words()
     for index in range(300):

@@ -18,6 +18,7 @@ from finskillbench.engines.portfolio.mandates.binding import slack, stated, with
 from finskillbench.engines.portfolio.measures import breach, check_limits, clean, name_count, sector_weights
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
+from finskillbench.engines.portfolio.trivial import within_caps
 
 _SHARE = (0.8, 0.95)
 """What a limit with room to spare is set to, as a share of what the portfolio uses of it."""
@@ -31,6 +32,8 @@ _BROKEN = 0.6
 """What ignoring a limit costs at the least, as a share of full marks."""
 _OTHERS = (0.35, 0.6)
 """Share of the current portfolio that the strategy would not hold."""
+_OVER = (1.0, 1.1)
+"""Caps of names and sectors that the current portfolio keeps, as multiples of the mandate's: half keep these."""
 _MORE_NAMES = (2, 5)
 """By how many a least number of names exceeds those held without it."""
 _MOST_NAMES = 0.8
@@ -68,10 +71,12 @@ def binding_mandate(
     InfeasibleError, UndecidedError : the limits drawn leave nothing.
     """
     weights = _best(replace(problem, limits=replace(problem.limits, max_turnover=None)))
-    share = float(rng.uniform(*_OTHERS))
+    share, over = float(rng.uniform(*_OTHERS)), float(rng.choice(_OVER))
     current = without_dust(month.drifted((1 - share) * weights + share * of_few_names(month, rng)))
-    problem, changed = replace(problem, current=current), Constraints()
+    changed = Constraints()
     for _ in range(_ROUNDS):
+        current = within_caps(_widened(problem, over), current)
+        problem = replace(problem, current=current)
         weights = _best(problem)
         room = loose(problem, weights)
         if not room:
@@ -93,6 +98,14 @@ def binding_mandate(
         elif ((weights > 0) & (weights < min_position)).any():
             changed["min_position"] = min_position
     return changed, current
+
+
+def _widened(problem: PortfolioProblem, by: float) -> PortfolioProblem:
+    """The problem with every cap multiplied."""
+    limits = problem.limits
+    caps = {name: by * cap for name, cap in limits.sector_limits.items()}
+    most = None if limits.max_weight is None else by * limits.max_weight
+    return replace(problem, limits=replace(limits, max_weight=most, sector_limits=caps))
 
 
 def _lowered(

@@ -18,7 +18,7 @@ from finskillbench.engines.portfolio.measures import sector_weights
 from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
 
 STEPS = {
-    "max_weight": 0.0025,
+    "max_weight": 0.005,
     "sector_limits": 0.005,
     "max_turnover": 0.005,
     "max_tracking_error": 0.0005,

@@ -34,11 +34,11 @@ def sized_limits(tier: TierSettings, month: MonthEnd) -> Constraints:
     """The limits of a tier that the benchmark of a month-end keeps; counts of names and least positions apart.
 
     The cap of a name is no lower than the benchmark's largest weight, that of a sector lies `sector_room` above the
-    benchmark's and is rounded up to half a per cent.
+    benchmark's; both are rounded up to half a per cent.
     """
     limits: Constraints = {
         "long_only": True,
-        "max_weight": max(tier["max_weight"], math.ceil(1000 * (float(month.benchmark.max()) - _EXACT)) / 1000),
+        "max_weight": max(tier["max_weight"], math.ceil(200 * (float(month.benchmark.max()) - _EXACT)) / 200),
         "sector_limits": sector_caps(month, tier["sector_room"]),
     }
     if tier["max_turnover"] is not None:

@@ -28,7 +28,7 @@ _LISTS = ("openings", "barred", "allowed", "asides")
 _TABLES = ("objectives", "limits")
 _TRIES = 5
 """Draws of its numbers with which a sentence is tried."""
-_UNIVERSE = Universe(SECTORS, 30)
+_UNIVERSE = Universe(SECTORS, 30, dict.fromkeys(SECTORS, 1 / len(SECTORS)))
 
 
 class _File(TypedDict):

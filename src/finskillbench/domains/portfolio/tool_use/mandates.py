@@ -42,10 +42,17 @@ _LONG_ONLY = {"min_weight", "min_names", "max_names", "names_between"}
 """Demands that mean nothing, or another thing, where short positions are allowed."""
 _CONVERTED = ("two_way_turnover", "monthly_tracking_error")
 """Demands stated over another horizon or basis than the API's."""
-_REVISABLE = ("max_weight", "max_sector_weight", *_CONVERTED, "max_turnover", "max_tracking_error")
-"""Demands that are one number, which a later statement may replace."""
+_REVISABLE = {
+    "max_weight": "the position limit",
+    "max_sector_weight": "the sector ceiling",
+    "two_way_turnover": "the limit on two-way turnover",
+    "monthly_tracking_error": "the limit on monthly tracking error",
+    "max_turnover": "the turnover limit",
+    "max_tracking_error": "the tracking error limit",
+}
+"""Demands that are one number, which a later statement may replace, and the names that an amendment has for them."""
 AMENDMENTS = ("First amendment", "Second amendment")
-"""How an amendment begins; it replaces the limit of the same kind that stands above."""
+"""How an amendment begins; it replaces the limit that it names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +108,11 @@ class Words(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Universe:
-    """What a mandate may refer to."""
+    """What a mandate may refer to: sectors, number of names, and what each sector weighs in the benchmark."""
 
     sectors: tuple[str, ...]
     size: int
+    benchmark: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,22 +144,29 @@ def compose(
     revisable = [kind for kind in kinds if kind in _REVISABLE]
     revised = _drawn(revisable, plan.amended + plan.met, rng)
     account = 10 * int(rng.integers(15, 80))
+    amended, met = revised[: plan.amended], revised[plan.amended :]
+    unmet = _drawn([kind for kind in revisable if kind not in amended], plan.unmet, rng)
     sentences, amendments, conditions = list[str](), list[str](), list[tuple[int, str]]()
     for kind in kinds:
         said = vocabulary["limits"][kind]
-        count = plan.sectors if kind == "relative_sector" else 1
-        sentences += [stated(kind, said, limits, universe, rng) for _ in range(count)]
-        if kind in revised:
-            old, again = limits.copy(), ""
-            while limits == old:
-                again = stated(kind, said, limits, universe, rng)
-            if kind in revised[: plan.amended]:
-                amendments.append(f"{AMENDMENTS[len(amendments)]}, replacing the limit above: {again}")
-            else:
-                conditions.append((_size(account // 3, account, rng), again))
-    for kind in _drawn([kind for kind in revisable if kind not in revised[: plan.amended]], plan.unmet, rng):
-        unmet = stated(kind, vocabulary["limits"][kind], {}, universe, rng)
-        conditions.append((_size(account + 10, 2 * account, rng), unmet))
+        if kind not in (*revised, *unmet):
+            count = plan.sectors if kind == "relative_sector" else 1
+            sentences += [stated(kind, said, limits, universe, rng) for _ in range(count)]
+            continue
+        versions = _versions(kind, said, 1 + (kind in revised) + (kind in unmet), universe, rng)
+        if kind in amended:
+            (_, first), (again, second) = versions
+            sentences.append(first)
+            amendments.append(f"{AMENDMENTS[len(amendments)]}, replacing {_REVISABLE[kind]} set above: {second}")
+            limits |= again
+            continue
+        versions.sort(key=lambda version: -max(version[0].values()))  # the larger the account, the tighter the limit
+        sentences.append(versions[0][1])
+        limits |= versions[kind in met][0]
+        if kind in met:
+            conditions.append((_size(account // 3, account, rng), versions[1][1]))
+        if kind in unmet:
+            conditions.append((_size(account + 10, 2 * account, rng), versions[-1][1]))
     sentences.append(_pick(vocabulary["allowed" if short else "barred"], rng))
     sentences += [_aside([one], universe, rng) for one in _drawn(vocabulary["asides"], plan.asides, rng)]
     if conditions:
@@ -161,6 +176,19 @@ def compose(
     text = " ".join((_pick(vocabulary["openings"], rng), *body))
     template = ", ".join((objective.value, *sorted(kinds), *sorted(revised), *(["short"] if short else [])))
     return Mandate(text, {**call, "constraints": limits}, template)
+
+
+def _versions(
+    kind: str, sentences: Sequence[str], count: int, universe: Universe, rng: np.random.Generator
+) -> list[tuple[dict[str, float], str]]:
+    """So many different limits of a kind, each with the words that state it."""
+    found: list[tuple[dict[str, float], str]] = []
+    while len(found) < count:
+        limit: dict[str, float] = {}
+        said = stated(kind, sentences, limit, universe, rng)
+        if all(limit != other for other, _ in found):
+            found.append((limit, said))
+    return found
 
 
 def _size(low: int, high: int, rng: np.random.Generator) -> int:
@@ -218,6 +246,11 @@ def _rate(basis_points: int, rng: np.random.Generator) -> str:
     return _pick([f"{percent}%", f"{percent}%", f"{percent} percent", f"{basis_points} basis points"], rng)
 
 
+def _points(basis_points: int, rng: np.random.Generator) -> str:
+    """A difference of two shares."""
+    return _pick([f"{basis_points / 100:g} percentage points", f"{basis_points} basis points"], rng)
+
+
 _Draw = Callable[[dict[str, Any], Universe, Sequence[str], np.random.Generator], str]
 
 
@@ -257,8 +290,9 @@ def _min_weight(limits: dict[str, Any], universe: Universe, sentences: Sequence[
 def _max_sector_weight(
     limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator
 ) -> str:
-    """Caps under which the sectors have room for a portfolio one and a half times."""
-    least = max(1400, 100 * -(-150 // len(universe.sectors)))
+    """Caps under which the sectors have room for a portfolio one and a half times, above every relative cap."""
+    largest = math.ceil(100 * max(universe.benchmark.values()))
+    least = max(1400, 100 * -(-150 // len(universe.sectors)), 100 * (largest + 3))
     return _of_points("max_sector_weight", least, least + 2000, 100)(limits, universe, sentences, rng)
 
 
@@ -292,9 +326,9 @@ def _relative_sector(
     """A cap stated as an excess over the sector's weight in the benchmark; no plain cap is equal to it."""
     taken = {*limits.get("sector_limits", {}), *limits.get("excluded_sectors", ())}
     (sector,) = _drawn([sector for sector in universe.sectors if sector not in taken], 1, rng)
-    weight, above = 50 * int(rng.integers(4, 17)), 25 + 50 * int(rng.integers(2, 6))
+    weight, above = 10 * round(1000 * universe.benchmark[sector]), 25 + 50 * int(rng.integers(2, 6))
     limits.setdefault("sector_limits", {})[sector] = (weight + above) / 10_000
-    return _pick(sentences, rng).format(sector=sector, b=_rate(weight, rng), x=_rate(above, rng))
+    return _pick(sentences, rng).format(sector=sector, b=f"{weight / 100:g}%", x=_points(above, rng))
 
 
 def _monthly_tracking_error(

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, breach, check_limits
+from finskillbench.engines.portfolio.measures import breach, check_limits, forgiven_budget
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.engines.portfolio.trivial import trivial_value
@@ -26,10 +26,6 @@ LEAST_SPAN = 0.0050
 
 CONFUSED = 0.3
 """What the optimum of another objective under the same limits earns at most."""
-ROUNDING = 5.001e-4
-"""What a number written with three decimals may miss."""
-_CASH = 0.005
-"""What the weights may miss of the full budget at most without cost, however many names were rounded."""
 
 
 def weight_score(predicted: Mapping[str, float], expected: Mapping[str, float], threshold: float) -> float:
@@ -85,7 +81,7 @@ def judge_limits(problem: PortfolioProblem, weights: Floats) -> Score:
     """One less what the broken limits cost, the budget among them, measured on the weights as they stand."""
     checks = dict(check_limits(problem, weights))
     missed = checks.pop("fully_invested").excess
-    forgiven = min(max(ROUNDING * problem.size, FEASIBILITY_TOLERANCE), _CASH)
+    forgiven = forgiven_budget(problem.size)
     broken = {name: severity for name, check in checks.items() if (severity := breach(name, check)) > 0}
     if missed > forgiven:
         broken["fully_invested"] = clip(missed / forgiven - 1.0)

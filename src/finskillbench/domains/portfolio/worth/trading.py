@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.portfolio.worth.merit import ROUNDING, judge_limits, submitted_weights
+from finskillbench.domains.portfolio.worth.merit import judge_limits, submitted_weights
 from finskillbench.engines.optimisation.tickets import Tickets
-from finskillbench.engines.portfolio.measures import BROKEN, turnover
+from finskillbench.engines.portfolio.measures import BROKEN, ROUNDING, turnover
 from finskillbench.engines.portfolio.problem import PortfolioProblem, required
 from finskillbench.engines.portfolio.rebalance import TradingTerms
 from finskillbench.episode import JsonObject, Score

@@ -28,6 +28,8 @@ GREY_BAND = 2e-3
 """Least distance between the turnover that a cure takes and what is left: four times what is a breach."""
 LEAST_TURNOVER = 0.02
 """A remedy of less is no test of trading."""
+LEAST_CASH = 0.005
+"""Cash that a remedy leaves at least."""
 MOST_TRADES = 12
 """A desk sends a short list."""
 LEAST_SHORTFALL, LEAST_SHED = 0.05, 0.2
@@ -167,7 +169,7 @@ def _taken_in_turn(
             if screened is None:
                 continue
             tried += 1
-            remedied = _remedied(*screened)
+            remedied = _plausible(_remedied(*screened))
             if remedied is not None and remedied.discriminates and remedied.group in open_to:
                 chosen[remedied.group].append(remedied)
     return [pair for pairs in chosen.values() for pair in pairs]
@@ -295,6 +297,23 @@ def _remedied(pair: MonitoringPair, terms: Terms) -> RemediationPair | None:
     plain = merit_without_optimiser(*asked, compliant=remedy.compliant, value=remedy.value)
     kept = (pair.case, pair.mandate, pair.tier, pair.violations, pair.margin, pair.beyond)
     return RemediationPair(*kept, terms=terms, remedy=remedy, plain=plain)
+
+
+def _plausible(pair: RemediationPair | None) -> RemediationPair | None:
+    """The pair without trades of the month that its remedy reverses; None where a limit counts those, or cash runs out.
+
+    No desk buys back what it has just sold, or spends the last of its cash on a cure.
+    """
+    if pair is None or pair.remedy.cash < LEAST_CASH:
+        return None
+    reversed_now = pair.case.trades * traded(pair.remedy) < 0
+    if not reversed_now.any():
+        return pair
+    if _limits_turnover(pair):
+        return None
+    trades = np.where(reversed_now, 0.0, pair.case.trades)
+    portfolio = replace(pair.case.portfolio, traded=turnover_of(trades))
+    return replace(pair, case=replace(pair.case, portfolio=portfolio, trades=trades))
 
 
 def _kept_turnover(portfolio: Portfolio, mandate: Mandate) -> float:

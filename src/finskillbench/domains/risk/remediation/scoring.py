@@ -54,13 +54,13 @@ _TURNOVER = {
     "out_of_reach": "if the turnover that is left allows no trades that keep every limit, with or without headroom, "
     "post_trade_compliant is false, and the trades keep {hard} and make the shortfall as small as possible: the sum "
     "over the other limits of excess / |limit|, both with headroom (for a range the end that is exceeded; a limit "
-    f"counts as no smaller than {LEAST_SCALE}), plus the cost in per cent of NAV",
+    f"counts as no smaller than {LEAST_SCALE}), plus a hundredth of the cost in basis points of NAV",
 }
 _NO_TURNOVER = {"turnover": "one-way: (sum of |t_i| + |sum of t_i|) / 2"}
 _ROUNDING = {
     "rounding": f"what rounding leaves of the submitted trades costs nothing: an excess of up to {ROUNDING:.4f} in the "
-    f"unit of its limit, or a trade or position too small by up to {ROUNDING:.4f}; more costs in proportion, and from "
-    f"{BREACH:.4f} on everything",
+    f"unit of its limit, or a trade or position too small by up to {ROUNDING:.4f}; more costs in proportion, and "
+    f"{BREACH:.4f} or more loses all marks",
 }
 
 

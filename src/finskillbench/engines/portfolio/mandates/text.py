@@ -14,7 +14,7 @@ from typing import Any
 
 _FRACTIONS = {"tenth": 0.1, "fifth": 0.2, "quarter": 0.25, "third": 1 / 3, "half": 0.5}
 _QUANTITY = re.compile(
-    r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>%|percent\b|basis points\b|bps?\b|of NAV\b)?"
+    r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>%|percent\b|percentage points?\b|basis points\b|bps?\b|of NAV\b)?"
     r"|one[ -](?P<fraction>tenth|fifth|quarter|third|half)\b"
 )
 _FACTORS = {
@@ -180,9 +180,10 @@ def _value(match: re.Match[str]) -> tuple[float, str]:
     number = float(match["number"])
     if match["unit"] is None:
         return number, "plain"
-    if match["unit"].lower() == "of nav":
+    unit = match["unit"].lower()
+    if unit == "of nav":
         return number, "share"
-    return round(number / (100 if match["unit"] in ("%", "percent") else 10_000), 12), "share"
+    return round(number / (100 if unit.startswith(("%", "percent")) else 10_000), 12), "share"
 
 
 def _limit_of(clause: str, unit: str) -> str | None:
