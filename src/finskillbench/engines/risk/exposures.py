@@ -1,8 +1,8 @@
 """The risk exposures of a portfolio against its benchmark, each by what it alone can cost: one standard deviation.
 
 Tilts, sectors, names, concentration and illiquidity have units of their own (a beta, a weight, an index). What makes
-them comparable is the loss of NAV at one standard deviation of a year's return if nothing else happened: the
-stand-alone risk. That is what they are ranked by; the usual figure stands beside it as evidence.
+them comparable is the loss, a fraction of NAV, at one standard deviation of a year's return if nothing else
+happened: the stand-alone risk. That is what they are ranked by; the usual figure stands beside it as evidence.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _DECIMALS = 12
 CONVENTIONS: Mapping[str, str] = {
     "weights": "signed fractions of NAV; cash has no beta, sector, name or risk; w the weights, b the "
     "benchmark_weights, a = w - b the active weights of all names of the universe, S the covariance_matrix, annualised",
-    "magnitude": "stand-alone risk: the loss of NAV, a fraction, at one standard deviation of a year's return of this "
-    "exposure alone",
+    "magnitude": "stand-alone risk: the loss against the benchmark, or of liquidity_risk the loss of what is held, a "
+    "fraction of NAV, at one standard deviation of a year's return of this exposure alone",
     "factor_tilt": "subject: the factor; magnitude |sum of a_i beta_i| x factor_volatility, betas by factor_exposures; "
     "evidence: sum of w_i beta_i, signed",
     "sector_concentration": "subject: the sector; magnitude sqrt(v'S v), v the active weights of the sector's "
@@ -134,7 +134,7 @@ def _candidates(portfolio: Portfolio, market: Market) -> Iterator[Exposure]:
     left, days = unsold(portfolio, market), days_to_liquidate(portfolio, market)
     share = float(np.abs(left).sum())
     words = f"{share:.1%} of NAV not sold in {HORIZON} sessions; {market.tickers[int(np.argmax(days))]} takes "
-    words += f"{days.max():.1f}"
+    words += f"{days.max():.1f} sessions"
     yield _exposure(ExposureType.LIQUIDITY_RISK, PORTFOLIO, float(np.sqrt(risk.variance(left))), share, words)
 
 
