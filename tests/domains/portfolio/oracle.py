@@ -265,6 +265,12 @@ class _Trades:
         row = np.concatenate([slope, -slope, np.zeros(2 * self.n)])
         self.rows.append((row[None, :], -np.inf, bound - slope @ self.held))
 
+    def exclude(self, bought: np.ndarray, sold: np.ndarray) -> None:
+        """Allow every choice of trades but one, whose convex program is solved."""
+        chosen = np.concatenate([bought, sold])
+        row = np.concatenate([np.zeros(2 * self.n), np.where(chosen, 1.0, -1.0)])
+        self.rows.append((row[None, :], -np.inf, float(chosen.sum()) - 1.0))
+
     def solve(self) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
         """Proved least cost, weights, and which names are bought and sold."""
         n = self.n
@@ -299,9 +305,20 @@ def rebalance(task_input: Json) -> Solution:
     start = float(goal.value)
     enough = start - task_input["required_improvement"] * (start - best)
     value, weights = np.inf, held
+
+    def touch(near: np.ndarray) -> None:
+        """Cut off what lies beyond the tangent of f at a point."""
+        w.value = near
+        slope = _gradient(task_input, universe, near)
+        # In hundredths of the improvement, which HiGHS' tolerances resolve.
+        unit = 100 / (start - enough)
+        trades.at_most(unit * slope, unit * (enough - float(goal.value) + slope @ near))
+
+    _minimise(trades.costs @ cp.abs(w - held), [*limits, goal <= enough])  # without a minimum trade
+    touch(np.asarray(w.value).copy())
     for _ in range(MOST_NODES):
         bound, point, bought, sold = trades.solve()
-        if bound >= value - 1e-7:
+        if bound >= value * (1 - 1e-5):
             break
         sale = np.minimum(least, held)
         pattern = [(w - held)[i] >= least for i in np.flatnonzero(bought)]
@@ -315,10 +332,9 @@ def rebalance(task_input: Json) -> Solution:
                 value, weights = min((value, weights), (cost, points[-1]), key=lambda pair: pair[0])
         except Undecided:
             pass
+        trades.exclude(bought, sold)
         for near in points:
-            w.value = near
-            slope = _gradient(task_input, universe, near)
-            trades.at_most(slope, enough - float(goal.value) + slope @ near)
+            touch(near)
     w.value = weights
     return {
         "status": "optimal",
