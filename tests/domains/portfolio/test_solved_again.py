@@ -75,7 +75,7 @@ def test_rebalancing_costs_the_least(edition: Edition, solved: Any) -> None:
     for episode, task_input, solution in _of(solved, "rebalancing"):
         truth = edition.truth(episode.task_id)
         expected = truth.expected_output
-        assert truth.verification["least_cost_bps"] == pytest.approx(solution["cost"], abs=1e-5), episode.task_id
+        assert truth.verification["least_cost_bps"] == pytest.approx(solution["cost"], rel=1e-5), episode.task_id
         moved = {t: w - task_input["current_portfolio"][t] for t, w in expected["new_weights"].items()}
         assert expected["turnover"] == pytest.approx(sum(map(abs, moved.values())) / 2, abs=1e-9)
         for ticker, change in moved.items():
