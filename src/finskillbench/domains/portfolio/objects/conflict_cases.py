@@ -29,11 +29,16 @@ from finskillbench.engines.portfolio.problem import PortfolioProblem
 
 SIZES = {"easy": (2,), "medium": (3,), "hard": (4, 5)}
 """How many limits are in conflict, by tier."""
-_ATTEMPTS, _LATE = 120, 40
-"""Drafts for each episode at most, and those after which limits that do not matter are no longer rationed."""
-_IDLE, _ALIKE = {"easy": 0.42, "medium": 0.25, "hard": 0.25}, 0.45
-"""Shares of a tier's mandates in which one and the same limit may not matter, since who leaves it out is right there;
-and share with one and the same limit to relax."""
+_ATTEMPTS = 120
+"""Drafts for each episode at most."""
+_RATIONS = (
+    (5, {"easy": 0.42, "medium": 0.25, "hard": 0.25}, 0.45),
+    (8, {"easy": 0.5, "medium": 0.3, "hard": 0.3}, 0.6),
+    (40, {"easy": 0.5, "medium": 0.45, "hard": 0.34}, 1.0),
+    (_ATTEMPTS, dict.fromkeys(SIZES, 2.0), 1.0),
+)
+"""Up to so many drafts for each episode: shares of a tier's mandates in which one and the same limit may not matter,
+since who leaves it out is right there; and share with one and the same limit to relax."""
 _NAMES = 40
 """Names on the list of a mandate at most: a draft solves a handful of programs, and most drafts are dropped."""
 AMBIGUITY = FEASIBILITY_TOLERANCE
@@ -68,20 +73,21 @@ def cases(context: BuildContext, objects: PortfolioObjects, count: int) -> Itera
     sizes = {tier: wanted[tier, True] + wanted[tier, False] for tier in SIZES}
     idle, used, last = Counter[tuple[str, str]](), Counter[tuple[str, str]](), dict[tuple[str, str], bool]()
 
-    def most(tier: str, name: str) -> float:
-        return _IDLE[tier] * sizes[tier] * (1 - settings["causes"].count(name) / len(settings["causes"]))
+    def most(tier: str, name: str, share: float) -> float:
+        return share * sizes[tier] * (1 - settings["causes"].count(name) / len(settings["causes"]))
 
     for attempt in range(_ATTEMPTS * count):
-        late, open_tiers = attempt > _LATE * count, {tier for tier, _ in +wanted}
+        open_tiers = {tier for tier, _ in +wanted}
         if not open_tiers:
             return
+        shares, alike = next((shares, alike) for drafts, shares, alike in _RATIONS if attempt < drafts * count)
         month, cause = months[attempt % len(months)], settings["causes"][attempt % len(settings["causes"])]
-        tiers = [one for one in SIZES if one in open_tiers and (late or used[one, cause] < _ALIKE * sizes[one])]
+        tiers = [one for one in SIZES if one in open_tiers and used[one, cause] < alike * sizes[one]]
         if not tiers:
             continue
         rng = context.generator("conflicts", month.as_of, attempt)
         full = {
-            (tier, name) for tier in tiers for name in WAIVABLE if not late and idle[tier, name] + 1 > most(tier, name)
+            (tier, name) for tier in tiers for name in WAIVABLE if idle[tier, name] + 1 > most(tier, name, shares[tier])
         }
         listed = month.of_list(rng, min(_NAMES / len(month.tickers), 1.0))
         found = draft(
