@@ -65,7 +65,7 @@ MODEL = {
 """The model as the agent reads it; the engine computes exactly this."""
 _LARGEST = {False: 0.10, True: 0.12}
 """What an absolute view differs from the equilibrium by at most, and what a relative view states at most, per year."""
-_NEAR_LARGEST = (0.5, 1.0)
+_NEAR_LARGEST = (0.7, 1.0)
 """Share of the largest that a view of more is set to."""
 LEAST_GAIN = 2e-4
 """What the optimum gains on the best portfolio at hand at least: certainty-equivalent return per year."""

@@ -154,7 +154,7 @@ def _drawn(
     cap = stepped("max_weight", float(benchmark.max())) + room["max_weight"] * 0.005
     sectors = sector_weights(benchmark, month.sectors)
     caps = {
-        name: round(math.floor(100 * sectors[name] + 0.5) / 100 + 0.01 * room["sector_limits"], 2)
+        name: round(math.floor(100 * sectors[name] + 0.5) / 100 + 0.01 * (1 + room["sector_limits"]), 2)
         for name in sorted(sectors)
     }
     current = _current(month, settings, rng)

@@ -38,8 +38,8 @@ class InfeasibilitySettings(TypedDict):
     causes : limits to relax, in turn.
     restricted, restricted_weight : share of the universe on the restricted list, and what it weighs in the benchmark.
     factors : how many factors are to be neutral.
-    tight, room : steps of caps above the benchmark's own weights (0.5 % of a name, 1 % of a sector); `room` of the cap
-        to relax.
+    tight, room : steps of caps above the benchmark's own weights (0.5 % of a name; 1 % of a sector, and one step more);
+        `room` of the cap to relax.
     book, active : share of the universe in the current portfolio's active book, and weight of that book.
     loose : by what share the limits on turnover and tracking error exceed what the others leave attainable.
     neutrality : its tolerance as a share of the tilts that have to be closed.
