@@ -17,7 +17,7 @@ class Holding(TypedDict):
 
 
 class OptionInput(TypedDict):
-    """Puts on the market: notional as a signed decimal of NAV, strike as a part of today's index, volatilities a year."""
+    """Puts on the market: notional as a signed decimal of NAV, strike as a part of the index, volatilities a year."""
 
     option: str
     notional: float

@@ -39,6 +39,7 @@ from finskillbench.domains.risk.shared import (
 )
 from finskillbench.engines.risk.exposures import (
     CONVENTIONS,
+    LEAST_HHI,
     LIST_LENGTH,
     MATERIAL,
     PORTFOLIO,
@@ -76,8 +77,8 @@ EARNED = {"easy": 0.5, "medium": 0.45, "hard": 0.35}
 
 _DEFINITIONS = conventions(
     {
-        "units": "weights, cash_weight and magnitudes are decimals of NAV (0.05 is 5 %); covariance and factor_volatility "
-        "are annualised decimals; betas are ratios; average_daily_volume_usd and total_nav are in USD"
+        "units": "weights, cash_weight and magnitudes are decimals of NAV (0.05 is 5 %); covariance and "
+        "factor_volatility are annualised decimals; betas are ratios; average_daily_volume_usd and total_nav are in USD"
     },
     BENCHMARK,
     CONVENTIONS,
@@ -286,6 +287,7 @@ def _clear(item: ListedPortfolio) -> bool:
     every = candidates(item.case.portfolio, item.case.market)
     material = sorted((one.magnitude for one in every if one.material), reverse=True)
     apart = all(abs(one.magnitude / MATERIAL[one.type] - 1) >= CLEAR for one in every)
+    apart &= all(abs(one.evidence / LEAST_HHI - 1) >= CLEAR for one in every if one.type is ExposureType.CONCENTRATION)
     full = len(material) <= LIST_LENGTH or material[LIST_LENGTH - 1] >= material[LIST_LENGTH] * (1 + TOLERANCE)
     return len(material) >= SHORTEST and apart and full
 

@@ -10,7 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
-from finskillbench.domains.risk.inputs import HoldingsInput, OptionInput, ScenarioInput, StressInput
+from finskillbench.domains.risk.inputs import (
+    HoldingsInput,
+    IdentificationInput,
+    OptionInput,
+    ScenarioInput,
+    StressInput,
+)
 from finskillbench.domains.risk.second import FACTORS, deviation, weights
 from finskillbench.episode import JsonObject
 
@@ -51,7 +57,7 @@ def betas_of(task_input: HoldingsInput) -> Mapping[str, Mapping[str, float]]:
     given, sectors = task_input["factor_exposures"], task_input["sector_mapping"]
     found: dict[str, Mapping[str, float]] = dict(given)
     for symbol in sectors.keys() - given.keys():
-        index = cast("StressInput", task_input)["benchmark_weights"]
+        index = cast("StressInput", task_input).get("benchmark_weights", {})
         peers = {peer: index[peer] for peer in given if sectors[peer] == sectors[symbol]}
         total = math.fsum(peers.values())
         found[symbol] = {
@@ -115,7 +121,7 @@ def delta_of(option: OptionInput) -> float:
 def closing_costs(task_input: StressInput) -> dict[str, float]:
     """What closing each holding costs: half of the wider spread, times the root of its days where they are many."""
     half = task_input["stress_scenario"].get("spread_widening_bp", 0.0) / 2 / 1e4
-    nav, volumes = task_input["portfolio"]["total_nav"], task_input["average_daily_volume_usd"]
+    nav, volumes = task_input["portfolio"]["total_nav"], task_input.get("average_daily_volume_usd", {})
     costs: dict[str, float] = {}
     for symbol, weight in weights(task_input).items():
         days = abs(weight) * nav / volumes[symbol] / 0.2
@@ -135,9 +141,11 @@ def var_of(task_input: StressInput) -> float | None:
     exposure = {symbol: held.get(symbol, 0.0) for symbol in task_input["sector_mapping"]}
     if options:
         delta = math.fsum(one["notional"] * delta_of(one) for one in options)
-        exposure = {symbol: own + delta * task_input["benchmark_weights"][symbol] for symbol, own in exposure.items()}
-    apart = deviation(exposure, task_input) ** 2
-    together = math.fsum(amount * deviation({symbol: 1.0}, task_input) for symbol, amount in exposure.items())
+        index = task_input.get("benchmark_weights", {})
+        exposure = {symbol: own + delta * index[symbol] for symbol, own in exposure.items()}
+    risk = cast("IdentificationInput", task_input)  # holds a covariance where correlations move
+    apart = deviation(exposure, risk) ** 2
+    together = math.fsum(amount * deviation({symbol: 1.0}, risk) for symbol, amount in exposure.items())
     return 2.326 * math.sqrt(((1 - shift) * apart + shift * together * together) / 252)
 
 

@@ -37,6 +37,8 @@ MATERIAL: Mapping[ExposureType, float] = {
     ExposureType.LIQUIDITY_RISK: 0.03,
 }
 """Stand-alone loss, a fraction of NAV a year, from which an exposure is material and listed."""
+LEAST_HHI = 0.06
+"""Herfindahl index from which a portfolio may be concentrated: below it are more than sixteen names of equal weight."""
 PARTICIPATION = 0.20
 """Share of a day's volume that a seller can be without moving the price."""
 HORIZON = 5
@@ -67,7 +69,8 @@ CONVENTIONS: Mapping[str, str] = {
     f"{HORIZON} x {PARTICIPATION:g} x average_daily_volume_usd / total_nav: what cannot be sold in {HORIZON} sessions "
     f"at {PARTICIPATION:.0%} of volume; evidence: the illiquid share, sum of |u_i|",
     "listed": "an exposure is material, and listed, if its magnitude is at least: "
-    + ", ".join(f"{kind} {least:g}" for kind, least in MATERIAL.items()),
+    + ", ".join(f"{kind} {least:g}" for kind, least in MATERIAL.items())
+    + f"; concentration only with a Herfindahl index of at least {LEAST_HHI:g}",
     "factor_volatility": "annualised standard deviation of each factor's daily returns over the 252 sessions up to the "
     "date",
     "average_daily_volume_usd": f"mean of close x volume over the {VOLUME_WINDOW} sessions up to the date, USD",
@@ -95,7 +98,8 @@ class Exposure:
     @property
     def material(self) -> bool:
         """Whether it is large enough to be listed."""
-        return round(self.magnitude, _DECIMALS) >= MATERIAL[self.type]
+        spread = self.type is ExposureType.CONCENTRATION and round(self.evidence, _DECIMALS) < LEAST_HHI
+        return round(self.magnitude, _DECIMALS) >= MATERIAL[self.type] and not spread
 
 
 def candidates(portfolio: Portfolio, market: Market) -> tuple[Exposure, ...]:

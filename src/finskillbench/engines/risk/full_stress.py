@@ -48,7 +48,7 @@ OPTIONS = {
     "decimal of NAV beside holdings and cash, negative where puts are sold; either attribution has it as one entry "
     f'"{OVERLAY}"',
     "option_value": "V(F, vol) = K N(-d2) - F N(-d1), a put by Black's formula without interest and dividends on an "
-    "index that stands at 1 today and at F: K = strike, T = years, d1 = ln(F / K) / (vol sqrt(T)) + vol sqrt(T) / 2, "
+    "index at F, which is 1 today: K = strike, T = years, d1 = ln(F / K) / (vol sqrt(T)) + vol sqrt(T) / 2, "
     "d2 = d1 - vol sqrt(T), N the standard normal distribution; volatilities are decimals per year",
 }
 LIQUIDITY = {

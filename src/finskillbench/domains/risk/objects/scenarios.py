@@ -202,7 +202,7 @@ def calibrated(
     benchmark = required(market.benchmark, "benchmark weights")
     found = apply(Portfolio(benchmark, 1.0 - float(benchmark.sum()), 1.0), applied, market).pnl
     shift = (moves["equity_change_pct"] / 100 - found) / float(benchmark.sum())
-    sensitivities = {sector: round(value + shift, _DECIMALS) for sector, value in raw.items()}
+    sensitivities = {sector: round(value + shift, _DECIMALS) + 0.0 for sector, value in raw.items()}
     if "technology_change_pct" in moves:
         moves["technology_change_pct"] = round(100 * sensitivities["Technology"], 1)
     name, description = entry["name"].format(**moves), entry["description"].format(**moves)
