@@ -300,18 +300,17 @@ def _remedied(pair: MonitoringPair, terms: Terms) -> RemediationPair | None:
 
 
 def _plausible(pair: RemediationPair | None) -> RemediationPair | None:
-    """The pair without trades of the month that its remedy reverses; None where a limit counts those, or cash runs out.
+    """The pair without trades of the month that its remedy reverses; None where the remedy spends the last of the cash.
 
-    No desk buys back what it has just sold, or spends the last of its cash on a cure.
+    Trades that count under a limit on turnover stay. Where the others would have borrowed, the month has no trades.
     """
     if pair is None or pair.remedy.cash < LEAST_CASH:
         return None
-    reversed_now = pair.case.trades * traded(pair.remedy) < 0
-    if not reversed_now.any():
+    trades = np.where(pair.case.trades * traded(pair.remedy) < 0, 0.0, pair.case.trades)
+    if _limits_turnover(pair) or np.array_equal(trades, pair.case.trades):
         return pair
-    if _limits_turnover(pair):
-        return None
-    trades = np.where(reversed_now, 0.0, pair.case.trades)
+    if pair.case.portfolio.cash + trades.sum() < 0:
+        trades = np.zeros_like(trades)
     portfolio = replace(pair.case.portfolio, traded=turnover_of(trades))
     return replace(pair, case=replace(pair.case, portfolio=portfolio, trades=trades))
 
