@@ -124,7 +124,7 @@ def _use_skill(
         return None
     runs = results.get("run_skill_script", [])
     if not runs:
-        printed = printed_fields(messages)  # a task may lack what another of its kind has
+        printed = printed_fields(messages) or recipe.fields  # a task may lack what another of its kind has
         fields = [name for name in recipe.fields if name in printed]
         run = call("run_skill_script", 0, script_path=recipe.script, input_data={}, inject_task_fields=fields)
         return Turn(tool_calls=(run,))
