@@ -287,7 +287,8 @@ def _clear(item: ListedPortfolio) -> bool:
     every = candidates(item.case.portfolio, item.case.market)
     material = sorted((one.magnitude for one in every if one.material), reverse=True)
     apart = all(abs(one.magnitude / MATERIAL[one.type] - 1) >= CLEAR for one in every)
-    apart &= all(abs(one.evidence / LEAST_HHI - 1) >= CLEAR for one in every if one.type is ExposureType.CONCENTRATION)
+    (spread,) = (one for one in every if one.type is ExposureType.CONCENTRATION)
+    apart &= spread.magnitude < MATERIAL[spread.type] or abs(spread.evidence / LEAST_HHI - 1) >= CLEAR
     full = len(material) <= LIST_LENGTH or material[LIST_LENGTH - 1] >= material[LIST_LENGTH] * (1 + TOLERANCE)
     return len(material) >= SHORTEST and apart and full
 
