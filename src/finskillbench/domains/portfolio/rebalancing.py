@@ -63,10 +63,14 @@ _STEP = 0.0025
 """Minimum trades are multiples of this."""
 
 
+_ALIKE = 0.55
+"""What least turnover instead of least cost earns at most, both without a minimum trade."""
+
+
 class _Bounds(NamedTuple):
     """What a tier's episodes ask at most, so that another current portfolio is drawn in time.
 
-    shortcut : what an answer earns that mends the minimum trade by hand, or takes least turnover for least cost.
+    shortcut : what an answer earns that mends the minimum trade by hand.
     small : trades below the minimum before branching.
     programs : convex programs that settle them.
     """
@@ -76,7 +80,7 @@ class _Bounds(NamedTuple):
     programs: int
 
 
-_BOUNDS = {"easy": _Bounds(0.75, 4, 20), "medium": _Bounds(0.7, 4, 20), "hard": _Bounds(0.5, 4, 30)}
+_BOUNDS = {"easy": _Bounds(0.75, 2, 12), "medium": _Bounds(0.7, 3, 15), "hard": _Bounds(0.5, 4, 30)}
 TERMS = {
     "limits": "new_weights keep every limit in constraints; current_portfolio has drifted and may exceed some",
     "trading_costs_bps": "one-way cost of each name in basis points of the amount bought or sold (commission, spread "
@@ -269,7 +273,7 @@ def _solved(problem: PortfolioProblem, terms: TradingTerms, bounds: _Bounds) -> 
         if near(least):  # the least cost with a minimum trade is higher, and what they earn too
             return None
         alike = estimate(problem, Aim(Goal.COST, value, costs=np.ones(problem.size)))
-        if marks(terms.cost(alike, current) / least - 1.0, EXTRA_COST) > bounds.shortcut:
+        if marks(terms.cost(alike, current) / least - 1.0, EXTRA_COST) > min(bounds.shortcut, _ALIKE):
             return None
         result = rebalance(problem, terms, most_programs=bounds.programs)
     except (InfeasibleError, UndecidedError):
