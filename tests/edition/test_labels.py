@@ -122,7 +122,6 @@ def _nudge(name: str) -> Callable[[dict[str, Any]], None]:
 ONLY_BUILT = [
     ("truth", "stress_testing", 0, lambda row: row.update(proof={})),
     ("truth", "risk_identification", 0, lambda row: row.update(proof={})),
-    ("episodes", "rebalancing", 0, _nudge("objective_tolerance")),
     ("episodes", "black_litterman", 0, _nudge("tau")),
     ("episodes", "black_litterman", 1, _nudge("risk_aversion")),
 ]

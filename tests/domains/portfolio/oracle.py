@@ -15,11 +15,8 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-from scipy import optimize as _optimize
 
 from finskillbench.domains.portfolio import second
-
-optimize: Any = _optimize  # SciPy comes without types
 
 HOLDING = 0.001
 """Least weight that counts as a holding."""
@@ -244,59 +241,36 @@ def feasibility(task_input: Json) -> Solution:
     }
 
 
-def _gradient(task_input: Json, universe: Universe, w: np.ndarray) -> np.ndarray:
-    sigma, objective = universe.covariance, task_input["objective"]
-    if objective == "min_variance":
-        return 2 * sigma @ w
-    if objective == "risk_parity":
-        inverse = 1.0 / np.diag(sigma)
-        return 2 * (w - inverse / inverse.sum()) + sigma @ w
-    expected = universe.vector(task_input["expected_returns"])
-    return 2 * float(task_input["risk_aversion"]) * sigma @ w - expected if objective == "max_sharpe" else -expected
-
-
-class _Trades:
-    """Buys u, sells v and which of them are made, as a mixed-integer program that HiGHS solves; w = held + u - v."""
-
-    def __init__(self, task_input: Json, universe: Universe) -> None:
-        self.n, self.held = len(universe.tickers), universe.vector(task_input["current_portfolio"])
-        n, least, limits = self.n, task_input["min_trade"], task_input["constraints"]
-        self.costs = universe.vector(task_input["trading_costs_bps"])
-        room = np.maximum((limits.get("max_weight") or 1.0) - self.held, 0.0)
-        eye, none = np.eye(n), np.zeros((n, n))
-        sale = np.minimum(least, self.held)
-        self.rows = [
-            (np.hstack([eye, none, -np.diag(np.maximum(room, least)), none]), -np.inf, 0.0),
-            (np.hstack([eye, none, -least * eye, none]), 0.0, np.inf),
-            (np.hstack([none, eye, none, -np.diag(self.held)]), -np.inf, 0.0),
-            (np.hstack([none, eye, none, -np.diag(sale)]), 0.0, np.inf),
-            (np.hstack([none, none, eye, eye]), -np.inf, 1.0),
-            (np.hstack([eye, -eye, none, none]), -np.inf, room),
-            (np.hstack([np.ones((1, n)), -np.ones((1, n)), np.zeros((1, 2 * n))]), 0.0, 0.0),
-        ]
-        for sector, cap in (limits.get("sector_limits") or {}).items():
-            member = np.array([float(task_input["sector_mapping"][t] == sector) for t in universe.tickers])
-            self.at_most(member, cap)
-
-    def at_most(self, slope: np.ndarray, bound: float) -> None:
-        """Add slope'w <= bound."""
-        row = np.concatenate([slope, -slope, np.zeros(2 * self.n)])
-        self.rows.append((row[None, :], -np.inf, bound - slope @ self.held))
-
-    def solve(self) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
-        """Proved least cost, weights, and which names are bought and sold."""
-        n = self.n
-        found = optimize.milp(
-            np.concatenate([self.costs, self.costs, np.zeros(2 * n)]),
-            constraints=[optimize.LinearConstraint(*row) for row in self.rows],
-            integrality=np.repeat([0, 1], 2 * n),
-            bounds=optimize.Bounds(0.0, 1.0),
-            options={"mip_rel_gap": 1e-9},
-        )
-        if found.status != 0:
-            raise Undecided(f"HiGHS stopped with: {found.message}")
-        u, v, bought, sold = np.split(found.x, 4)
-        return float(found.mip_dual_bound), self.held + u - v, bought > 0.5, sold > 0.5
+def _cheapest(task_input: Json, universe: Universe, w: Any, limits: list[Any]) -> float:
+    """Least cost of trades of the minimum; a name is left alone, bought or sold in each branch."""
+    held, least = universe.vector(task_input["current_portfolio"]), float(task_input["min_trade"])
+    costs, size = universe.vector(task_input["trading_costs_bps"]), len(universe.tickers)
+    low, high = cp.Parameter(size), cp.Parameter(size)
+    stated, goal = [*limits, w >= low, w <= high], costs @ cp.abs(w - held)
+    sale, order = np.minimum(held, least), itertools.count()
+    nodes = [(-np.inf, next(order), np.full(size, -1.0), np.full(size, 2.0))]
+    best, weights = np.inf, held
+    for _ in range(MOST_NODES):
+        if not nodes or nodes[0][0] >= best:
+            w.value = weights
+            return best
+        _, _, low.value, high.value = heapq.heappop(nodes)
+        status, value = _minimise(goal, stated)
+        if status == "infeasible" or value >= best:
+            continue
+        trades = np.asarray(w.value) - held
+        needed = np.where(trades > 0, least, sale)
+        missed = np.minimum(np.abs(trades), needed - np.abs(trades))
+        name = int(np.argmax(missed))
+        if missed[name] < 1e-7:
+            best, weights = value, np.asarray(w.value).copy()
+            continue
+        ends = (held[name], held[name]), (held[name] + least, 2.0), (-1.0, held[name] - sale[name])
+        for lower, upper in ends:
+            child_low, child_high = low.value.copy(), high.value.copy()
+            child_low[name], child_high[name] = lower, upper
+            heapq.heappush(nodes, (value, next(order), child_low, child_high))
+    raise Undecided(f"minimum trades not settled after {MOST_NODES} relaxations")
 
 
 def _printed(task_input: Json, named: str) -> float:
@@ -325,53 +299,27 @@ def _least_value(task_input: Json, named: str) -> tuple[str, float]:
 
 
 def rebalance(task_input: Json) -> Solution:
-    """Both stages; the second by outer approximation: tangents of f, and convex programs of the trades chosen.
-
-    `objective` is the first stage's optimum f*; `achieved` is f at the returned weights.
-    Source: Duran & Grossmann (1986), Mathematical Programming 36, 307-339.
-    """
+    """Both stages: `objective` is the first one's optimum f*, `achieved` is f at the returned weights."""
     universe = Universe.of(task_input)
     w = cp.Variable(len(universe.tickers))
     limits, goal = _limits(task_input, universe, w), _objective(task_input, universe, w)
     status, best = _solve(task_input, universe, w, goal, limits)
     if status == "infeasible":
         return {"status": status, "objective": best, "weights": {}}
-    trades = _Trades(task_input, universe)
-    held, least = trades.held, task_input["min_trade"]
-    w.value = held
+    w.value = held = universe.vector(task_input["current_portfolio"])
     start = float(goal.value)
     enough = start - task_input["required_improvement"] * (start - best)
-    value, weights = np.inf, held
-    for _ in range(MOST_NODES):
-        bound, point, bought, sold = trades.solve()
-        if bound >= value - 1e-7:
-            break
-        sale = np.minimum(least, held)
-        pattern = [(w - held)[i] >= least for i in np.flatnonzero(bought)]
-        pattern += [(held - w)[i] >= sale[i] for i in np.flatnonzero(sold)]
-        pattern += [w[i] == held[i] for i in np.flatnonzero(~bought & ~sold)]
-        points = [point]
-        try:
-            done, cost = _minimise(trades.costs @ cp.abs(w - held), [*limits, *pattern, goal <= enough])
-            if done == "optimal":
-                points.append(np.asarray(w.value).copy())
-                value, weights = min((value, weights), (cost, points[-1]), key=lambda pair: pair[0])
-        except Undecided:
-            pass
-        for near in points:
-            w.value = near
-            slope = _gradient(task_input, universe, near)
-            trades.at_most(slope, enough - float(goal.value) + slope @ near)
-    w.value = weights
+    unit = 100 / (start - enough)  # hundredths of the improvement, which tolerances resolve
+    cost = _cheapest(task_input, universe, w, [*limits, unit * goal <= unit * enough])
     return {
         "status": "optimal",
         "objective": best,
         "achieved": float(goal.value),
         "required": enough,
-        "cost": value,
-        "turnover": float(np.abs(weights - held).sum() / 2),
-        "weights": universe.named(weights),
-        "trades": universe.named(weights - held),
+        "cost": cost,
+        "turnover": float(np.abs(w.value - held).sum() / 2),
+        "weights": universe.named(w.value),
+        "trades": universe.named(w.value - held),
     }
 
 

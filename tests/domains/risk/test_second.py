@@ -10,8 +10,6 @@ from tests.domains.risk.judging.cases import MARKET, mandate, portfolio
 
 from finskillbench.domains.building import conventions
 from finskillbench.domains.risk import second, second_stress
-from finskillbench.domains.risk.shared import UNITS
-from finskillbench.engines.risk import full_stress
 from finskillbench.engines.risk.mandate import mandate_from
 from finskillbench.engines.risk.monitor import measure
 from finskillbench.engines.risk.task import market_from, portfolio_from
@@ -24,9 +22,6 @@ def test_definitions_are_merged_only_where_none_hides_another() -> None:
     assert conventions({"a": "1"}, {"b": "2"}, {"c": "3"}) == {"a": "1", "b": "2", "c": "3"}
     with pytest.raises(InternalError, match="conventions: b is defined twice"):
         conventions({"a": "1", "b": "2"}, {"b": "2"})
-    shown = conventions({"units": UNITS}, full_stress.PNL)
-    assert shown["units"] == UNITS
-    assert "market_shocks only describe" in shown["shocks"]
 
 
 def _episode() -> Json:

@@ -67,6 +67,24 @@ def test_the_list_computed_by_hand() -> None:
     np.testing.assert_allclose(days_to_liquidate(BOOK, _universe()), [0.225, 0.125, 0.05, 7.5], atol=1e-15)
 
 
+@pytest.mark.parametrize(("names", "listed"), [(16, True), (20, False)])
+def test_names_of_equal_weight_are_concentrated_only_where_they_are_few(names: int, listed: bool) -> None:
+    size = 100
+    universe = Market(
+        tickers=tuple(f"N{at:03d}" for at in range(size)),
+        sectors=("Energy",) * size,
+        betas=np.zeros((size, 6)),
+        benchmark=np.full(size, 1 / size),
+        risk=RiskModel.from_factors(np.zeros((1, size)), np.full(size, 0.16)),
+        dollar_volume=np.full(size, 1e9),
+        factor_volatility=np.full(6, 0.1),
+    )
+    book = Portfolio(np.where(np.arange(size) < names, 1 / names, 0.0), 0.0, 1e6)
+    (one,) = [one for one in candidates(book, universe) if one.type is ExposureType.CONCENTRATION]
+    assert one.magnitude >= MATERIAL[one.type]
+    assert one.material is listed
+
+
 def test_the_benchmark_itself_has_no_exposure() -> None:
     index = Portfolio(np.full(4, 0.25), 0.0, 1e5)
     assert ranked(index, _universe()) == ()

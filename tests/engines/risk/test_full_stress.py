@@ -1,5 +1,7 @@
 """Options, the cost of closing, estimated betas and VaR at stressed correlations: hand arithmetic and limits."""
 
+import math
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from finskillbench.engines.risk.full_stress import (
     Option,
     liquidation_costs,
     overlay_from,
+    put_value,
     stress,
     stressed_var,
     with_estimated_betas,
@@ -24,7 +27,7 @@ from finskillbench.engines.risk.task import market_from
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
 
-PUT = Option(0.4, -0.35, 3.0)
+PUT = Option(0.4, 0.95, 0.5, 0.2, 0.3)
 
 
 def _two_names(correlation: float = 0.4) -> Market:
@@ -39,10 +42,44 @@ def _two_names(correlation: float = 0.4) -> Market:
     )
 
 
-def test_options_by_delta_and_gamma() -> None:
-    assert PUT.pnl(-0.2) == pytest.approx(0.4 * (0.07 + 0.06), abs=1e-15)
-    assert Option(-0.4, -0.35, 3.0).pnl(-0.2) == pytest.approx(-PUT.pnl(-0.2), abs=1e-15)
-    assert PUT.pnl(0.0) == 0.0
+@pytest.mark.parametrize(
+    ("spot", "strike", "years", "volatility", "rate", "carry", "value"),
+    [
+        (20.0, 20.0, 4 / 12, 0.25, 0.09, 0.0, 1.12),  # Hull, Options, Futures, and Other Derivatives: a futures put
+        (42.0, 40.0, 0.5, 0.2, 0.1, 0.1, 0.81),  # Hull: a put on a stock, at its forward price
+    ],
+)
+def test_puts_of_a_textbook(
+    spot: float, strike: float, years: float, volatility: float, rate: float, carry: float, value: float
+) -> None:
+    found = put_value(spot * math.exp(carry * years), strike, years, volatility) * math.exp(-rate * years)
+    assert found == pytest.approx(value, abs=0.005)
+
+
+_PUTS = st.tuples(st.floats(0.3, 1.5), st.floats(0.5, 1.5), st.floats(0.02, 3.0), st.floats(0.02, 1.0))
+
+
+@settings(max_examples=examples(100))
+@given(put=_PUTS)
+def test_limits_of_a_put(put: tuple[float, float, float, float]) -> None:
+    level, strike, years, volatility = put
+    value = put_value(level, strike, years, volatility)
+    assert max(0.0, strike - level) - 1e-12 <= value <= strike
+    assert -1.0 <= Option(1.0, strike, years, volatility, volatility).delta <= 0.0
+    assert value <= put_value(level, strike, years, volatility + 0.1) + 1e-12
+
+
+def test_options_are_revalued_at_the_shocked_index_and_volatility() -> None:
+    gained = put_value(0.8, 0.95, 0.5, 0.3) - put_value(1.0, 0.95, 0.5, 0.2)
+    assert PUT.pnl(-0.2) == pytest.approx(0.4 * gained, abs=1e-15)
+    assert gained == pytest.approx(0.138232, abs=1e-6)
+    assert replace(PUT, notional=-0.4).pnl(-0.2) == -PUT.pnl(-0.2)
+    assert replace(PUT, stressed_volatility=0.2).pnl(0.0) == 0.0
+    small = 1e-5
+    calm = replace(PUT, notional=1.0, stressed_volatility=0.2)
+    assert calm.pnl(small) / small == pytest.approx(calm.delta, abs=1e-4)
+    with pytest.raises(InputError, match="mkt_rf is -1; with an option_overlay give a number above -1"):
+        PUT.pnl(-1.0)
 
 
 def test_closing_costs_half_the_wider_spread_and_the_root_of_the_days() -> None:
@@ -67,7 +104,7 @@ def test_var_at_correlations_moved_towards_one(shift: float, variance: float) ->
 
 
 def test_options_count_in_var_by_their_delta_spread_over_the_benchmark() -> None:
-    hedge = Option(0.4, -0.5, 3.0)
+    hedge = Option(0.2 / -PUT.delta, PUT.strike, PUT.years, PUT.implied_volatility, 0.9)
     hedged = stressed_var(Portfolio(np.array([0.5, 0.5]), 0.0, 1e6), (hedge,), 0.3, _two_names())
     plain = stressed_var(Portfolio(np.array([0.35, 0.45]), 0.2, 1e6), (), 0.3, _two_names())
     assert hedged == pytest.approx(plain, abs=1e-15)
@@ -77,7 +114,7 @@ def test_options_count_in_var_by_their_delta_spread_over_the_benchmark() -> None
 @given(book=books(), shift=st.floats(0, 1), widening=st.floats(0, 500))
 def test_both_attributions_add_up_with_every_part(book: Portfolio, shift: float, widening: float) -> None:
     scenario = scenario_from(scenario_json(spread_widening_bp=widening, correlation_shift=shift))
-    found = stress(book, (PUT, Option(-0.3, -0.1, 1.0)), scenario, market())
+    found = stress(book, (PUT, Option(-0.3, 0.8, 0.5, 0.25, 0.35)), scenario, market())
     for split in (found.by_sector, found.by_factor):
         assert sum(split.values()) == pytest.approx(found.pnl, abs=1e-12)
     assert found.by_factor["liquidation"] <= 0
@@ -137,10 +174,13 @@ def test_refuses_a_scenario_in_one_line(changes: dict[str, Any], message: str) -
 def test_reads_the_options_of_a_portfolio() -> None:
     whole = task()
     assert overlay_from(whole) == ()
-    whole["portfolio"]["option_overlay"] = [{"option": "put", "notional": 0.4, "delta": -0.35, "gamma": 3.0}]
+    whole["portfolio"]["option_overlay"] = [{"option": "put", **asdict(PUT)}]
     assert overlay_from(whole) == (PUT,)
-    whole["portfolio"]["option_overlay"][0]["gamma"] = "much"
-    with pytest.raises(InputError, match=r"option_overlay\[0\]: gamma must be a number"):
+    whole["portfolio"]["option_overlay"][0]["years"] = "many"
+    with pytest.raises(InputError, match=r"option_overlay\[0\]: years must be a number"):
+        overlay_from(whole)
+    whole["portfolio"]["option_overlay"][0]["years"] = 0.0
+    with pytest.raises(InputError, match=r"option_overlay\[0\]: years is 0; give a number above 0"):
         overlay_from(whole)
     whole["portfolio"]["option_overlay"] = "put"
     with pytest.raises(InputError, match="option_overlay must be a list"):

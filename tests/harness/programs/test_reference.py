@@ -66,6 +66,15 @@ def by_hand(solve) -> str:
     return trace.answer
 
 
+def test_it_injects_of_its_table_what_the_task_has(play, episode, full_input, runner) -> None:
+    less = dataclasses.replace(episode, input={k: v for k, v in full_input.items() if k != "risk_aversion"})
+    prompt = task_prompt(less, by_name(SUB_TASK).answer)
+    play(get_model("baseline/reference"), Condition.CURATED, episode=less, base_prompt=prompt)
+    (call,) = runner.calls
+    assert "risk_aversion" not in orjson.loads(call[1])
+    assert orjson.loads(call[1]).keys() < full_input.keys()
+
+
 @pytest.mark.parametrize("condition", SCRIPTED)
 def test_with_document_and_scripts_it_submits_what_the_script_returns(solve, runner, condition: Condition) -> None:
     trace = solve(condition)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -39,10 +38,9 @@ from finskillbench.engines.optimisation.certified import InfeasibleError, Undeci
 from finskillbench.engines.portfolio.formulation import Aim, Goal
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import BROKEN, FEASIBILITY_TOLERANCE, clean
-from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.engines.portfolio.rebalance import Rebalancing as Solved
-from finskillbench.engines.portfolio.rebalance import TradingTerms, cheapest, rebalance, required_value
+from finskillbench.engines.portfolio.rebalance import TradingTerms, estimate, rebalance, required_value
 from finskillbench.engines.portfolio.trivial import within_caps
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
@@ -65,10 +63,14 @@ _STEP = 0.0025
 """Minimum trades are multiples of this."""
 
 
+_ALIKE = 0.55
+"""What least turnover instead of least cost earns at most, both without a minimum trade."""
+
+
 class _Bounds(NamedTuple):
     """What a tier's episodes ask at most, so that another current portfolio is drawn in time.
 
-    shortcut : what an answer earns that mends the minimum trade by hand, or takes least turnover for least cost.
+    shortcut : what an answer earns that mends the minimum trade by hand.
     small : trades below the minimum before branching.
     programs : convex programs that settle them.
     """
@@ -78,7 +80,7 @@ class _Bounds(NamedTuple):
     programs: int
 
 
-_BOUNDS = {"easy": _Bounds(0.75, 4, 20), "medium": _Bounds(0.65, 4, 20), "hard": _Bounds(0.45, 4, 30)}
+_BOUNDS = {"easy": _Bounds(0.75, 2, 12), "medium": _Bounds(0.7, 3, 15), "hard": _Bounds(0.5, 4, 30)}
 TERMS = {
     "limits": "new_weights keep every limit in constraints; current_portfolio has drifted and may exceed some",
     "trading_costs_bps": "one-way cost of each name in basis points of the amount bought or sold (commission, spread "
@@ -253,27 +255,25 @@ def _solved(problem: PortfolioProblem, terms: TradingTerms, bounds: _Bounds) -> 
     if current is None:
         return None
     try:
-        target = optimise(problem, unique=False)
-        if problem.value(current) - target.value < _LEAST_IMPROVEMENT:
+        value = problem.value(estimate(problem, Aim()))
+        if problem.value(current) - value < _LEAST_IMPROVEMENT:
             return None
-        value = required_value(problem, target.value, terms)
-        free = replace(terms, min_trade=0.0)
-        relaxed = cheapest(problem, free, value)
-        if trade_shortcuts.small_trades(problem, terms, relaxed.weights).sum() > bounds.small:
+        value = required_value(problem, value, terms)
+        relaxed = estimate(problem, Aim(Goal.COST, value, costs=terms.costs))
+        if trade_shortcuts.small_trades(problem, terms, relaxed).sum() > bounds.small:
             return None
-        hand_made = [
-            exploits.traded(problem, weights) for weights in trade_shortcuts.mended(problem, terms, relaxed.weights)
-        ]
+        hand_made = [exploits.traded(problem, weights) for weights in trade_shortcuts.mended(problem, terms, relaxed)]
 
         def near(least: float) -> bool:
             return any(
                 judge_rebalancing(problem, terms, answer, value, least).value > bounds.shortcut for answer in hand_made
             )
 
-        if near(relaxed.value):  # the least cost with a minimum trade is higher, and what they earn too
+        least = terms.cost(relaxed, current)
+        if near(least):  # the least cost with a minimum trade is higher, and what they earn too
             return None
-        alike = cheapest(problem, replace(free, costs=np.ones(problem.size)), value)
-        if marks(terms.cost(alike.weights, current) / relaxed.value - 1.0, EXTRA_COST) > bounds.shortcut:
+        alike = estimate(problem, Aim(Goal.COST, value, costs=np.ones(problem.size)))
+        if marks(terms.cost(alike, current) / least - 1.0, EXTRA_COST) > min(bounds.shortcut, _ALIKE):
             return None
         result = rebalance(problem, terms, most_programs=bounds.programs)
     except (InfeasibleError, UndecidedError):

@@ -71,6 +71,7 @@ class RiskSettings(TypedDict):
     turnover_violating: Range
     nav_usd: Range
     largest_nav_usd: float
+    largest_illiquid_share: float
     least_weight: float
     largest_weight: float
     grey_band: float

@@ -46,21 +46,20 @@ FLOOD = 10
 TIE = 1e-9
 """Names, or sectors, whose weights differ by no more are equally the worst."""
 _VALUE_OF = {
-    "long_only": "of long_only the least weight of a holding",
     "beta_range": "of beta_range the value that is compared with both ends",
     "name_count": "of name_count the number of holdings",
     "position_limit_max": "of a maximum over names or sectors that maximum",
-    "factor_exposure_max": "of factor_exposure_max the greatest exposure in size",
+    "factor_exposure_max": "of factor_exposure_max the greatest absolute exposure",
 }
 
 
 def definitions(task_input: MonitoringInput) -> dict[str, str]:
     """The conventions of an episode: only what its mandate has."""
     kinds = {limit["type"] for limit in task_input["mandate"]["constraints"]}
-    own = ["the measured value of the definition, signed", *(said for kind, said in _VALUE_OF.items() if kind in kinds)]
+    own = ["the measured value of the definition", *(said for kind, said in _VALUE_OF.items() if kind in kinds)]
     names = " (whole names for name_count)" if "name_count" in kinds else ""
     said = {
-        "status": "FAIL where the measured value lies beyond the limit by more than the tolerance, else PASS",
+        "status": "PASS where the limit is kept, else FAIL",
         "value": "; ".join(own),
         "violation_magnitude": f"how far the value lies beyond the limit, in its unit{names}; only for FAIL",
         "summary": "overall_compliant: every status is PASS; violations_count: number of FAIL",
@@ -92,7 +91,7 @@ class MonitoredConstraint(Answer):
         description="The portfolio's own measured value, in the unit of the limit: weights, cash, turnover, gross "
         "exposure and tracking error (annualised) as fractions (0.05 is 5 %), beta as a signed ratio, a factor "
         "exposure as its absolute value, HHI as a sum of squares, name_count as a number of holdings; for long_only "
-        "the least weight of a holding, signed."
+        "the least weight other than 0, signed."
     )
     limit: float | bool | None = Field(
         None, description="The mandate's limit, in its own unit, 0 for long_only; absent for a range."

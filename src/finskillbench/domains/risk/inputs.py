@@ -17,12 +17,14 @@ class Holding(TypedDict):
 
 
 class OptionInput(TypedDict):
-    """Options on the market: notional as a signed decimal of NAV, delta and gamma per unit of relative move."""
+    """Puts on the market: notional as a signed decimal of NAV, strike as a part of the index, volatilities a year."""
 
     option: str
     notional: float
-    delta: float
-    gamma: float
+    strike: float
+    years: float
+    implied_volatility: float
+    stressed_volatility: float
 
 
 class PortfolioInput(TypedDict):
@@ -125,9 +127,9 @@ class IdentificationInput(HoldingsInput):
 
 
 class StressInput(HoldingsInput):
-    """Input of stress testing; volumes are in USD a day, and names may lack betas."""
+    """Input of stress testing, with what the case needs; volumes are in USD a day, and names may lack betas."""
 
     stress_scenario: ScenarioInput
-    benchmark_weights: dict[str, float]
-    average_daily_volume_usd: dict[str, float]
-    covariance_matrix: CovarianceInput
+    benchmark_weights: NotRequired[dict[str, float]]
+    average_daily_volume_usd: NotRequired[dict[str, float]]
+    covariance_matrix: NotRequired[CovarianceInput]

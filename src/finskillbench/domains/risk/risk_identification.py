@@ -29,7 +29,6 @@ from finskillbench.domains.risk.shared import (
     PLANTED,
     PRECISION,
     SKILL,
-    UNITS,
     by_ticker,
     covariance_field,
     dense_covariance,
@@ -40,6 +39,7 @@ from finskillbench.domains.risk.shared import (
 )
 from finskillbench.engines.risk.exposures import (
     CONVENTIONS,
+    LEAST_HHI,
     LIST_LENGTH,
     MATERIAL,
     PORTFOLIO,
@@ -75,6 +75,15 @@ FEW, MANY = 20, 25
 EARNED = {"easy": 0.5, "medium": 0.45, "hard": 0.35}
 """Most that a shortcut earns on the mean of the episodes of a tier."""
 
+_DEFINITIONS = conventions(
+    {
+        "units": "weights, cash_weight and magnitudes are decimals of NAV (0.05 is 5 %); covariance and "
+        "factor_volatility are annualised decimals; betas are ratios; average_daily_volume_usd and total_nav are in USD"
+    },
+    BENCHMARK,
+    CONVENTIONS,
+)
+
 _Items = Sequence[Mapping[str, Any]]
 
 
@@ -91,7 +100,7 @@ class RiskExposure(Answer):
     )
     detail: str = Field(description="The exposure and its size in words.")
     magnitude: float = Field(
-        description="Stand-alone risk, >= 0: the loss of NAV, a fraction (0.05 is 5 %), at one standard deviation of a "
+        description="Stand-alone risk, >= 0: the loss, a fraction of NAV (0.05 is 5 %), at one standard deviation of a "
         "year's return of this exposure alone, as conventions defines it for each type."
     )
     evidence: float = Field(
@@ -278,6 +287,8 @@ def _clear(item: ListedPortfolio) -> bool:
     every = candidates(item.case.portfolio, item.case.market)
     material = sorted((one.magnitude for one in every if one.material), reverse=True)
     apart = all(abs(one.magnitude / MATERIAL[one.type] - 1) >= CLEAR for one in every)
+    (spread,) = (one for one in every if one.type is ExposureType.CONCENTRATION)
+    apart &= spread.magnitude < MATERIAL[spread.type] or abs(spread.evidence / LEAST_HHI - 1) >= CLEAR
     full = len(material) <= LIST_LENGTH or material[LIST_LENGTH - 1] >= material[LIST_LENGTH] * (1 + TOLERANCE)
     return len(material) >= SHORTEST and apart and full
 
@@ -308,13 +319,13 @@ def _task(item: ListedPortfolio) -> Task:
         "factor_volatility": dict(zip(FACTORS, required(market.factor_volatility, "volatility").tolist(), strict=True)),
         "benchmark_weights": by_ticker(market, required(market.benchmark, "benchmark weights")),
         "covariance_matrix": covariance_field(market, case.as_of),
-        "conventions": conventions({"units": UNITS}, BENCHMARK, CONVENTIONS),
+        "conventions": dict(_DEFINITIONS),
     }
     label = {"top_risk_exposures": exposure_list(item.exposures)}
     prompt = Prompt(
         f"Find the material risk exposures of the portfolio against its benchmark as of {case.as_of}: factor tilts, "
-        "sectors, single names, concentration and liquidity. Measure each by its stand-alone risk, the loss of NAV at "
-        "one standard deviation; conventions defines it for each type, from which size on it is material, and how the "
+        "sectors, single names, concentration and liquidity. Measure each by its stand-alone risk, the loss at one "
+        "standard deviation; conventions defines it for each type, from which size on it is material, and how the "
         f"list is ranked. Give the first {LIST_LENGTH}, or all if there are fewer.",
         "Submit a JSON object with top_risk_exposures, ranked by magnitude in descending order (rank, type, subject, "
         f"detail, magnitude, evidence). {PRECISION}",
@@ -385,5 +396,5 @@ SUBTASK: Subtask[IdentificationInput, RiskObjects] = Subtask(
     ladder=ladder,
     exploits=exploits.identification,
     shortcuts=Shortcuts(shortcuts),
-    definitions=conventions({"units": UNITS}, BENCHMARK, CONVENTIONS),
+    definitions=_DEFINITIONS,
 )

@@ -52,7 +52,7 @@ LIMITED = 10
 """Mendable episodes with a limit on the month's turnover: having one does not tell that the mandate is out of reach."""
 FEW_LIMITS, SEVERAL_LIMITS = 8, 10
 """Limits of the mandate of an easy and of a medium episode, at most, with the broken ones counted twice."""
-MOST_PARTIAL = 0.5
+MOST_PARTIAL = 0.3
 """Most that a program without headroom, limits that take a model, or the budget may earn in a drawn episode."""
 _PARTIAL_PROGRAMS = 40
 """Programs after which such a one is no shortcut."""
@@ -115,12 +115,16 @@ def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
         count -= len(pairs)
         tasks.extend(drawn(side, _traits, count, context.generator(NAME, "draw", name), build_one))
 
+    def fill(name: str, count: int, group: tuple[bool, bool]) -> None:
+        side = [pair for pair in passed_over if pair.group == group]
+        tasks.extend(drawn(side, _traits, count - len(pairs), context.generator(NAME, "draw", name), build_one))
+
     draw("beyond", beyond, lambda pair: not pair.remedy.compliant)
+    fill("beyond after all", beyond, (False, True))
     draw("limited", beyond + limited, lambda pair: pair.group == (True, True))
     draw("unlimited", wanted, lambda pair: pair.group == (True, False))
     draw("any", wanted, lambda pair: pair.remedy.compliant)
-    rest = [pair for pair in passed_over if pair.group != (True, True)]
-    tasks.extend(drawn(rest, _traits, wanted - len(pairs), context.generator(NAME, "draw", "rest"), build_one))
+    fill("any after all", wanted, (True, False))
     if len(tasks) < wanted:
         context.notes.append(f"{NAME}: {len(tasks)} drawn episodes of {wanted}: the mandates leave no more hard cures.")
     return [*(task for task, _ in own), *shuffled(tasks, context.generator(NAME, "order"))]

@@ -18,7 +18,6 @@ from finskillbench.domains.risk.inputs import (
     MonitoringInput,
     PortfolioInput,
     RemediationInput,
-    StressInput,
 )
 from finskillbench.episode import JsonObject
 
@@ -28,6 +27,7 @@ FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")
 TYPES = ("factor_tilt", "sector_concentration", "single_name", "concentration", "liquidity_risk")
 NO_WEIGHT, HOLDING = 1e-5, 0.001
 """A weight of at most the first in size counts as 0; a holding is one of at least the second."""
+LEAST_HHI = 0.06
 MATERIAL = {
     "factor_tilt": 0.02,
     "sector_concentration": 0.04,
@@ -234,7 +234,11 @@ def exposures(task_input: IdentificationInput) -> list[Exposure]:
 
 def listed(found: Iterable[Exposure]) -> list[Exposure]:
     """The material ones of some exposures as a list ranks them."""
-    return ranked(one for one in found if one.magnitude >= MATERIAL[one.type])[:LISTED]
+    return ranked(
+        one
+        for one in found
+        if one.magnitude >= MATERIAL[one.type] and (one.type != "concentration" or one.evidence >= LEAST_HHI)
+    )[:LISTED]
 
 
 def ranked(found: Iterable[Exposure]) -> list[Exposure]:
@@ -333,7 +337,7 @@ def _tracking_error(task_input: MonitoringInput) -> float:
     return deviation(active, task_input)
 
 
-def deviation(amounts: Mapping[str, float], task_input: MonitoringInput | IdentificationInput | StressInput) -> float:
+def deviation(amounts: Mapping[str, float], task_input: MonitoringInput | IdentificationInput) -> float:
     """sqrt(x'Sx) of amounts by ticker; a ticker that is not named has none."""
     covariance: CovarianceInput = task_input["covariance_matrix"]
     held = [(place, amounts[symbol]) for place, symbol in enumerate(covariance["tickers"]) if amounts.get(symbol)]

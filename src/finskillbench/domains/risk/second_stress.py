@@ -8,11 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Literal, cast
 
-from finskillbench.domains.risk.inputs import HoldingsInput, ScenarioInput, StressInput
+from finskillbench.domains.risk.inputs import (
+    HoldingsInput,
+    IdentificationInput,
+    OptionInput,
+    ScenarioInput,
+    StressInput,
+)
 from finskillbench.domains.risk.second import FACTORS, deviation, weights
 from finskillbench.episode import JsonObject
+
+_ROOT = math.sqrt(2.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +57,7 @@ def betas_of(task_input: HoldingsInput) -> Mapping[str, Mapping[str, float]]:
     given, sectors = task_input["factor_exposures"], task_input["sector_mapping"]
     found: dict[str, Mapping[str, float]] = dict(given)
     for symbol in sectors.keys() - given.keys():
-        index = cast("StressInput", task_input)["benchmark_weights"]
+        index = cast("StressInput", task_input).get("benchmark_weights", {})
         peers = {peer: index[peer] for peer in given if sectors[peer] == sectors[symbol]}
         total = math.fsum(peers.values())
         found[symbol] = {
@@ -77,7 +85,7 @@ def without_var(task_input: StressInput) -> Stressed:
     pnl, by_sector, by_factor = [found.pnl], dict(found.by_sector), dict(found.by_factor)
     options, shock = portfolio.get("option_overlay", []), scenario["factor_shocks"]["mkt_rf"]
     if options:
-        gains = [one["notional"] * (one["delta"] * shock + one["gamma"] * shock * shock / 2) for one in options]
+        gains = [option_gain(one, shock) for one in options]
         by_sector["option_overlay"] = by_factor["option_overlay"] = math.fsum(gains)
         pnl += gains
     if "spread_widening_bp" in scenario:
@@ -89,10 +97,31 @@ def without_var(task_input: StressInput) -> Stressed:
     return Stressed(math.fsum(pnl), by_sector, by_factor)
 
 
+def option_gain(option: OptionInput, shock: float) -> float:
+    """What puts gain where the index goes from 1 to 1 + shock and their volatility to the stressed one."""
+    stressed_value = value_of(option, 1.0 + shock, "stressed_volatility")
+    return option["notional"] * (stressed_value - value_of(option, 1.0, "implied_volatility"))
+
+
+def value_of(
+    option: OptionInput, level: float, volatility: Literal["implied_volatility", "stressed_volatility"]
+) -> float:
+    """Value of one put on an index at `level` by Black's formula, from N(-x) = erfc(x / sqrt(2)) / 2."""
+    strike, total = option["strike"], option[volatility] * math.sqrt(option["years"])
+    middle = math.log(level / strike) / total
+    return (strike * math.erfc((middle - total / 2) / _ROOT) - level * math.erfc((middle + total / 2) / _ROOT)) / 2
+
+
+def delta_of(option: OptionInput) -> float:
+    """Delta of one put today."""
+    total = option["implied_volatility"] * math.sqrt(option["years"])
+    return -math.erfc((total / 2 - math.log(option["strike"]) / total) / _ROOT) / 2
+
+
 def closing_costs(task_input: StressInput) -> dict[str, float]:
     """What closing each holding costs: half of the wider spread, times the root of its days where they are many."""
     half = task_input["stress_scenario"].get("spread_widening_bp", 0.0) / 2 / 1e4
-    nav, volumes = task_input["portfolio"]["total_nav"], task_input["average_daily_volume_usd"]
+    nav, volumes = task_input["portfolio"]["total_nav"], task_input.get("average_daily_volume_usd", {})
     costs: dict[str, float] = {}
     for symbol, weight in weights(task_input).items():
         days = abs(weight) * nav / volumes[symbol] / 0.2
@@ -109,10 +138,14 @@ def var_of(task_input: StressInput) -> float | None:
     if shift is None:
         return None
     options, held = task_input["portfolio"].get("option_overlay", []), weights(task_input)
-    delta, index = math.fsum(one["notional"] * one["delta"] for one in options), task_input["benchmark_weights"]
-    exposure = {symbol: held.get(symbol, 0.0) + delta * index[symbol] for symbol in task_input["sector_mapping"]}
-    apart = deviation(exposure, task_input) ** 2
-    together = math.fsum(amount * deviation({symbol: 1.0}, task_input) for symbol, amount in exposure.items())
+    exposure = {symbol: held.get(symbol, 0.0) for symbol in task_input["sector_mapping"]}
+    if options:
+        delta = math.fsum(one["notional"] * delta_of(one) for one in options)
+        index = task_input.get("benchmark_weights", {})
+        exposure = {symbol: own + delta * index[symbol] for symbol, own in exposure.items()}
+    risk = cast("IdentificationInput", task_input)  # holds a covariance where correlations move
+    apart = deviation(exposure, risk) ** 2
+    together = math.fsum(amount * deviation({symbol: 1.0}, risk) for symbol, amount in exposure.items())
     return 2.326 * math.sqrt(((1 - shift) * apart + shift * together * together) / 252)
 
 

@@ -23,20 +23,15 @@ SKILL = "risk_management"
 PRECISION = "Give every number with at least 6 decimals."
 """Said in every arm: the prompt itself abridges numbers to three significant figures."""
 
-UNITS = (
-    "weights, cash_weight, turnover, exposures and P&L are decimals of NAV (0.05 is 5 %); covariance and tracking "
-    "error are annualised decimals; betas are ratios; average daily volume and total_nav are USD"
-)
 BENCHMARK = {
     "benchmark": f"benchmark_weights are {RULE}",
 }
 """What every task with a benchmark says of it."""
 CONVENTIONS = {
-    "units": UNITS,
     **BENCHMARK,
     "portfolio": f"weights are signed (a short position is negative) and sum with cash_weight to 1; {HOLDING}, "
     f"and a weight of at most {COMPLIANCE_TOLERANCE:.5f} in size counts as 0; holdings and cash_weight are after "
-    "trades_this_month; cash carries no risk, no beta and no P&L",
+    "trades_this_month; cash carries no risk and no beta",
     "constraints": "each constraint of the mandate carries its own definition; a limit is kept where the measured "
     f"value lies beyond it by no more than the tolerance of {COMPLIANCE_TOLERANCE:.5f}, in the unit of the limit",
 }
@@ -51,7 +46,7 @@ def mandate_conventions(task_input: MonitoringInput, own: Mapping[str, str]) -> 
         "weights, cash_weight, trades and turnover are decimals of NAV (0.05 is 5 %); betas are ratios; covariance"
         f"{error}; total_nav is in USD"
     )
-    return conventions(CONVENTIONS | {"units": units}, own)
+    return conventions({"units": units}, CONVENTIONS, own)
 
 
 def holdings(case: PortfolioCase) -> int:

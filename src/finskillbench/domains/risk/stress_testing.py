@@ -28,7 +28,6 @@ from finskillbench.domains.risk.shared import (
     PLANTED,
     PRECISION,
     SKILL,
-    UNITS,
     by_ticker,
     covariance_field,
     dense_covariance,
@@ -251,14 +250,21 @@ def definitions(task_input: StressInput) -> Mapping[str, str]:
     """The conventions of an episode: those of the parts that it has."""
     scenario = task_input["stress_scenario"]
     missing = task_input["sector_mapping"].keys() - task_input["factor_exposures"].keys()
+    units = [
+        "weights, cash_weight and P&L are decimals of NAV (0.05 is 5 %), also in answer fields that end in _pct; betas "
+        "are ratios; total_nav is in USD",
+        *(["average_daily_volume_usd is in USD"] if "average_daily_volume_usd" in task_input else []),
+        *(["covariance is annualised"] if "covariance_matrix" in task_input else []),
+    ]
     parts = [
+        (BENCHMARK, "benchmark_weights" in task_input),
         (MISSING_BETAS, bool(missing)),
         (MISSING_SENSITIVITIES, "sector_proxies" in scenario),
         (OPTIONS, "option_overlay" in task_input["portfolio"]),
         (LIQUIDITY, "spread_widening_bp" in scenario),
         (CORRELATION, "correlation_shift" in scenario),
     ]
-    return conventions({"units": UNITS}, BENCHMARK, PNL, *(part for part, there in parts if there))
+    return conventions({"units": "; ".join(units)}, PNL, *(part for part, there in parts if there))
 
 
 def _task(case: StressCase) -> Task:
@@ -272,11 +278,15 @@ def _task(case: StressCase) -> Task:
         "stress_scenario": scenario,
         "sector_mapping": sector_mapping(market),
         "factor_exposures": case.exposures,
-        "benchmark_weights": by_ticker(market, required(market.benchmark, "benchmark weights")),
-        "average_daily_volume_usd": by_ticker(market, required(market.dollar_volume, "average daily volume")),
-        "covariance_matrix": covariance_field(market, of.as_of),
         "conventions": {},
     }
+    if case.missing or (case.overlay and "correlation_shift" in scenario):
+        task_input["benchmark_weights"] = by_ticker(market, required(market.benchmark, "benchmark weights"))
+    if "spread_widening_bp" in scenario:
+        volumes = required(market.dollar_volume, "average daily volume")
+        task_input["average_daily_volume_usd"] = by_ticker(market, volumes)
+    if "correlation_shift" in scenario:
+        task_input["covariance_matrix"] = covariance_field(market, of.as_of)
     task_input["conventions"] = dict(definitions(task_input))
     label = stress_answer(case.result)
     options = ", its options included," if case.overlay else ""
@@ -285,12 +295,12 @@ def _task(case: StressCase) -> Task:
     prompt = Prompt(
         f"Estimate what the portfolio{options} as of {of.as_of}{closing} would make or lose under the stress scenario "
         f"{scenario['name']!r}, and attribute the P&L by sector and by factor. "
-        + ("Measure its VaR at the scenario's correlations. " if var else "")
+        + ("Measure its VaR before closing, at the scenario's correlations. " if var else "")
         + f"conventions defines the P&L{', the VaR' if var else ''} and both attributions exactly.",
         "Submit a JSON object with estimated_pnl_pct"
         + (", stressed_var_pct" if var else "")
-        + " and attribution (by_sector: sector, contribution_pct; by_factor: factor, contribution_pct). "
-        + PRECISION,
+        + " and attribution (by_sector: sector, contribution_pct; by_factor: factor, contribution_pct). Fields that "
+        + f"end in _pct are decimals of NAV. {PRECISION}",
     )
     return Task(
         Episode(

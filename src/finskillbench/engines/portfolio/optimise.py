@@ -10,6 +10,7 @@ import numpy as np
 from finskillbench.arrays import Floats, Integers
 from finskillbench.engines.optimisation.branching import TIE, Branch, BranchAndBound, Decision, Relaxation
 from finskillbench.engines.optimisation.certified import (
+    ACCEPTED_GAP,
     Certified,
     InfeasibleError,
     UndecidedError,
@@ -95,6 +96,7 @@ class _NameCounts(BranchAndBound):
         self.problem, self.aim, self.value_alone = problem, aim, not unique
         self.most_programs = max(_WORK // problem.size, _FEWEST_PROGRAMS)
 
+    @np.errstate(over="ignore", invalid="ignore")  # a branch without a portfolio leaves numbers without bound
     def relax(self, decisions: Integers) -> Relaxation:
         """The indicators of the branch, in [0, 1]."""
         self.programs += 1
@@ -150,9 +152,12 @@ class _NameCounts(BranchAndBound):
         fraction = np.abs(relaxed.values - np.round(relaxed.values))
         fraction[decisions != Decision.FREE] = 0.0
         settled = self.value_alone or fraction.max() < _INTEGRAL or relaxed.uniqueness.outcome.proved
-        if fraction.max() == 0.0 or (settled and self.value - bound <= _ATTAINED):
+        if settled and self.value - bound <= _ATTAINED:
             return None
-        return int(np.argmax(fraction))
+        if fraction.max() == 0.0 and self.value - bound > ACCEPTED_GAP:
+            # Of a branch with hardly a portfolio the solver's weights look decided and are none: the bound alone holds.
+            fraction[decisions == Decision.FREE] = 1.0
+        return int(np.argmax(fraction)) if fraction.max() > 0.0 else None
 
     def children(self, decisions: Integers, name: int) -> Iterable[Integers]:
         """A holding, or none."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.engines.fields import mapping, number, values_from
-from finskillbench.engines.optimisation.certified import Certified
+from finskillbench.engines.optimisation.certified import Certified, find
 from finskillbench.engines.optimisation.tickets import Tickets, optimise_with_tickets
 from finskillbench.engines.portfolio.formulation import Aim, Goal, formulate
 from finskillbench.engines.portfolio.optimise import optimise
@@ -19,6 +19,9 @@ from finskillbench.errors import InputError
 
 _SAME = 1e-9
 """Two values of the objective this close are the same."""
+
+_ROUGH = 1e-6
+"""A trade of an interior point below this is rounding."""
 
 
 @dataclass(frozen=True)
@@ -123,3 +126,16 @@ def cheapest(problem: PortfolioProblem, terms: TradingTerms, value: float, *, mo
     return optimise_with_tickets(
         lambda lower, upper: formulate(problem, aim, bounds=(lower, upper)), tickets, most_programs=most_programs
     )
+
+
+def estimate(problem: PortfolioProblem, aim: Aim) -> Floats:
+    """(n,) weights that reach an aim without a minimum trade, as the solver leaves them: nothing is proved of them.
+
+    Raises
+    ------
+    InfeasibleError, UndecidedError : as `find`.
+    """
+    formulation = formulate(problem, aim)
+    weights = find(formulation).x[formulation.weights]
+    current = required(problem.current, "current portfolio")
+    return np.where(np.abs(weights - current) < _ROUGH, current, weights)

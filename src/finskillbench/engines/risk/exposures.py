@@ -1,8 +1,8 @@
 """The risk exposures of a portfolio against its benchmark, each by what it alone can cost: one standard deviation.
 
 Tilts, sectors, names, concentration and illiquidity have units of their own (a beta, a weight, an index). What makes
-them comparable is the loss of NAV at one standard deviation of a year's return if nothing else happened: the
-stand-alone risk. That is what they are ranked by; the usual figure stands beside it as evidence.
+them comparable is the loss, a fraction of NAV, at one standard deviation of a year's return if nothing else
+happened: the stand-alone risk. That is what they are ranked by; the usual figure stands beside it as evidence.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ MATERIAL: Mapping[ExposureType, float] = {
     ExposureType.LIQUIDITY_RISK: 0.03,
 }
 """Stand-alone loss, a fraction of NAV a year, from which an exposure is material and listed."""
+LEAST_HHI = 0.06
+"""Herfindahl index from which a portfolio may be concentrated: below it are more than sixteen names of equal weight."""
 PARTICIPATION = 0.20
 """Share of a day's volume that a seller can be without moving the price."""
 HORIZON = 5
@@ -53,8 +55,8 @@ _DECIMALS = 12
 CONVENTIONS: Mapping[str, str] = {
     "weights": "signed fractions of NAV; cash has no beta, sector, name or risk; w the weights, b the "
     "benchmark_weights, a = w - b the active weights of all names of the universe, S the covariance_matrix, annualised",
-    "magnitude": "stand-alone risk: the loss of NAV, a fraction, at one standard deviation of a year's return of this "
-    "exposure alone",
+    "magnitude": "stand-alone risk: the loss against the benchmark, or of liquidity_risk the loss of what is held, a "
+    "fraction of NAV, at one standard deviation of a year's return of this exposure alone",
     "factor_tilt": "subject: the factor; magnitude |sum of a_i beta_i| x factor_volatility, betas by factor_exposures; "
     "evidence: sum of w_i beta_i, signed",
     "sector_concentration": "subject: the sector; magnitude sqrt(v'S v), v the active weights of the sector's "
@@ -67,7 +69,8 @@ CONVENTIONS: Mapping[str, str] = {
     f"{HORIZON} x {PARTICIPATION:g} x average_daily_volume_usd / total_nav: what cannot be sold in {HORIZON} sessions "
     f"at {PARTICIPATION:.0%} of volume; evidence: the illiquid share, sum of |u_i|",
     "listed": "an exposure is material, and listed, if its magnitude is at least: "
-    + ", ".join(f"{kind} {least:g}" for kind, least in MATERIAL.items()),
+    + ", ".join(f"{kind} {least:g}" for kind, least in MATERIAL.items())
+    + f"; concentration only with a Herfindahl index of at least {LEAST_HHI:g}",
     "factor_volatility": "annualised standard deviation of each factor's daily returns over the 252 sessions up to the "
     "date",
     "average_daily_volume_usd": f"mean of close x volume over the {VOLUME_WINDOW} sessions up to the date, USD",
@@ -95,7 +98,8 @@ class Exposure:
     @property
     def material(self) -> bool:
         """Whether it is large enough to be listed."""
-        return round(self.magnitude, _DECIMALS) >= MATERIAL[self.type]
+        spread = self.type is ExposureType.CONCENTRATION and round(self.evidence, _DECIMALS) < LEAST_HHI
+        return round(self.magnitude, _DECIMALS) >= MATERIAL[self.type] and not spread
 
 
 def candidates(portfolio: Portfolio, market: Market) -> tuple[Exposure, ...]:
@@ -134,7 +138,7 @@ def _candidates(portfolio: Portfolio, market: Market) -> Iterator[Exposure]:
     left, days = unsold(portfolio, market), days_to_liquidate(portfolio, market)
     share = float(np.abs(left).sum())
     words = f"{share:.1%} of NAV not sold in {HORIZON} sessions; {market.tickers[int(np.argmax(days))]} takes "
-    words += f"{days.max():.1f}"
+    words += f"{days.max():.1f} sessions"
     yield _exposure(ExposureType.LIQUIDITY_RISK, PORTFOLIO, float(np.sqrt(risk.variance(left))), share, words)
 
 

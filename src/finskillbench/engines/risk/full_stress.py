@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -41,9 +43,13 @@ MISSING_SENSITIVITIES = {
     "sector_proxies names for it",
 }
 OPTIONS = {
-    "option_overlay": "the P&L also has the portfolio's options on the market: sum of notional x (delta x s + 0.5 x "
-    "gamma x s^2), s = the shock to mkt_rf; notional is a decimal of NAV beside holdings and cash, negative where "
-    f'options are sold; either attribution has it as one entry "{OVERLAY}"',
+    "option_overlay": "the P&L also has the portfolio's puts on the market, revalued at once and in full: sum of "
+    "notional x (V(1 + s, stressed_volatility) - V(1, implied_volatility)), s = the shock to mkt_rf; notional is a "
+    "decimal of NAV beside holdings and cash, negative where puts are sold; either attribution has it as one entry "
+    f'"{OVERLAY}"',
+    "option_value": "V(F, vol) = K N(-d2) - F N(-d1), a put by Black's formula without interest and dividends on an "
+    "index at F, which is 1 today: K = strike, T = years, d1 = ln(F / K) / (vol sqrt(T)) + vol sqrt(T) / 2, "
+    "d2 = d1 - vol sqrt(T), N the standard normal distribution; volatilities are decimals per year",
 }
 LIQUIDITY = {
     "liquidation": "the P&L also has the cost of closing every holding, as a loss: sum of |weight_i| x "
@@ -52,24 +58,57 @@ LIQUIDITY = {
     "the sectors of the holdings",
 }
 CORRELATION = {
-    "stressed_var_pct": f"one-day VaR at 99 %, a positive decimal of NAV: {Z} x sqrt(x'S x / {SESSIONS}); x_i = "
-    "weight_i + benchmark_weights_i x (sum of notional x delta of the options) for every name of the universe; S is "
-    "covariance_matrix with its volatilities and each correlation c replaced by c + correlation_shift x (1 - c)",
+    "stressed_var_pct": f"one-day VaR at 99 % before closing, a positive decimal of NAV: {Z} x sqrt(x'S x / "
+    f"{SESSIONS}); x_i = weight_i of every name of the universe, where there are puts + benchmark_weights_i x sum of "
+    "notional x delta, delta = -N(-d1) at today's index and implied_volatility; S is covariance_matrix with its "
+    "volatilities and each correlation c replaced by c + correlation_shift x (1 - c)",
 }
 """The definitions of what a portfolio or a scenario may have beside."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """Options on the market: notional as a signed decimal of NAV; delta and gamma per unit of relative move."""
+    """Puts on the market: notional as a signed decimal of NAV, strike as a part of today's index, years to expiry."""
 
     notional: float
-    delta: float
-    gamma: float
+    strike: float
+    years: float
+    implied_volatility: float
+    stressed_volatility: float
+
+    @property
+    def delta(self) -> float:
+        """Change of the value of one put per change of the index, today: from -1 to 0."""
+        return -_NORMAL.cdf(-_d1(1.0, self.strike, self.years, self.implied_volatility))
 
     def pnl(self, shock: float) -> float:
-        """P&L at a relative move of the market, to the second order."""
-        return self.notional * (self.delta * shock + 0.5 * self.gamma * shock**2)
+        """P&L at a relative move of the market and the stressed volatility.
+
+        Raises
+        ------
+        InputError : the market loses all that it is worth.
+        """
+        if shock <= -1.0:
+            raise InputError(f"factor_shocks: mkt_rf is {shock:g}; with an option_overlay give a number above -1")
+        stressed = put_value(1.0 + shock, self.strike, self.years, self.stressed_volatility)
+        return self.notional * (stressed - put_value(1.0, self.strike, self.years, self.implied_volatility))
+
+
+_NORMAL = NormalDist()
+
+
+def put_value(level: float, strike: float, years: float, volatility: float) -> float:
+    """Value of a put by Black's formula, without interest and dividends; all arguments are positive."""
+    d1 = _d1(level, strike, years, volatility)
+    return strike * _NORMAL.cdf(volatility * math.sqrt(years) - d1) - level * _NORMAL.cdf(-d1)
+
+
+def _d1(level: float, strike: float, years: float, volatility: float) -> float:
+    deviation = volatility * math.sqrt(years)
+    return math.log(level / strike) / deviation + deviation / 2
+
+
+_OPTION_FIELDS = ("notional", "strike", "years", "implied_volatility", "stressed_volatility")
 
 
 def overlay_from(task_input: Mapping[str, Any]) -> tuple[Option, ...]:
@@ -83,11 +122,16 @@ def overlay_from(task_input: Mapping[str, Any]) -> tuple[Option, ...]:
     if data is None:
         return ()
     if (rows := list_of(data)) is None:
-        raise InputError("portfolio: option_overlay must be a list of {option, notional, delta, gamma} objects")
-    return tuple(
-        Option(*(number(table_of(row) or {}, name, f"option_overlay[{at}]") for name in ("notional", "delta", "gamma")))
-        for at, row in enumerate(rows)
-    )
+        raise InputError(f"portfolio: option_overlay must be a list of objects with {', '.join(_OPTION_FIELDS)}")
+    return tuple(_option(table_of(row) or {}, f"option_overlay[{at}]") for at, row in enumerate(rows))
+
+
+def _option(row: Mapping[str, Any], where: str) -> Option:
+    notional, *positive = (number(row, name, where) for name in _OPTION_FIELDS)
+    for name, value in zip(_OPTION_FIELDS[1:], positive, strict=True):
+        if value <= 0:
+            raise InputError(f"{where}: {name} is {value:g}; give a number above 0")
+    return Option(notional, *positive)
 
 
 def with_estimated_betas(task_input: Mapping[str, Any]) -> Mapping[str, Any]:

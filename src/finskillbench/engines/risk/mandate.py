@@ -57,8 +57,7 @@ DEFINITIONS: Mapping[Kind, str] = {
     Kind.FACTOR_EXPOSURE_MAX: "the greatest |sum of weight x beta| over the listed factors, betas by "
     "factor_exposures, is <= value",
     Kind.TURNOVER_MAX_MONTHLY: "one-way turnover of the month <= value: (sum of |t| + |sum of t|) / 2 over the signed "
-    "weight changes t of trades_this_month (the second term is the cash); the turnover of trades proposed now is "
-    "computed the same way and added",
+    "weight changes t of trades_this_month (the second term is the cash)",
     Kind.CASH_MAX: "cash_weight <= value",
     Kind.GROSS_EXPOSURE_MAX: "sum of |weight| of the holdings, without cash, <= value",
     Kind.HHI_MAX: "Herfindahl index, sum of squared weights of the holdings (fractions, without cash), <= value",

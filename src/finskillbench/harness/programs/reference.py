@@ -76,7 +76,7 @@ class Reference(Program):
         subtask = subtask_of(messages)
         procedure = None if subtask is None else subtask.procedures.get("reference")
         turn = next_turn(procedure, messages, tools) if procedure is not None and can_play(tools) else None
-        turn = turn or _use_skill(sub_task, appended, offered, results)
+        turn = turn or _use_skill(sub_task, appended, offered, results, messages)
         if turn is not None:
             return turn
         if subtask is None:
@@ -106,7 +106,11 @@ def _unaided(subtask: Subtask, read: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _use_skill(
-    sub_task: str, inline: str, offered: Mapping[str, ToolSpec], results: Mapping[str, list[dict[str, Any]]]
+    sub_task: str,
+    inline: str,
+    offered: Mapping[str, ToolSpec],
+    results: Mapping[str, list[dict[str, Any]]],
+    messages: Sequence[Message],
 ) -> Turn | None:
     """Load skills in the order of the index until one has the task, run its script, submit; None when none helps."""
     if "submit_answer" in offered and len(offered) == 1:  # the last turn
@@ -120,7 +124,8 @@ def _use_skill(
         return None
     runs = results.get("run_skill_script", [])
     if not runs:
-        fields = list(recipe.fields)
+        printed = printed_fields(messages) or recipe.fields  # a task may lack what another of its kind has
+        fields = [name for name in recipe.fields if name in printed]
         run = call("run_skill_script", 0, script_path=recipe.script, input_data={}, inject_task_fields=fields)
         return Turn(tool_calls=(run,))
     output = runs[-1].get("output")

@@ -22,6 +22,7 @@ from finskillbench.runs.execute.material import prepare
 PC, RM, FA = "portfolio-construction", "risk-management", "fundamental-analysis"
 _OPTIMISE = ("expected_returns", "covariance_matrix", "risk_free_rate", "objective", "risk_aversion", "constraints")
 _LIMITS = ("benchmark_weights", "current_portfolio", "sector_mapping", "factor_exposures")
+_TRADES = ("current_portfolio", "sector_mapping", "trading_costs_bps", "min_trade", "required_improvement")
 _FILING = ("symbol", "period_end", "form_type", "filing_facts")
 SCRIPTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "unconstrained_optimization": (PC, "scripts/optimize.py", _OPTIMISE),
@@ -29,7 +30,7 @@ SCRIPTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "rebalancing": (
         PC,
         "scripts/rebalance.py",
-        (*_OPTIMISE, "current_portfolio", "sector_mapping", "objective_tolerance"),
+        (*_OPTIMISE, *_TRADES),
     ),
     "black_litterman": (
         PC,

@@ -29,11 +29,17 @@ from finskillbench.engines.portfolio.problem import PortfolioProblem
 
 SIZES = {"easy": (2,), "medium": (3,), "hard": (4, 5)}
 """How many limits are in conflict, by tier."""
-_ATTEMPTS, _LATE = 120, 40
-"""Drafts for each episode at most, and those after which limits that do not matter are no longer rationed."""
-_IDLE, _ALIKE = {"easy": 0.38, "medium": 0.38, "hard": 0.25}, 0.45
-"""Shares of a tier's mandates in which one and the same limit may not matter, since who leaves it out is right there;
-and share with one and the same limit to relax."""
+_ATTEMPTS = 120
+"""Drafts for each episode at most."""
+_ALIKE = 0.45
+"""Share of a tier's mandates with one and the same limit to relax."""
+_RATIONS = (
+    (5, {"easy": 0.46, "medium": 0.34, "hard": 0.26}),
+    (40, {"easy": 0.46, "medium": 0.43, "hard": 0.3}),
+    (_ATTEMPTS, dict.fromkeys(SIZES, 2.0)),
+)
+"""Up to so many drafts for each episode: shares of a tier's mandates with another limit to relax in which one and the
+same limit may not matter, since who leaves it out is right there."""
 _NAMES = 40
 """Names on the list of a mandate at most: a draft solves a handful of programs, and most drafts are dropped."""
 AMBIGUITY = FEASIBILITY_TOLERANCE
@@ -68,20 +74,26 @@ def cases(context: BuildContext, objects: PortfolioObjects, count: int) -> Itera
     sizes = {tier: wanted[tier, True] + wanted[tier, False] for tier in SIZES}
     idle, used, last = Counter[tuple[str, str]](), Counter[tuple[str, str]](), dict[tuple[str, str], bool]()
 
-    def most(tier: str, name: str) -> float:
-        return _IDLE[tier] * sizes[tier] * (1 - settings["causes"].count(name) / len(settings["causes"]))
+    def others(tier: str, name: str) -> float:
+        """Least number of mandates of a tier that will have another limit to relax."""
+        still = wanted[tier, True] + wanted[tier, False]
+        return sizes[tier] - min(used[tier, name] + still, math.ceil(_ALIKE * sizes[tier]))
 
     for attempt in range(_ATTEMPTS * count):
-        late, open_tiers = attempt > _LATE * count, {tier for tier, _ in +wanted}
+        open_tiers = {tier for tier, _ in +wanted}
         if not open_tiers:
             return
+        shares = next(shares for drafts, shares in _RATIONS if attempt < drafts * count)
         month, cause = months[attempt % len(months)], settings["causes"][attempt % len(settings["causes"])]
-        tiers = [one for one in SIZES if one in open_tiers and (late or used[one, cause] < _ALIKE * sizes[one])]
+        tiers = [one for one in SIZES if one in open_tiers and used[one, cause] < _ALIKE * sizes[one]]
         if not tiers:
             continue
         rng = context.generator("conflicts", month.as_of, attempt)
         full = {
-            (tier, name) for tier in tiers for name in WAIVABLE if not late and idle[tier, name] + 1 > most(tier, name)
+            (tier, name)
+            for tier in tiers
+            for name in WAIVABLE
+            if idle[tier, name] + 1 > shares[tier] * others(tier, name)
         }
         listed = month.of_list(rng, min(_NAMES / len(month.tickers), 1.0))
         found = draft(

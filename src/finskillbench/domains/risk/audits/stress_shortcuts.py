@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from finskillbench.domains.risk.inputs import ScenarioInput, StressInput
+from finskillbench.domains.risk.inputs import OptionInput, ScenarioInput, StressInput
 from finskillbench.domains.risk.second import FACTORS, weights
-from finskillbench.domains.risk.second_stress import Stressed, answer_of, stressed, var_of, whole
+from finskillbench.domains.risk.second_stress import (
+    Stressed,
+    answer_of,
+    delta_of,
+    stressed,
+    value_of,
+    var_of,
+    whole,
+)
 from finskillbench.episode import JsonObject
 
-_MARKET = "mkt_rf"
+_MARKET, _OVERLAY = "mkt_rf", "option_overlay"
 _NONE: dict[str, float] = dict.fromkeys(FACTORS, 0.0)
 _ONE = {**_NONE, _MARKET: 1.0}
 
@@ -58,7 +66,11 @@ def shortcuts(task_input: StressInput) -> Mapping[str, JsonObject]:
         found["missing betas by a plain mean"] = _in_place(right, linear, stressed(alike, scenario))
     if options := task_input["portfolio"].get("option_overlay", []):
         found["no options"] = _optioned(task_input, [])
-        found["options by delta alone"] = _optioned(task_input, [{**one, "gamma": 0.0} for one in options])
+        shock = shocks[_MARKET]
+        found["options by their delta alone"] = _gained(right, (_sized(one, delta_of(one) * shock) for one in options))
+        found["options at their payoff at expiry"] = _gained(right, (_at_expiry(one, shock) for one in options))
+        calm = [{**one, "stressed_volatility": one["implied_volatility"]} for one in options]
+        found["volatility unchanged"] = _optioned(task_input, calm)
         bought = [{**one, "notional": abs(one["notional"])} for one in options]
         if bought != options:
             found["options sold as bought"] = _optioned(task_input, bought)
@@ -110,6 +122,27 @@ def _held(task_input: StressInput, held: Mapping[str, float]) -> Stressed:
 def _optioned(task_input: StressInput, options: list[Any]) -> Stressed:
     """Everything with other options."""
     return whole(_with(task_input, portfolio={**task_input["portfolio"], "option_overlay": options}))
+
+
+def _gained(right: Stressed, gains: Iterable[float]) -> Stressed:
+    """The right answer with another gain of the options."""
+    gained = math.fsum(gains)
+    new = {_OVERLAY: gained}
+    return replace(
+        right,
+        pnl=right.pnl - right.by_factor[_OVERLAY] + gained,
+        by_sector=right.by_sector | new,
+        by_factor=right.by_factor | new,
+    )
+
+
+def _sized(option: OptionInput, gain: float) -> float:
+    return option["notional"] * gain
+
+
+def _at_expiry(option: OptionInput, shock: float) -> float:
+    """The payoff less what the put is worth today."""
+    return _sized(option, max(0.0, option["strike"] - 1.0 - shock) - value_of(option, 1.0, "implied_volatility"))
 
 
 def _with_cash(task_input: StressInput, right: Stressed) -> Stressed:

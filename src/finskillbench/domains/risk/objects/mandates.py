@@ -157,11 +157,11 @@ def _beside_benchmark(mandate: Mandate, market: Market, room: Mapping[str, float
         return limit if limit.value is None or limit.value >= least else replace(limit, value=least)
 
     def beta_range(limit: Constraint) -> Constraint:
-        """The range moved, as wide as it is, until the benchmark lies inside it."""
+        """The range widened at the end that leaves the benchmark outside, or without room."""
         low, high, margin = limit.minimum or 0.0, limit.maximum or 0.0, room[Kind.BETA_RANGE]
-        below, above = low + margin - float(betas[0]), float(betas[0]) + margin - high
-        moved = -_up(below, _BETA_STEP) if below > 0 else _up(above, _BETA_STEP) if above > 0 else 0.0
-        return replace(limit, minimum=round(low + moved, 9), maximum=round(high + moved, 9))
+        down, up = max(0.0, low + margin - float(betas[0])), max(0.0, float(betas[0]) + margin - high)
+        low, high = low - _up(down, _BETA_STEP), high + _up(up, _BETA_STEP)
+        return replace(limit, minimum=round(low, 9), maximum=round(high, 9))
 
     fitted: Mapping[Kind, Callable[[Constraint], Constraint]] = {
         Kind.POSITION_LIMIT_MAX: lambda limit: at_least(limit, float(benchmark.max()), 0.005),

@@ -350,11 +350,18 @@ def _size(attempt: Attempt, own: Mandate) -> int:
     return min(int(rng.integers(low, high + 1)), names)
 
 
+_SMALLER = 0.8
+"""Steps by which a NAV falls until enough of it can be sold."""
+
+
 def _portfolio(attempt: Attempt, weights: Floats, turnover: Sequence[float]) -> tuple[Portfolio, Floats]:
     """The portfolio of weights rounded to six decimals, cash the exact rest, with a NAV and the month's trades."""
     rounded = np.round(weights, _DECIMALS)
     rng, (low, high) = attempt.rng, attempt.settings["nav_usd"]
     nav = float(round(low * (high / low) ** rng.random(), -5))
+    volume, most = np.asarray(attempt.at.market.dollar_volume), attempt.settings["largest_illiquid_share"]
+    while nav > low and illiquid_shares(rounded[None], np.array([nav]), volume)[0] > most:
+        nav = float(round(_SMALLER * nav, -5))
     cash = round(1 - float(rounded.sum()), _DECIMALS)
     trades = _trades(rng, rounded, cash, float(rng.uniform(turnover[0], turnover[1])))
     return Portfolio(rounded, cash, nav, turnover_of(trades)), trades

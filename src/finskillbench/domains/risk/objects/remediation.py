@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -32,16 +33,20 @@ LEAST_CASH = 0.005
 """Cash that a remedy leaves at least."""
 MOST_TRADES = 12
 """A desk sends a short list."""
+_SHORTENED = 4
+"""Trades by which a large ticket may shorten a list."""
 LEAST_SHORTFALL, LEAST_SHED = 0.05, 0.2
 """Shortfall that the best attainable portfolio keeps, and that it sheds, at least."""
 PLAIN = 0.25
 """Most that a cure without an optimiser may earn in an episode."""
 _DEARER = 1.5
-"""Cost of the trades of least turnover over the least cost, at least: who ignores costs earns .5 at most."""
+"""Cost of the trades of least turnover over the least cost, at least: who ignores costs earns half at most."""
 _CLEARLY_UNDERSIZED = 2 * BREACH
 """Distance of some trade without tickets from any that is allowed, at least."""
 _ROOM_FOR_COST, _SHORT_OF = 0.006, 0.003
 """Turnover that the cheapest cure takes beyond the least, at least, and beyond a budget between the two."""
+_OF_ONE_MANDATE = 0.2
+"""Share of the pairs that one mandate may give: short lists are common under some, rare under others."""
 _TRIED = 2
 """Pairs that are proved at most, for each one that is wanted."""
 _TRIED_OF_ONE = 8
@@ -87,10 +92,11 @@ class RemediationPair(MonitoringPair):
 def trading_terms(market: Market, mandate: Mandate, settings: RiskSettings) -> Terms:
     """The terms of a date: costs grow as the volume of a name falls, beside the headroom of the mandate's limits."""
     stated = settings["trading"]
-    volume = np.maximum(required(market.dollar_volume, "average daily volumes"), 1.0)
-    spread, impact = stated["cost_bps"]
+    volume = np.log(np.maximum(required(market.dollar_volume, "average daily volumes"), 1.0))
+    usual, spread = stated["cost_bps"]
     least, most = stated["cost_bps_ends"]
-    costs: Floats = np.clip(spread + impact * float(np.median(volume)) / volume, least, most)
+    thin = (float(np.median(volume)) - volume) / max(float(volume.std()), ZERO_WEIGHT)
+    costs: Floats = np.clip(usual * np.exp(spread * thin), least, most)
     headroom = {limit.kind: stated["headroom"].get(limit.kind, 0.0) for limit in mandate.constraints}
     rooms = {kind: room for kind, room in headroom.items() if room > 0}
     return Terms(np.round(costs, 2) / 100, stated["minimum_trades"][0], rooms)
@@ -154,12 +160,13 @@ def _queues(
 def _taken_in_turn(
     queues: Sequence[list[MonitoringPair]], wanted: Mapping[_Group, int], settings: RiskSettings, most: int
 ) -> list[RemediationPair]:
-    """Pairs from each queue in turn until every group is full, or `most` pairs have been proved."""
+    """Pairs from each queue in turn until every group is full, or `most` pairs have been proved; few of a mandate."""
     chosen: dict[_Group, list[RemediationPair]] = {group: [] for group in wanted}
-    tried = 0
+    of_mandate: Counter[str] = Counter()
+    tried, most_of_one = 0, round(_OF_ONE_MANDATE * sum(wanted.values()))
     while any(queues) and any(len(chosen[group]) < wanted[group] for group in wanted):
         for queue in filter(None, queues):
-            if tried >= most:
+            if tried >= most or of_mandate[queue[-1].mandate.mandate_id] >= most_of_one:
                 queue.clear()
                 continue
             pair = queue.pop()
@@ -172,6 +179,7 @@ def _taken_in_turn(
             remedied = _plausible(_remedied(*screened))
             if remedied is not None and remedied.discriminates and remedied.group in open_to:
                 chosen[remedied.group].append(remedied)
+                of_mandate[pair.mandate.mandate_id] += 1
     return [pair for pairs in chosen.values() for pair in pairs]
 
 
@@ -217,7 +225,8 @@ def _screened(
     """The pair and its terms where usual shortcuts fail, as estimates tell; None where one would do.
 
     Under a limit on turnover the month's trades are scaled down until what is left lies between the least turnover and
-    that of the cheapest cure. The ticket is the least of those stated that some trade of the best cure falls short of.
+    that of the cheapest cure. The ticket is the least of those stated that some trade of the best cure falls short
+    of, or for a long list the largest.
     """
     terms = trading_terms(pair.case.market, pair.mandate, settings)
     target, portfolio = terms.target(pair.mandate), pair.case.portfolio
@@ -234,7 +243,7 @@ def _screened(
             pair, portfolio = bound, bound.case.portfolio
         cap = budget_left(portfolio, pair.mandate)
         best = _estimated(pair, target, Aim(Goal.COST if compliant else Goal.EXCESS, terms.costs, cap))
-    if best is None or (np.abs(best) > BREACH / 5).sum() > MOST_TRADES:
+    if best is None or (length := int((np.abs(best) > BREACH / 5).sum())) > MOST_TRADES + _SHORTENED:
         return None
     if compliant:
         even = _estimated(pair, target, Aim(Goal.COST, even_costs(len(best)), cap))
@@ -244,7 +253,7 @@ def _screened(
     large = [one for one in tickets if undersized(portfolio.weights, best, one) >= _CLEARLY_UNDERSIZED]
     if not large:
         return None
-    terms = replace(terms, ticket=large[0])
+    terms = replace(terms, ticket=large[0] if length <= MOST_TRADES else large[-1])
     value = terms.cost(best) + (0.0 if compliant else total_excess(after(portfolio, best), target, pair.case.market))
     aim = Aim(Goal.COST if compliant else Goal.EXCESS, terms.costs, cap)
     partial = [best, *(_estimated(pair, less, aim) for less in (pair.mandate, without_models(target)))]

@@ -30,6 +30,8 @@ _RATE_SHOCK = 100.0
 """Basis points of rates from which duration decides."""
 FEW = 3
 """A sector of fewer names says little of itself: its replayed sensitivity is drawn half-way to that of all."""
+_DECIMALS = 4
+"""Shocks and sensitivities are stated to a basis point."""
 _AS_IN_FACT = 1.5
 """Percentage points by which a market's move in a window may differ from what it was in fact."""
 _PRINTED = 5.1e-4
@@ -38,6 +40,8 @@ _LONGEST = 250
 """Sessions of a drawdown, at most."""
 _LOOKED_AT = 8
 """Drawdowns looked at for each one that is taken."""
+_SHIFTED = " sector_sensitivities carry one common shift, by which the benchmark moves by equity_change_pct"
+_SEVERER = "; before it every shock is {:g} times that of the base scenario."
 _EXPORTERS = ("Technology", "Industrials", "Basic Materials", "Energy")
 _DURATION = ("Real Estate", "Utilities")
 _CYCLICAL = ("Basic Materials", "Consumer Cyclical", "Financial Services", "Industrials")
@@ -198,15 +202,15 @@ def calibrated(
     benchmark = required(market.benchmark, "benchmark weights")
     found = apply(Portfolio(benchmark, 1.0 - float(benchmark.sum()), 1.0), applied, market).pnl
     shift = (moves["equity_change_pct"] / 100 - found) / float(benchmark.sum())
-    sensitivities = {sector: round(value + shift, 6) for sector, value in raw.items()}
+    sensitivities = {sector: round(value + shift, _DECIMALS) + 0.0 for sector, value in raw.items()}
     if "technology_change_pct" in moves:
         moves["technology_change_pct"] = round(100 * sensitivities["Technology"], 1)
-    name = entry["name"].format(**moves)
+    name, description = entry["name"].format(**moves), entry["description"].format(**moves)
     fields = {
         "scenario_id": entry["scenario_id"] + (SEVERE if severity != 1.0 else ""),
         "type": HYPOTHETICAL,
         "name": name if severity == 1.0 else f"{name} ({severity:g} times the severity)",
-        "description": entry["description"].format(**moves),
+        "description": description + _SHIFTED + (_SEVERER.format(severity) if severity != 1.0 else "."),
         "market_shocks": moves,
         "factor_shocks": shocks,
         "sector_sensitivities": sensitivities,
@@ -235,10 +239,11 @@ def _replay(panels: Panels, entry: ReplayEntry, start: date, end: date, descript
         return f"no betas are known before {start}"
     if sessions[-1] < end or not window.height or window.drop_nulls().height < window.height:
         return f"the panels do not cover {start} to {end}"
-    shocks = window.select((pl.col(*FACTORS, "rf") + 1).product() - 1).row(0, named=True)
-    riskless = shocks.pop("rf")
+    compounded = window.select((pl.col(*FACTORS, "rf") + 1).product() - 1).row(0, named=True)
+    riskless = compounded.pop("rf")
+    shocks = {factor: round(shock, _DECIMALS) for factor, shock in compounded.items()}
     betas = panels.factor_exposures.filter(pl.col("date") == before)
-    explained = betas.select("symbol", pl.sum_horizontal(pl.col(f) * shocks[f] for f in FACTORS).alias("explained"))
+    explained = betas.select("symbol", pl.sum_horizontal(pl.col(f) * compounded[f] for f in FACTORS).alias("explained"))
     returns = (
         panels.returns.filter(pl.col("date").is_between(start, end))
         .drop_nulls("simple")
@@ -263,7 +268,8 @@ def _replay(panels: Panels, entry: ReplayEntry, start: date, end: date, descript
         "market_shocks": _narrative(panels, start, end, shocks["mkt_rf"]),
         "factor_shocks": shocks,
         "sector_sensitivities": {
-            sector: (own + overall) / 2 if len(specific[sector]) < FEW else own for sector, own in means.items()
+            sector: round((own + overall) / 2 if len(specific[sector]) < FEW else own, _DECIMALS)
+            for sector, own in means.items()
         },
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from finskillbench.domains.risk.inputs import OptionInput, ScenarioInput
 from finskillbench.domains.risk.objects.scenarios import REPLAY, ScenarioSet
 from finskillbench.domains.risk.objects.stress import StressPair
 from finskillbench.domains.risk.shared import factor_exposures, holdings
-from finskillbench.engines.risk.full_stress import Option, stress, with_estimated_betas
+from finskillbench.engines.risk.full_stress import overlay_from, stress, with_estimated_betas
 from finskillbench.engines.risk.portfolio import Market, required
 from finskillbench.engines.risk.stress import StressResult, scenario_from
 
@@ -39,20 +39,14 @@ LEAST_SHIFT, SHIFT_PER_FALL, MOST_SHIFT = 0.1, 0.01, 0.6
 _NOTIONAL = {MEDIUM: (0.4, 0.7), HARD: (0.5, 0.8)}
 _SOLD = (0.6, 0.9)
 """Part of the notional that a put spread sells."""
-_BELOW = (0.7, 0.95)
-"""Part of the largest gamma that a put has."""
-
-
-class _Put(NamedTuple):
-    """Least and greatest delta of a kind of put, its largest gamma, and the part of a fall that it pays for at most."""
-
-    deltas: tuple[float, float]
-    gamma: float
-    of_payoff: float
-
-
-_NEAR, _FAR = _Put((-0.45, -0.32), 5.0, 1.0), _Put((-0.16, -0.08), 2.0, 0.4)
-"""A put near the market, and one far below it."""
+_NEAR, _FAR = (0.93, 1.0), (0.75, 0.87)
+"""Strikes of a put near the market, and of one far below it, as parts of the index."""
+_YEARS = (0.25, 0.75)
+_AT_THE_MONEY = (0.15, 0.24)
+_SKEW = (0.2, 0.35)
+"""Volatility by which a put whose strike is lower by 1 is dearer."""
+_RISE, _RISE_PER_FALL = 0.02, (0.5, 0.9)
+"""Volatility added under stress, and for each unit by which the market falls."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +77,7 @@ class StressCase:
     @property
     def result(self) -> StressResult:
         """What the scenario does."""
-        options = [Option(one["notional"], one["delta"], one["gamma"]) for one in self.overlay]
+        options = overlay_from({"portfolio": {"option_overlay": list(self.overlay)}})
         return stress(self.pair.case.portfolio, options, scenario_from(self.scenario), self.market)
 
 
@@ -136,7 +130,7 @@ def at_tier(pair: StressPair, tier: str, scenarios: ScenarioSet, rng: np.random.
         moved(scenario) if tier == HARD else scenario,
         market,
         tuple(missing),
-        _options(tier, abs(scenario["factor_shocks"]["mkt_rf"]), rng),
+        _options(tier, max(0.0, -scenario["factor_shocks"]["mkt_rf"]), rng),
     )
 
 
@@ -179,19 +173,27 @@ def _proxied(pair: StressPair) -> dict[str, str]:
 
 
 def _options(tier: str, fall: float, rng: np.random.Generator) -> tuple[OptionInput, ...]:
-    """A put on the market, or of a hard case a put spread."""
-    notional = round(float(rng.uniform(*_NOTIONAL[tier])), 3)
-    bought = _put("index put bought", notional, _NEAR, fall, rng)
+    """A put on the market, or of a hard case a put spread; the more the market falls, the more volatility rises."""
+    notional = float(rng.uniform(*_NOTIONAL[tier]))
+    years, level, skew = (float(rng.uniform(*within)) for within in (_YEARS, _AT_THE_MONEY, _SKEW))
+    rise = _RISE + fall * float(rng.uniform(*_RISE_PER_FALL))
+
+    def put(name: str, amount: float, strikes: tuple[float, float]) -> OptionInput:
+        strike = round(float(rng.uniform(*strikes)), 2)
+        implied = round(level + skew * (1.0 - strike), 3)
+        return {
+            "option": name,
+            "notional": round(amount, 3),
+            "strike": strike,
+            "years": round(years, 2),
+            "implied_volatility": implied,
+            "stressed_volatility": round(implied + rise, 3),
+        }
+
+    bought = put("index put bought", notional, _NEAR)
     if tier == MEDIUM:
         return (bought,)
-    return bought, _put("index put sold", -round(notional * float(rng.uniform(*_SOLD)), 3), _FAR, fall, rng)
-
-
-def _put(name: str, notional: float, kind: _Put, fall: float, rng: np.random.Generator) -> OptionInput:
-    """A put that gains, by delta and gamma, at most what the market falls."""
-    delta = round(float(rng.uniform(*kind.deltas)), 3)
-    gamma = min(kind.gamma, 2 * (1 + delta) * kind.of_payoff / max(fall, 1e-9)) * float(rng.uniform(*_BELOW))
-    return {"option": name, "notional": notional, "delta": delta, "gamma": round(gamma, 2)}
+    return bought, put("index put sold", -notional * float(rng.uniform(*_SOLD)), _FAR)
 
 
 def moved(scenario: ScenarioInput) -> ScenarioInput:

@@ -2,7 +2,7 @@
 
 Payload: portfolio, sector_mapping, factor_exposures, average_daily_volume_usd, factor_volatility, benchmark_weights,
 covariance_matrix.
-Result: top_risk_exposures (magnitude: loss of NAV at one standard deviation; evidence: beta, weight, HHI or illiquid
+Result: top_risk_exposures (magnitude: loss at one standard deviation; evidence: beta, weight, HHI or illiquid
 share); and days_to_liquidate by holding, illiquid_share, hhi, five_largest, sector_weights, factor_betas.
 """
 

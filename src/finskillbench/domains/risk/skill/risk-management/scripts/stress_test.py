@@ -1,8 +1,8 @@
 """Estimate a portfolio's P&L under a scenario, split by sector and by factor, and its VaR at stressed correlations.
 
 Payload: portfolio (with option_overlay where it has options), stress_scenario (factor_shocks, sector_sensitivities; and
-sector_proxies, spread_widening_bp, correlation_shift where it has them), sector_mapping, factor_exposures,
-benchmark_weights, average_daily_volume_usd, covariance_matrix.
+sector_proxies, spread_widening_bp, correlation_shift where it has them), sector_mapping, factor_exposures; and
+benchmark_weights, average_daily_volume_usd, covariance_matrix where the task has them.
 Result: estimated_pnl_pct (decimal of NAV, a loss is negative) and attribution; each split adds up to the P&L;
 stressed_var_pct (null where no correlations move); used (the scenario's id, its shocks and sensitivities as applied,
 the names whose betas were estimated, the number of holdings and of options). Numbers have ten decimals.
