@@ -159,7 +159,9 @@ def _robust(task: Task, pair: RemediationPair) -> bool:
 def _partly_cured(task: Task, pair: RemediationPair) -> bool:
     """Whether a program without headroom, models or budget earns more than `MOST_PARTIAL`, as a ticket may do."""
     portfolio, market = pair.case.portfolio, pair.case.market
-    partial = [(pair.mandate, replace(pair.terms, headroom={})), (without_models(pair.mandate), pair.terms)]
+    partial = [(without_models(pair.mandate), pair.terms)]
+    if pair.remedy.compliant:
+        partial.append((pair.mandate, replace(pair.terms, headroom={})))
     if pair.group == (True, True):
         partial.append((pair.mandate.without(Kind.TURNOVER_MAX_MONTHLY), pair.terms))
     for mandate, terms in partial:

@@ -23,10 +23,12 @@ from finskillbench.episode import JsonObject
 
 _STEP = 0.3
 _MOST_PROGRAMS = 120
+_OF_CURES = frozenset({"headroom ignored", "costs ignored"})
+"""What decides a cure: where the limits themselves are out of reach, the trades are the same without it."""
 
 
 def shortcuts(task_input: RemediationInput) -> Mapping[str, JsonObject]:
-    """Answers by name; the budget is ignored only where there is one, costs only where cost decides."""
+    """Answers by name; the budget is ignored only where there is one, costs and headroom only where there is a cure."""
     market = market_from(task_input)
     portfolio, mandate = portfolio_from(task_input, market), mandate_from(task_input["mandate"])
     terms = terms_from(task_input["trading_terms"], market.tickers, mandate)
@@ -43,7 +45,7 @@ def shortcuts(task_input: RemediationInput) -> Mapping[str, JsonObject]:
         if name == "turnover budget ignored" and known == mandate:
             continue
         remedy = case.solved(known, on)
-        if remedy is None or (name == "costs ignored" and not remedy.compliant):
+        if remedy is None or (name in _OF_CURES and not remedy.compliant):
             continue
         trades = traded(remedy)
         found[name] = case.stated(trades, compliant=remedy.compliant)
