@@ -128,13 +128,14 @@ def _stress(pnl: Any, by_sector: Mapping[str, Any] | None = None, by_factor: Map
 def stress(task_input: Json) -> dict[str, Json]:
     """Constants and what the market's beta alone says."""
     scenario = task_input["stress_scenario"]
-    betas, mapping = task_input["factor_exposures"], task_input["sector_mapping"]
+    betas = {symbol: row["mkt_rf"] for symbol, row in task_input["factor_exposures"].items()}
+    mapping = task_input["sector_mapping"]
     weights = {row["symbol"]: row["weight"] for row in task_input["portfolio"]["holdings"]}
     shock = scenario["factor_shocks"]["mkt_rf"]
     held = sorted({mapping[symbol] for symbol in weights})
-    market = sum(w * betas[s]["mkt_rf"] for s, w in weights.items()) * shock
+    market = sum(w * betas.get(s, 1.0) for s, w in weights.items()) * shock
     by_sector = {
-        name: sum(w * betas[s]["mkt_rf"] for s, w in weights.items() if mapping[s] == name) * shock for name in held
+        name: sum(w * betas.get(s, 1.0) for s, w in weights.items() if mapping[s] == name) * shock for name in held
     }
     names = (*FACTORS, "sector_sensitivity")
     zero: dict[str, float] = dict.fromkeys(names, 0.0)

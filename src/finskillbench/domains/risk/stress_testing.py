@@ -344,7 +344,7 @@ def _by_hand(data: Mapping[str, Any]) -> JsonObject:
 
 def _no_loss(data: Mapping[str, Any]) -> JsonObject:
     del data
-    return {"estimated_pnl_pct": 0.0, "attribution": {"by_sector": [], "by_factor": []}}
+    return {"estimated_pnl_pct": 0.0, "attribution": {"by_sector": [], "by_factor": []}, "stressed_var_pct": 0.0}
 
 
 SUBTASK: Subtask[StressInput, RiskObjects] = Subtask(

@@ -59,12 +59,18 @@ SCRIPTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "stress_testing": (
         RM,
         "scripts/stress_test.py",
-        ("portfolio", "stress_scenario", "sector_mapping", "factor_exposures"),
+        (
+            *("portfolio", "stress_scenario", "sector_mapping", "factor_exposures", "benchmark_weights"),
+            *("average_daily_volume_usd", "covariance_matrix"),
+        ),
     ),
     "risk_remediation": (
         RM,
         "scripts/remediate.py",
-        ("portfolio", "mandate", "sector_mapping", "factor_exposures", "benchmark_weights", "covariance_matrix"),
+        (
+            *("portfolio", "mandate", "trading_terms", "sector_mapping", "factor_exposures", "benchmark_weights"),
+            "covariance_matrix",
+        ),
     ),
     "normalization": (FA, "scripts/normalize.py", _FILING),
     "earnings_quality": (FA, "scripts/earnings_quality.py", _FILING),

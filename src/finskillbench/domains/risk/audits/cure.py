@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 _COUNTED, _UNDER = 0.001, 1e-6
 """Least weight of a name that counts as a holding, and how far under it one stays that does not."""
 _LEAST_SCALE = 0.01
-_ROUNDS, _HALVINGS = 40, 50
+_ROUNDS, _CHOICES, _HALVINGS = 40, 15, 50
 _KEPT = 1e-8
 _BY_NAME = frozenset({"position_limit_min", "name_count"})
 
@@ -76,79 +76,120 @@ class Cure:
             return (float(np.abs(change).sum()) + abs(float(change.sum()))) / 2
         return float(self.costs @ np.abs(change))
 
-    def bound(self, weights: Floats, enough: float) -> float:
-        """A bound under every cure: the tangents at (n,) weights first, then at what they let through.
+    def bound(self, weights: Floats, enough: float, most: float = np.inf) -> float:
+        """A bound under every cure of at most `most`: tangents at (n,) weights first, then at what they let through.
 
-        The search ends where the bound has reached `enough`; `open` says that tangents still cut when it was given up.
-        Infinite where nothing keeps even the tangents.
+        Each round solves the whole program, and the program without whole numbers for its choice of names, whose
+        tangents then touch that choice where it is cheapest: no choice is met twice (outer approximation, Duran and
+        Grossmann 1986). The search ends where the bound has reached `enough`; `open` says that tangents still cut when
+        it was given up. Infinite where nothing so cheap keeps even the tangents.
         """
-        at, bound, self.open = weights, -np.inf, False
-        for _ in range(_ROUNDS):
-            grew = [self._touch(*curve, at, weights) for curve in self.curves]
-            if bound > -np.inf and not any(grew):
-                break
-            found = self._solved()
+        self.inside, self.open = weights, True
+        if np.isfinite(most):
+            self._rows.append((self._cost(), most))
+        self._cuts(weights)
+        self._refine(np.zeros(self._width), self._ends())
+        bound = -np.inf
+        for _ in range(_CHOICES):
+            found = self._solved(np.zeros(self._width), self._ends(), whole=True)
             if found.status == 2:
                 return np.inf
             if found.x is None:
-                break
+                return bound
             dual = getattr(found, "mip_dual_bound", None)
             bound = float(found.fun if dual is None else min(found.fun, dual))
-            at = self.start + found.x[: self.n] - found.x[self.n : 2 * self.n]
-            if bound >= enough:
-                break
-        else:
-            self.open = True
+            if bound >= enough or not self._cuts(self._weights(found.x)):
+                self.open = False
+                return bound
+            chosen = np.round(found.x)
+            lower, upper = np.where(self._whole(), (chosen, chosen), (np.zeros(self._width), self._ends()))
+            self._refine(lower, upper)
         return bound
+
+    def _refine(self, lower: Floats, upper: Floats) -> None:
+        """Tangents where the program without whole numbers is least between bounds of its columns."""
+        for _ in range(_ROUNDS):
+            found = self._solved(lower, upper, whole=False)
+            if found.x is None or not self._cuts(self._weights(found.x)):
+                return
+
+    def _weights(self, columns: Floats) -> Floats:
+        return self.start + columns[: self.n] - columns[self.n : 2 * self.n]
+
+    def _cuts(self, at: Floats) -> bool:
+        """Add a tangent for each curved limit at (n,) weights; whether any of them lies beyond its limit."""
+        beyond = [self._touch(*curve, at, self.inside) for curve in self.curves]
+        return any(beyond)
 
     def _left(self, done: JsonObject) -> float:
         limit = number(self.limits.get("turnover_max_monthly", {}).get("value"))
         made = [float(one) for one in done.values()]
         return np.inf if limit is None else limit - (math.fsum(map(abs, made)) + abs(math.fsum(made))) / 2
 
-    def _solved(self) -> Any:
-        n, width = self.n, self._width
-        cost = np.zeros(width)
+    def _ends(self) -> Floats:
+        """Upper bounds of the columns."""
+        n, upper = self.n, np.full(self._width, np.inf)
+        upper[self._trades :] = 1.0
+        upper[3 * n + 2 : 5 * n + 2] = float(self.named)
+        if "long_only" in self.limits:
+            upper[4 * n + 2 : 5 * n + 2] = 0.0
+        return upper
+
+    def _whole(self) -> Floats:
+        """1 for each column that is a whole number."""
+        whole = np.zeros(self._width)
+        whole[3 * self.n + 2 : 5 * self.n + 2] = float(self.named)
+        whole[self._trades :] = float(self.ticket > 0)
+        return whole
+
+    def _cost(self) -> Floats:
+        """What is minimised, by column."""
+        n, cost = self.n, np.zeros(self._width)
         if self.goal == "turnover":
             cost[: 2 * n + 2] = 0.5
         else:
             cost[: 2 * n] = np.tile(self.costs, 2)
             cost[5 * n + 2 : 5 * n + 2 + len(self._scales)] = 1 / np.array(self._scales)
-        upper = np.full(width, np.inf)
-        upper[self._trades :] = 1.0
-        upper[3 * n + 2 : 5 * n + 2] = float(self.named)
-        if "long_only" in self.limits:
-            upper[4 * n + 2 : 5 * n + 2] = 0.0
-        whole = np.zeros(width)
-        whole[3 * n + 2 : 5 * n + 2] = float(self.named)
-        whole[self._trades :] = float(self.ticket > 0)
+        return cost
+
+    def _solved(self, lower: Floats, upper: Floats, *, whole: bool) -> Any:
         # Imported here: it takes 0.3 s, which a build need not pay.
         import scipy.optimize as _optimize
+        import scipy.sparse as _sparse
 
         optimize: Any = _optimize  # SciPy comes without types
+        sparse: Any = _sparse
         kept = optimize.LinearConstraint(
-            np.array([row for row, _ in self._rows]), -np.inf, [end for _, end in self._rows]
+            sparse.csr_array(np.array([row for row, _ in self._rows])), -np.inf, [end for _, end in self._rows]
         )
         ends = [end for _, end in self._equal]
         met = optimize.LinearConstraint(np.array([row for row, _ in self._equal]), ends, ends)
-        bounds = optimize.Bounds(np.zeros(width), upper)
         return optimize.milp(
-            cost, integrality=whole, bounds=bounds, constraints=[kept, met], options={"mip_rel_gap": 0.0}
+            self._cost(),
+            integrality=self._whole() * whole,
+            bounds=optimize.Bounds(lower, upper),
+            constraints=[kept, met],
+            options={"mip_rel_gap": 0.0},
         )
 
     def _touch(self, curve: _Curve, limit: float, excess: int | None, at: Floats, inside: Floats) -> bool:
-        """A tangent where the way from `inside` to (n,) weights leaves the limit; whether the weights lie beyond it."""
+        """Tangents at (n,) weights beyond a limit, and where the way from `inside` leaves it; whether they lie beyond.
+
+        The second cuts deeper, but not at all where `inside` lies on the limit and the way begins along it.
+        """
         beyond = curve(at)[0] > limit + _KEPT
-        if beyond and excess is None:  # a tangent at the limit itself cuts deepest
+        points = [at]
+        if beyond and excess is None:
             low, high = 0.0, 1.0
             for _ in range(_HALVINGS):
                 middle = (low + high) / 2
                 kept = curve(inside + middle * (at - inside))[0] <= limit
                 low, high = (middle, high) if kept else (low, middle)
-            at = inside + high * (at - inside)
-        value, slope = curve(at)
-        if np.isfinite(slope).all():
-            self._most(slope, limit - value + float(slope @ at), excess)
+            points.append(inside + high * (at - inside))
+        for point in points:
+            value, slope = curve(point)
+            if np.isfinite(slope).all():
+                self._most(slope, limit - value + float(slope @ point), excess)
         return beyond
 
     def _most(self, over_weights: Floats, end: float, excess: int | None = None, **others: Floats) -> None:

@@ -58,7 +58,8 @@ def _bounded(episode: Episode, cure: Cure, stored: JsonObject, stage: str, findi
     """The bound under every cure, which a stage's objective is not above by more than rounding, nor below it."""
     accepted = ACCEPTED_BY_NAME if cure.named or cure.ticket else ACCEPTED_GAIN
     objective = float(stored["objective"])
-    bound = cure.bound(np.array(stored["weights"], dtype=float), objective - accepted / 10)
+    weights = np.array(stored["weights"], dtype=float)
+    bound = cure.bound(weights, objective - accepted / 10, objective + accepted)
     if cure.open and (cure.named or cure.ticket) and bound < objective:  # tangents let through ever other names to hold
         findings.add(f"{stage}_left_open")
         return bound

@@ -50,8 +50,24 @@ def merit_without_optimiser(
     Breaches of rounding size are overlooked. `others` are more lists of trades (n,). What is below the ticket is
     dropped from all of them.
     """
-    target = terms.target(mandate)
-    trades = np.vstack([_plain_weights(portfolio, target, market) - portfolio.weights, *others])
+    ways = _plain_weights(portfolio, terms.target(mandate), market) - portfolio.weights
+    return merit_of_trades(portfolio, mandate, market, terms, [*ways, *others], compliant=compliant, value=value)
+
+
+def merit_of_trades(
+    portfolio: Portfolio,
+    mandate: Mandate,
+    market: Market,
+    terms: Terms,
+    lists: Sequence[Floats],
+    *,
+    compliant: bool,
+    value: float,
+) -> float:
+    """What the best of some lists of trades (n,) earns once what is below the ticket is dropped from them."""
+    if not lists:
+        return 0.0
+    target, trades = terms.target(mandate), np.vstack(lists)
     trades = np.where(np.abs(trades) < terms.ticket, 0.0, trades)
     turnover = (np.abs(trades).sum(axis=1) + np.abs(trades.sum(axis=1))) / 2
     left = budget_left(portfolio, mandate)

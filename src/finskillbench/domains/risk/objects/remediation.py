@@ -13,7 +13,12 @@ from finskillbench.domains.building import BuildContext
 from finskillbench.domains.draws import permuted
 from finskillbench.domains.risk.catalogs import RiskSettings
 from finskillbench.domains.risk.objects.monitoring import MonitoringPair
-from finskillbench.domains.risk.objects.plain_cures import even_costs, merit_without_optimiser, without_models
+from finskillbench.domains.risk.objects.plain_cures import (
+    even_costs,
+    merit_of_trades,
+    merit_without_optimiser,
+    without_models,
+)
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
 from finskillbench.domains.risk.remediation.scoring import BREACH, undersized
 from finskillbench.engines.holdings import HOLDING_THRESHOLD
@@ -31,7 +36,7 @@ LEAST_TURNOVER = 0.02
 """A remedy of less is no test of trading."""
 LEAST_CASH = 0.005
 """Cash that a remedy leaves at least."""
-MOST_TRADES = 12
+MOST_TRADES = 14
 """A desk sends a short list."""
 _SHORTENED = 4
 """Trades by which a large ticket may shorten a list."""
@@ -45,13 +50,17 @@ _CLEARLY_UNDERSIZED = 2 * BREACH
 """Distance of some trade without tickets from any that is allowed, at least."""
 _ROOM_FOR_COST, _SHORT_OF = 0.006, 0.003
 """Turnover that the cheapest cure takes beyond the least, at least, and beyond a budget between the two."""
+_LEFT_BEYOND = 0.75
+"""Share of the turnover of a cure that is left where it is made too little."""
+_MOST_SCALED = 2.0
+"""Most by which the month's trades are scaled up."""
 _OF_ONE_MANDATE = 0.2
 """Share of the pairs that one mandate may give: short lists are common under some, rare under others."""
-_TRIED = 2
+_TRIED = 3
 """Pairs that are proved at most, for each one that is wanted."""
 _TRIED_OF_ONE = 8
 """Mandates that one portfolio is remedied under, at most, until one serves."""
-_MOST_PROGRAMS = 80
+_MOST_PROGRAMS = 40
 """Programs after which a drawn pair is given up."""
 _BRANCHING = (Kind.POSITION_LIMIT_MIN, Kind.NAME_COUNT)
 """Limits that hold or do not hold for each name, so that an optimum takes branching on names."""
@@ -224,31 +233,38 @@ def _screened(
 ) -> tuple[MonitoringPair, Terms] | None:
     """The pair and its terms where usual shortcuts fail, as estimates tell; None where one would do.
 
-    Under a limit on turnover the month's trades are scaled down until what is left lies between the least turnover and
-    that of the cheapest cure. The ticket is the least of those stated that some trade of the best cure falls short
-    of, or for a long list the largest.
+    Under a limit on turnover the month's trades are scaled until what is left is less than any cure takes, or lies
+    between the least turnover and that of the cheapest cure. The ticket is the least of those stated that some trade
+    of the best cure falls short of, or for a long list the largest.
     """
     terms = trading_terms(pair.case.market, pair.mandate, settings)
     target, portfolio = terms.target(pair.mandate), pair.case.portfolio
-    best, lean = _estimated(pair, target, Aim(Goal.COST, terms.costs)), _estimated(pair, target, Aim(Goal.TURNOVER))
-    if best is None or lean is None:
+    best = _estimated(pair, target, Aim(Goal.COST, terms.costs))
+    if best is None:
         return None
-    compliant, cap = True, None
+    compliant, cap, lean = True, None, None
     if _limits_turnover(pair):
-        compliant = (False, True) not in open_to or not _beyond_mending(pair, turnover_of(lean))
-        if compliant:
-            bound = _bound_by_budget(pair, turnover_of(lean), turnover_of(best)) if (True, True) in open_to else None
-            if bound is None:
-                return None
-            pair, portfolio = bound, bound.case.portfolio
+        lean = _estimated(pair, target, Aim(Goal.TURNOVER))
+        if lean is None:
+            return None
+        beyond = _beyond_mending(pair) if (False, True) in open_to else None
+        compliant = beyond is None
+        if compliant and (True, True) in open_to:
+            beyond = _bound_by_budget(pair, turnover_of(lean), turnover_of(best))
+        if beyond is None:
+            return None
+        pair, portfolio = beyond, beyond.case.portfolio
         cap = budget_left(portfolio, pair.mandate)
         best = _estimated(pair, target, Aim(Goal.COST if compliant else Goal.EXCESS, terms.costs, cap))
     if best is None or (length := int((np.abs(best) > BREACH / 5).sum())) > MOST_TRADES + _SHORTENED:
         return None
+    if portfolio.cash - best.sum() < LEAST_CASH - BREACH or (compliant and turnover_of(best) < LEAST_TURNOVER - BREACH):
+        return None
     if compliant:
-        even = _estimated(pair, target, Aim(Goal.COST, even_costs(len(best)), cap))
-        if even is None or min(terms.cost(lean), terms.cost(even)) < _DEARER * terms.cost(best):
-            return None
+        for aim in (Aim(Goal.COST, even_costs(len(best)), cap), Aim(Goal.TURNOVER)):
+            cheap = lean if lean is not None and aim.goal is Goal.TURNOVER else _estimated(pair, target, aim)
+            if cheap is None or terms.cost(cheap) < _DEARER * terms.cost(best):
+                return None
     tickets = settings["trading"]["minimum_trades"]
     large = [one for one in tickets if undersized(portfolio.weights, best, one) >= _CLEARLY_UNDERSIZED]
     if not large:
@@ -256,41 +272,47 @@ def _screened(
     terms = replace(terms, ticket=large[0] if length <= MOST_TRADES else large[-1])
     value = terms.cost(best) + (0.0 if compliant else total_excess(after(portfolio, best), target, pair.case.market))
     aim = Aim(Goal.COST if compliant else Goal.EXCESS, terms.costs, cap)
-    partial = [best, *(_estimated(pair, less, aim) for less in (pair.mandate, without_models(target)))]
-    merit = merit_without_optimiser(
-        portfolio,
-        pair.mandate,
-        pair.case.market,
-        terms,
-        compliant=compliant,
-        value=value,
-        others=[trades for trades in partial if trades is not None],
-    )
-    return (pair, terms) if merit <= PLAIN else None
+    asked = portfolio, pair.mandate, pair.case.market, terms
+    if merit_without_optimiser(*asked, compliant=compliant, value=value, others=[best]) > PLAIN:
+        return None
+    partial = [_estimated(pair, less, aim) for less in (pair.mandate, without_models(target))]
+    others = [trades for trades in partial if trades is not None]
+    return (pair, terms) if merit_of_trades(*asked, others, compliant=compliant, value=value) <= PLAIN else None
 
 
-def _beyond_mending(pair: MonitoringPair, least: float) -> bool:
-    """Whether what is left is too little with and without headroom, and enough for the limits that are kept even then.
+def _beyond_mending(pair: MonitoringPair) -> MonitoringPair | None:
+    """The pair with so much traded this month that what is left mends it neither with headroom nor without.
 
-    `least` is the least turnover with headroom.
+    What is left is enough for the limits that are kept even then.
     """
-    portfolio, left = pair.case.portfolio, budget_left(pair.case.portfolio, pair.mandate)
-    if least <= left + GREY_BAND or _kept_turnover(portfolio, pair.mandate) > left - GREY_BAND:
-        return False
     bare = _estimated(pair, pair.mandate, Aim(Goal.TURNOVER))
-    return bare is not None and turnover_of(bare) > left + GREY_BAND
+    if bare is None:
+        return None
+    least, kept = turnover_of(bare), _kept_turnover(pair.case.portfolio, pair.mandate)
+    left = budget_left(pair.case.portfolio, pair.mandate)
+    if not kept + GREY_BAND < left < least - GREY_BAND:
+        left = max(_LEFT_BEYOND * least, kept + 2 * GREY_BAND)
+    return _with_left(pair, left) if left < least - GREY_BAND else None
 
 
 def _bound_by_budget(pair: MonitoringPair, least: float, cheapest: float) -> MonitoringPair | None:
-    """The pair with less traded this month, so that what is left is too little for the cheapest cure."""
-    limit, traded_now = pair.mandate.limit(Kind.TURNOVER_MAX_MONTHLY), pair.case.portfolio.traded
-    if limit is None or cheapest - least < _ROOM_FOR_COST or traded_now <= 0:
+    """The pair with so much traded this month that what is left is too little for the cheapest cure."""
+    return None if cheapest - least < _ROOM_FOR_COST else _with_left(pair, cheapest - _SHORT_OF)
+
+
+def _with_left(pair: MonitoringPair, left: float) -> MonitoringPair | None:
+    """The pair with the month's trades scaled until so much of its turnover is left.
+
+    None where that is far, or where what is held now would have been bought with borrowed cash or sold short before.
+    """
+    limit, portfolio = pair.mandate.limit(Kind.TURNOVER_MAX_MONTHLY), pair.case.portfolio
+    if limit is None or portfolio.traded <= 0 or not 0 < (limit - left) / portfolio.traded <= _MOST_SCALED:
         return None
-    share = (limit - cheapest + _SHORT_OF) / traded_now
-    if not 0 < share <= 1:
+    trades = np.round((limit - left) / portfolio.traded * pair.case.trades, 6)
+    before, cash = portfolio.weights - trades, portfolio.cash + trades.sum()
+    if (before < np.minimum(portfolio.weights, 0.0)).any() or cash < min(portfolio.cash, 0.0):
         return None
-    trades = np.round(share * pair.case.trades, 6)
-    portfolio = replace(pair.case.portfolio, traded=turnover_of(trades))
+    portfolio = replace(portfolio, traded=turnover_of(trades))
     return replace(pair, case=replace(pair.case, portfolio=portfolio, trades=trades))
 
 
