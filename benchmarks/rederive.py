@@ -6,8 +6,8 @@ The derivation shares no code with `finskillbench`: closed forms in `peers/risk_
 and Clarabel in `peers/tickets.py`, convex optima by the oracle of the portfolio tests. Of an optimum it also tries to
 find another answer: the objective tilted by a small multiple of a random direction, both ways, bounds how far any
 answer whose objective is within a hundred-millionth can lie from the optimum along it. `unique` counts the labels for
-which that is at most 0.005, or whose every verdict is decided by more than rounding. Not covered:
-tool_use_parameterization, whose label is a reading of a text. Exit code 1 if a label differs.
+which that is at most 0.005, or whose every verdict is decided by more than rounding. Mandates in words are read by
+keywords (`peers/mandate_text.py`), unique where every sentence was read. Exit code 1 if a label differs.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -34,7 +34,7 @@ from tests.domains.portfolio import oracle
 
 from finskillbench.edition import Edition, build, load_edition
 from finskillbench.episode import PAPER_SUITE
-from peers import comparison, risk_rules, tickets
+from peers import comparison, mandate_text, risk_rules, tickets
 from peers.comparison import Outcome
 
 Json = dict[str, Any]
@@ -224,6 +224,7 @@ DERIVED: dict[str, Callable[[Json, Json, str], Outcome]] = {
     "risk_identification": closed_form(risk_rules.identify),
     "stress_testing": closed_form(risk_rules.stress),
     "risk_remediation": remediation,
+    "tool_use_parameterization": closed_form(mandate_text.read),
 }
 
 
@@ -260,7 +261,7 @@ def examine(edition: Edition, source: str, chosen: list[str], total: Row) -> Non
             row.labels += 1
             try:
                 outcome = DERIVED[name](edition.full_input(episode), label, episode.task_id)
-            except (tickets.Undecided, oracle.Undecided) as error:
+            except (tickets.Undecided, oracle.Undecided, mandate_text.UnreadError) as error:
                 row.undecided += 1
                 print(f"undecided {source} {episode.task_id}: {error}", flush=True)
                 continue
@@ -315,7 +316,7 @@ def main() -> int:
     parser.add_argument("--seeds", help="seeds of synthetic editions, separated by commas; default 1,2,3,5,8")
     parser.add_argument("--real", type=Path, help="folder of raw files, from which a further edition is built")
     parser.add_argument("--edition", type=Path, nargs="+", help="editions to examine in place of the default seeds")
-    parser.add_argument("--subtasks", help="subtasks, separated by commas; default all nine")
+    parser.add_argument("--subtasks", help="subtasks, separated by commas; default all ten")
     arguments = parser.parse_args()
     chosen = arguments.subtasks.split(",") if arguments.subtasks else list(DERIVED)
     unknown = set(chosen) - set(DERIVED)

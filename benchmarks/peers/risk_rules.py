@@ -111,10 +111,28 @@ def monitor(task_input: Json) -> tuple[Json, float]:
         beyond = excess(rule, value)
         nearest = min(nearest, abs(beyond - ZERO))
         row = {"type": rule["type"], "status": "FAIL" if beyond > ZERO else "PASS", "value": value}
+        row |= {end: rule[end] for end in ("min", "max") if rule.get(end) is not None}
+        row |= {"limit": float(rule["value"])} if "value" in rule and rule["type"] != "long_only" else {}
+        row |= _worst(rule["type"], weights, task_input)
         rows.append({**row, "violation_magnitude": beyond} if beyond > ZERO else row)
     failed = sum(row["status"] == "FAIL" for row in rows)
     answer = {"overall_compliant": failed == 0, "violations_count": failed, "constraints": rows}
     return answer, nearest
+
+
+def _worst(kind: str, weights: dict[str, float], task_input: Json) -> dict[str, str]:
+    """The name or sector nearest to a limit or furthest beyond it, as the schema of the answer asks."""
+    sized = {ticker: weight for ticker, weight in weights.items() if abs(weight) > ZERO}
+    if kind == "long_only":
+        return {"worst_symbol": min(sized, key=lambda ticker: sized[ticker])}
+    if kind == "position_limit_max":
+        return {"worst_symbol": max(weights, key=lambda ticker: weights[ticker])}
+    if kind == "position_limit_min":
+        return {"worst_symbol": min(sized, key=lambda ticker: abs(sized[ticker]))}
+    if kind == "sector_limit_max":
+        totals = by_sector(weights, task_input)
+        return {"worst_sector": max(totals, key=lambda sector: totals[sector])}
+    return {}
 
 
 def identify(task_input: Json) -> tuple[Json, float]:

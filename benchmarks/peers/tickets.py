@@ -9,6 +9,7 @@ a bound on all other combinations. Independent of `finskillbench`.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 import contextlib
+import itertools
 import math
 import os
 import sys
@@ -30,6 +31,8 @@ Json = dict[str, Any]
 Array = NDArray[np.float64]
 BOX = 2.0
 MOST_ROUNDS = 400
+TURNED_OFF = ({}, {"static_regularization_enable": False}, {"equilibrate_enable": False})
+"""Settings of Clarabel, for problems that it solves inaccurately with them."""
 SECONDS = 60.0
 """Time limit of one call of HiGHS."""
 
@@ -88,11 +91,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class Found:
-    """Least value, its weights, and a lower bound on the value of every weight vector."""
+    """Least value, its weights (None where nothing keeps the limits), and the combinations that were tried."""
 
     value: float
     weights: Array | None
-    bound: float
     rounds: int
 
 
@@ -135,6 +137,8 @@ class Search:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
+        self.settled: tuple[Array, float] | None = None
+        """Best combination, and a lower bound on the cost of all others."""
         names = len(problem.held)
         self.w, self.e, self.q = (
             cp.Variable(names),
@@ -181,26 +185,30 @@ class Search:
         return found
 
     def least(self, lean: Array | None = None) -> Found:
-        """Least cost, plus `lean @ w`."""
+        """Least cost, plus `lean @ w`; where the cost itself was solved before, by the bound that it left if it can."""
         problem, excluded = self.problem, list[Array]()
-        if len({i.name for i in problem.intervals}) < len(problem.held):
-            return Found(math.inf, None, math.inf, 0)
         self.lean.value = np.zeros(len(problem.held)) if lean is None else lean
         self._set(range(len(problem.intervals)))
-        status, value = solve(self.convex)  # the hull of all intervals
-        if status == "infeasible":
-            return Found(math.inf, None, math.inf, 0)
+        if len({i.name for i in problem.intervals}) < len(problem.held) or solve(self.convex)[0] == "infeasible":
+            return Found(math.inf, None, 0)  # not even in the hull of all intervals
         problem.points.append(np.array(self.w.value))
-        best, weights = math.inf, None
+        if lean is not None and self.settled is not None:
+            floor = self.settled[1] + _lowest(lean, np.array(self.low.value), np.array(self.high.value))
+            self._set(np.flatnonzero(self.settled[0]).tolist())
+            status, value = solve(self.convex)
+            if status == "optimal" and value <= floor:
+                return Found(value, np.array(self.w.value), 0)
+        values: list[tuple[float, Array, Array]] = []
         for turn in range(MOST_ROUNDS):
             answer = self._decide(excluded)
-            if answer.status == 2:
-                return Found(best, weights, math.inf, turn)
-            if answer.x is None or answer.status not in (0,):
+            best, weights, chosen = min(values, key=lambda one: one[0], default=(math.inf, None, None))
+            if answer.status not in (0, 2):
                 raise Undecided(f"HiGHS stopped with status {answer.status}: {answer.message}")
-            bound = float(answer.mip_dual_bound if answer.mip_dual_bound is not None else answer.fun)
+            bound = math.inf if answer.status == 2 else float(answer.mip_dual_bound)
             if bound >= best - 1e-8 * max(1.0, abs(best)):
-                return Found(best, weights, min(best, bound), turn)
+                if lean is None and chosen is not None:
+                    self.settled = chosen, min([bound, *sorted(value for value, _, _ in values)[1:]])
+                return Found(best, weights, turn)
             size = len(problem.intervals)
             chosen = answer.x[size : 2 * size] > 0.5
             relaxed = np.zeros(len(problem.held))
@@ -210,8 +218,7 @@ class Search:
             status, value = solve(self.convex)
             if status == "optimal":
                 problem.points.append(np.array(self.w.value))
-                if value < best:
-                    best, weights = value, np.array(self.w.value)
+                values.append((value, np.array(self.w.value), chosen))
             elif problem.norms and solve(self.elastic)[0] == "optimal":
                 problem.points.append(np.array(self.w.value))
             excluded.append(chosen)
@@ -312,6 +319,17 @@ class Search:
             return milp(goal, integrality=integral, bounds=Bounds(*box), constraints=limits, options=options)
 
 
+def _lowest(lean: Array, low: Array, high: Array) -> float:
+    """Least `lean @ w` of weights within bounds whose sum is at most 1."""
+    total, room = float(lean @ low), 1.0 - float(low.sum())
+    for place in np.argsort(lean):
+        step = min(high[place] - low[place], room)
+        if lean[place] >= 0 or room <= 0:
+            break
+        total, room = total + float(lean[place] * step), room - step
+    return total
+
+
 @contextlib.contextmanager
 def quiet() -> Generator[None]:
     """Discard what HiGHS writes to standard output whatever its options say."""
@@ -327,8 +345,8 @@ def quiet() -> Generator[None]:
 
 
 def solve(problem: cp.Problem) -> tuple[str, float]:
-    """(status, value) by Clarabel, its tolerances loosened step by step."""
-    for tolerance in (1e-12, 1e-10, 1e-8):
+    """(status, value) by Clarabel; tolerances are loosened step by step, or a setting is turned off."""
+    for tolerance, off in [(1e-12, {}), *itertools.product((1e-10, 1e-8), TURNED_OFF)]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -340,6 +358,8 @@ def solve(problem: cp.Problem) -> tuple[str, float]:
                     tol_infeas_abs=1e-9,
                     tol_infeas_rel=1e-9,
                     max_iter=500,
+                    warm_start=False,  # a solver that is kept would keep its settings
+                    **off,
                 )
         except cp.SolverError:
             continue
