@@ -24,6 +24,8 @@ UNHELD = HOLDING - 1e-4
 """Largest weight of a name that is not held: under a holding by more than a count forgives."""
 MOST_NODES = 2000
 """Branch and bound gives up (`Undecided`) after so many relaxations."""
+TURNED_OFF = ({}, {"static_regularization_enable": False}, {"equilibrate_enable": False})
+"""Settings of Clarabel, for problems that it solves inaccurately with them."""
 
 Json = dict[str, Any]
 Solution = dict[str, Any]
@@ -61,9 +63,9 @@ class Universe:
 
 
 def _minimise(goal: Any, constraints: list[Any]) -> tuple[str, float]:
-    """(status, value); tolerances are loosened step by step where the tightest cannot be reached."""
+    """(status, value); tolerances are loosened step by step, or a setting is turned off."""
     problem = cp.Problem(cp.Minimize(goal), constraints)
-    for tolerance in (1e-12, 1e-10, 1e-8):
+    for tolerance, off in [(1e-12, {}), *itertools.product((1e-10, 1e-8), TURNED_OFF)]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": the status says so too
@@ -75,6 +77,8 @@ def _minimise(goal: Any, constraints: list[Any]) -> tuple[str, float]:
                     tol_infeas_abs=1e-9,
                     tol_infeas_rel=1e-9,
                     max_iter=500,
+                    warm_start=False,  # a solver that is kept would keep its settings
+                    **off,
                 )
         except cp.error.SolverError:
             continue
