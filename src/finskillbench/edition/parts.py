@@ -83,21 +83,18 @@ def units_of(chosen: Sequence[Domain]) -> list[Unit]:
 
 
 def build_parts(order: Order, units: Sequence[Unit], processes: Processes, progress: Progress) -> list[Part]:
-    """Build some units into the edition's folder; parts are in the order of the units.
-
-    The driver takes units from the front of the list, other processes from its end.
-    """
-    left = deque(range(len(units)))
+    """Build some units into the edition's folder, whole domains first; parts are in the order of the units."""
+    left = deque(sorted(range(len(units)), key=lambda place: -len(units[place].subtasks)))
     found: dict[int, Part] = {}
 
     def hand_on() -> None:
-        while (place := _taken(left.pop)) is not None:
+        while (place := _taken(left)) is not None:
             found[place] = processes.submit(_build, order, units[place]).result()
 
     with ThreadPoolExecutor(max(processes.count, 1), "build") as threads:
         waiting = [threads.submit(hand_on) for _ in range(processes.count)]
         try:
-            while (place := _taken(left.popleft)) is not None:
+            while (place := _taken(left)) is not None:
                 found[place] = _build(order, units[place], progress)
                 if left:
                     gc.collect()  # a build looks for cyclic garbage seldom; the next domain needs this memory
@@ -111,10 +108,10 @@ def build_parts(order: Order, units: Sequence[Unit], processes: Processes, progr
     return [found[place] for place in range(len(units))]
 
 
-def _taken(take: Callable[[], int]) -> int | None:
-    """Take from a queue that other threads take from; None once it is empty."""
+def _taken(left: deque[int]) -> int | None:
+    """Take the first of a queue that other threads take from; None once it is empty."""
     try:
-        return take()
+        return left.popleft()
     except IndexError:
         return None
 

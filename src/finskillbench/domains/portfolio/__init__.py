@@ -38,6 +38,7 @@ DOMAIN = Domain(
         infeasibility_detection.SUBTASK,
     ),
     prepare=prepare,
+    divisible=True,
     checks={
         "coverage": tasks.coverage,
         "prices": panels.prices,

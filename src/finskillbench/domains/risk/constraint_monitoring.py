@@ -98,8 +98,12 @@ class MonitoredConstraint(Answer):
     )
     min: float | None = Field(None, description="Lower end of a range, in its own unit.")
     max: float | None = Field(None, description="Upper end of a range, in its own unit.")
-    worst_symbol: str | None = Field(None, description="Ticker nearest to or furthest beyond a position limit.")
-    worst_sector: str | None = Field(None, description="Sector nearest to or furthest beyond a sector limit.")
+    worst_symbol: str | None = Field(
+        None, description="Ticker nearest to or furthest beyond a position limit; any of those that tie."
+    )
+    worst_sector: str | None = Field(
+        None, description="Sector nearest to or furthest beyond a sector limit; any of those that tie."
+    )
     violation_magnitude: float | None = Field(
         None, description="Distance beyond the limit, in the unit of the limit, > 0; only for FAIL."
     )

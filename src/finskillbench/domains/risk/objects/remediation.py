@@ -48,7 +48,7 @@ _DEARER = 1.5
 """Cost of the trades of least turnover over the least cost, at least: who ignores costs earns half at most."""
 _CLEARLY_UNDERSIZED = 2 * BREACH
 """Distance of some trade without tickets from any that is allowed, at least."""
-_ROOM_FOR_COST, _SHORT_OF = 0.006, 0.003
+_ROOM_FOR_COST, _SHORT_OF = 0.003, 0.0015
 """Turnover that the cheapest cure takes beyond the least, at least, and beyond a budget between the two."""
 _LEFT_BEYOND = 0.75
 """Share of the turnover of a cure that is left where it is made too little."""
@@ -247,24 +247,19 @@ def _screened(
         lean = _estimated(pair, target, Aim(Goal.TURNOVER))
         if lean is None:
             return None
-        beyond = _beyond_mending(pair) if (False, True) in open_to else None
-        compliant = beyond is None
-        if compliant and (True, True) in open_to:
-            beyond = _bound_by_budget(pair, turnover_of(lean), turnover_of(best))
-        if beyond is None:
+        scaled = _bound_by_budget(pair, turnover_of(lean), turnover_of(best)) if (True, True) in open_to else None
+        compliant = scaled is not None
+        if scaled is None and (False, True) in open_to:
+            scaled = _beyond_mending(pair)
+        if scaled is None:
             return None
-        pair, portfolio = beyond, beyond.case.portfolio
+        pair, portfolio = scaled, scaled.case.portfolio
         cap = budget_left(portfolio, pair.mandate)
         best = _estimated(pair, target, Aim(Goal.COST if compliant else Goal.EXCESS, terms.costs, cap))
     if best is None or (length := int((np.abs(best) > BREACH / 5).sum())) > MOST_TRADES + _SHORTENED:
         return None
     if portfolio.cash - best.sum() < LEAST_CASH - BREACH or (compliant and turnover_of(best) < LEAST_TURNOVER - BREACH):
         return None
-    if compliant:
-        for aim in (Aim(Goal.COST, even_costs(len(best)), cap), Aim(Goal.TURNOVER)):
-            cheap = lean if lean is not None and aim.goal is Goal.TURNOVER else _estimated(pair, target, aim)
-            if cheap is None or terms.cost(cheap) < _DEARER * terms.cost(best):
-                return None
     tickets = settings["trading"]["minimum_trades"]
     large = [one for one in tickets if undersized(portfolio.weights, best, one) >= _CLEARLY_UNDERSIZED]
     if not large:
@@ -275,6 +270,11 @@ def _screened(
     asked = portfolio, pair.mandate, pair.case.market, terms
     if merit_without_optimiser(*asked, compliant=compliant, value=value, others=[best]) > PLAIN:
         return None
+    if compliant:
+        for other in (Aim(Goal.COST, even_costs(len(best)), cap), Aim(Goal.TURNOVER)):
+            cheap = lean if lean is not None and other.goal is Goal.TURNOVER else _estimated(pair, target, other)
+            if cheap is None or terms.cost(cheap) < _DEARER * terms.cost(best):
+                return None
     partial = [_estimated(pair, less, aim) for less in (pair.mandate, without_models(target))]
     others = [trades for trades in partial if trades is not None]
     return (pair, terms) if merit_of_trades(*asked, others, compliant=compliant, value=value) <= PLAIN else None

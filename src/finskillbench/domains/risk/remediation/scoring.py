@@ -45,13 +45,13 @@ _TRADES = {
     "headroom": "limits whose values drift have to be kept with room to spare: a maximum less its entry of headroom, a "
     "minimum plus it (both ends of a range); a limit that headroom does not name has to be kept as it stands",
     "objective": "least cost: the sum of cost_bps_i x |t_i|, in basis points of NAV, under every limit with its "
-    "headroom; costs differ by name, so that one list is the cheapest",
+    "headroom, none of them exceeded by the tolerance",
     "post_trade_compliant": "true if every limit is kept, with its headroom, after the trades",
 }
 _TURNOVER = {
     "turnover": "one-way: (sum of |t_i| + |sum of t_i|) / 2; turnover_max_monthly leaves its value less the turnover "
     "of trades_this_month",
-    "out_of_reach": "if the turnover that is left allows no trades that keep every limit, with or without headroom, "
+    "out_of_reach": "if the turnover that is left allows no trades that keep every limit with its headroom, "
     "post_trade_compliant is false, and the trades keep {hard} and make the shortfall as small as possible: the sum "
     "over the other limits of excess / |limit|, both with headroom (for a range the end that is exceeded; a limit "
     f"counts as no smaller than {LEAST_SCALE}), plus a hundredth of the cost in basis points of NAV",
