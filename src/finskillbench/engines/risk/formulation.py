@@ -95,12 +95,13 @@ class _RemediationBuilder(FormulationBuilder):
         self.portfolio, self.mandate, self.market, self.aim = portfolio, mandate, market, aim
         self.rule = semicontinuity_of(mandate, len(market.tickers))
         self.excesses: list[tuple[slice, float]] = []
-        self.total = float(portfolio.weights.sum()) + portfolio.cash
+        # Fills name no attribute of the builder: it would live on in a cycle until garbage is sought.
+        self.total = total = float(portfolio.weights.sum()) + portfolio.cash
         self.long_only = mandate.get(Kind.LONG_ONLY) is not None
         gross = _greatest_gross(portfolio, mandate, soft=aim.soft)
         super().__init__(*(bounds or weight_bounds(portfolio, mandate, soft=aim.soft)), gross)
         most_cash = self.total + (0.0 if self.long_only else gross)
-        self.cash = self.auxiliary(np.array([most_cash]), lambda w: np.array([self.total - w.sum()]))
+        self.cash = self.auxiliary(np.array([most_cash]), lambda w: np.array([total - w.sum()]))
 
     def state(self) -> Formulation:
         """Every block in turn."""
@@ -192,7 +193,8 @@ class _RemediationBuilder(FormulationBuilder):
             chosen = betas[:, [FACTORS.index(name) for name in constraint.factors]].T
             self._limit_weights(kind, limit, scale, np.vstack([chosen, -chosen]))
         elif kind is Kind.CASH_MAX:
-            excess = self._excess(scale, self.total + self.gross, lambda w: self.total - w.sum() - limit)
+            total = self.total
+            excess = self._excess(scale, total + self.gross, lambda w: total - w.sum() - limit)
             self._limit(kind, limit, excess, self.cash, np.ones((1, 1)))
         elif kind is Kind.GROSS_EXPOSURE_MAX:
             self._add_gross(limit, scale)
