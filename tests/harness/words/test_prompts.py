@@ -222,5 +222,8 @@ def test_a_task_speaks_of_its_own_fields_and_of_no_skill(synthetic_edition: Edit
         text = f"{episode.prompt.task_description}\n{episode.prompt.output_instructions}"
         known = "\n".join([*_named(episode.input), render_schema(subtask.answer), *(tool.name for tool in tools)])
         assert _spoken(text) <= set(re.findall(r"\w+", known))
+        if "filing_facts" not in episode.input:  # conventions of filings name every metric that they define
+            stated = re.sub(r"_[fijk]\b", "", "\n".join(map(str, episode.input.get("conventions", {}).values())))
+            assert _spoken(stated) <= set(re.findall(r"\w+", known))
         prompt = arm_prompt(task_prompt(episode, subtask.answer), mounted, episode.skill)
         assert not re.search(r"(?i)\b(?:skills?|scripts?)\b|load_|run_|skill_", f"{prompt}\n{words}")

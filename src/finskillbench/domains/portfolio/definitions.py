@@ -115,7 +115,7 @@ def tolerance(task_input: JsonObject, limits: Mapping[str, Any]) -> str:
     for name in (one for one in BANDED if limits.get(one)):
         limit = {"long_only": 0.0, "factor_neutrality": limits.get("neutrality_tolerance", 0.0)}.get(name, limits[name])
         width = f"{BROKEN:.0%} of the cap" if name == "sector_limits" else f"{band(name, limit):g}"
-        widths.setdefault(width, []).append(name)
+        widths.setdefault(width, []).append("short positions" if name == "long_only" else name)
     beyond = ", ".join(f"{width} ({', '.join(said)})" for width, said in widths.items())
     exact = [name for name in COUNTS if limits.get(name) is not None]
     holds = f"; {' and '.join(exact)} missed by one name: no marks" if exact else ""
