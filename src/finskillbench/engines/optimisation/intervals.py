@@ -117,13 +117,15 @@ class IntervalSearch(BranchAndBound):
     def program(self, lower: Floats, upper: Floats) -> Formulation:
         """The convex program of weights between (n,) bounds."""
 
-    def minimum(self, relaxed: Certified) -> Certified:
-        """The optimum; `relaxed` is that of the program without gaps, whose bounds may be wider.
+    def minimum(self, relaxed: Certified | None = None) -> Certified:
+        """The optimum; `relaxed` is that of the program without gaps, whose bounds may be wider, where it is known.
 
         Raises
         ------
         InfeasibleError, UndecidedError : where there is none, or its value cannot be proved.
         """
+        if relaxed is None:
+            return self.search(2 * len(self.intervals.count))
         self.programs = 1
         lower, upper = self.intervals.ends(np.zeros(2 * len(self.intervals.count), dtype=np.int8))
         within = bool(((relaxed.weights >= lower - SLACK) & (relaxed.weights <= upper + SLACK)).all())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +11,8 @@ import numpy as np
 from finskillbench.arrays import Floats
 from finskillbench.engines.fields import mapping, number, values_from
 from finskillbench.engines.optimisation.certified import Certified, find
-from finskillbench.engines.optimisation.tickets import Tickets, optimise_with_tickets
+from finskillbench.engines.optimisation.formulation import Formulation
+from finskillbench.engines.optimisation.intervals import SLACK, Intervals, IntervalSearch, common, ticket_intervals
 from finskillbench.engines.portfolio.formulation import Aim, Goal, formulate
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import PortfolioProblem, required
@@ -59,6 +60,11 @@ class TradingTerms:
         """Trading cost of a move, basis points of NAV."""
         return float(self.costs @ np.abs(weights - current))
 
+    def least_trades(self, weights: Floats, current: Floats, tolerance: float) -> Floats:
+        """(n,) the least size of the trade in each name: `min_trade`, or a smaller position that is closed."""
+        closed = np.abs(weights) <= tolerance
+        return np.where(closed, np.minimum(np.abs(current), self.min_trade), self.min_trade)
+
 
 @dataclass(frozen=True)
 class Rebalancing:
@@ -86,7 +92,7 @@ def rebalance(problem: PortfolioProblem, terms: TradingTerms, *, most_programs: 
 
     Raises
     ------
-    InfeasibleError, UndecidedError : as `optimise` and `optimise_with_tickets`.
+    InfeasibleError, UndecidedError : as `optimise` and `IntervalSearch.minimum`.
     InputError : the current portfolio is as good as the optimum, or the limits count names.
     """
     if problem.limits.min_names is not None or problem.limits.max_names is not None:
@@ -118,14 +124,29 @@ def cheapest(problem: PortfolioProblem, terms: TradingTerms, value: float, *, mo
 
     Raises
     ------
-    InfeasibleError, UndecidedError : as `optimise_with_tickets`.
+    InfeasibleError, UndecidedError : as `IntervalSearch.minimum`.
     """
-    current = required(problem.current, "current portfolio")
     aim = Aim(Goal.COST, objective_cap=value, costs=terms.costs)
-    tickets = Tickets(current, terms.min_trade, problem.lower_bounds(), problem.upper_bounds())
-    return optimise_with_tickets(
-        lambda lower, upper: formulate(problem, aim, bounds=(lower, upper)), tickets, most_programs=most_programs
-    )
+    search = _Search(problem, aim, terms.min_trade, most_programs)
+    best = search.minimum()
+    current = required(problem.current, "current portfolio")
+    return replace(best, weights=np.where(np.abs(best.weights - current) <= SLACK, current, best.weights))
+
+
+class _Search(IntervalSearch):
+    """Each name is left alone, traded by the minimum at least, or sold in full."""
+
+    def __init__(self, problem: PortfolioProblem, aim: Aim, ticket: float, most_programs: int) -> None:
+        self.problem, self.aim = problem, aim
+        held = required(problem.current, "current portfolio").tolist()
+        bounds = zip(problem.lower_bounds().tolist(), problem.upper_bounds().tolist(), strict=True)
+        names = zip(held, bounds, strict=True)
+        allowed = Intervals.of([common(ticket_intervals(now, ticket), [bound]) for now, bound in names])
+        super().__init__(allowed, most_programs=most_programs)
+
+    def program(self, lower: Floats, upper: Floats) -> Formulation:
+        """The least cost of a branch."""
+        return formulate(self.problem, self.aim, bounds=(lower, upper))
 
 
 def estimate(problem: PortfolioProblem, aim: Aim) -> Floats:

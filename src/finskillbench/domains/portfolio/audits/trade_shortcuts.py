@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from finskillbench.arrays import Booleans, Floats
 from finskillbench.domains.portfolio.audits.exploits import Answers, traded, uncorrelated
 from finskillbench.domains.portfolio.inputs import RebalancingInput
 from finskillbench.engines.optimisation.certified import UndecidedError
-from finskillbench.engines.optimisation.tickets import SLACK, Tickets
+from finskillbench.engines.optimisation.intervals import SLACK
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import PortfolioProblem, required
@@ -54,12 +55,9 @@ def mended(problem: PortfolioProblem, terms: TradingTerms, relaxed: Floats) -> t
 
 def small_trades(problem: PortfolioProblem, terms: TradingTerms, weights: Floats) -> Booleans:
     """(n,) whether a trade is below the minimum."""
-    return _tickets(problem, terms).missed(weights) > SLACK
-
-
-def _tickets(problem: PortfolioProblem, terms: TradingTerms) -> Tickets:
     current = required(problem.current, "current portfolio")
-    return Tickets(current, terms.min_trade, problem.lower_bounds(), problem.upper_bounds())
+    size = np.abs(weights - current)
+    return (size > SLACK) & (size < terms.least_trades(weights, current, SLACK) - SLACK)
 
 
 def _straight(problem: PortfolioProblem, target: Floats, value: float) -> Floats:
@@ -74,19 +72,22 @@ def _straight(problem: PortfolioProblem, target: Floats, value: float) -> Floats
 
 
 def _dropped(problem: PortfolioProblem, terms: TradingTerms, weights: Floats) -> Floats:
-    tickets = _tickets(problem, terms)
-    small = small_trades(problem, terms, weights)
-    return _balanced(tickets, np.where(small, 0.0, weights - tickets.held), ~small)
+    return _resized(problem, terms, weights, lambda trades: np.zeros(len(trades)))
 
 
 def _rounded(problem: PortfolioProblem, terms: TradingTerms, weights: Floats) -> Floats:
-    tickets = _tickets(problem, terms)
-    small, trades = small_trades(problem, terms, weights), weights - tickets.held
-    up = np.abs(trades) > tickets.least / 2
-    return _balanced(tickets, np.where(small, np.where(up, np.sign(trades) * tickets.least, 0.0), trades), ~small)
+    least = terms.min_trade
+    return _resized(
+        problem, terms, weights, lambda trades: np.where(np.abs(trades) > least / 2, np.sign(trades) * least, 0.0)
+    )
 
 
-def _balanced(tickets: Tickets, trades: Floats, large: Booleans) -> Floats:
-    """Weights after trades whose surplus of purchases the large ones share in proportion."""
-    share = np.abs(trades) * large
-    return tickets.held + trades - trades.sum() * share / max(float(share.sum()), SLACK)
+def _resized(
+    problem: PortfolioProblem, terms: TradingTerms, weights: Floats, resize: Callable[[Floats], Floats]
+) -> Floats:
+    """Weights after small trades are resized; the large ones share the surplus of purchases in proportion."""
+    current = required(problem.current, "current portfolio")
+    small, trades = small_trades(problem, terms, weights), weights - current
+    trades = np.where(small, resize(trades), trades)
+    share = np.abs(trades) * ~small
+    return current + trades - trades.sum() * share / max(float(share.sum()), SLACK)

@@ -6,7 +6,6 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.portfolio.worth.merit import judge_limits, submitted_weights
-from finskillbench.engines.optimisation.tickets import Tickets
 from finskillbench.engines.portfolio.measures import BROKEN, ROUNDING, turnover
 from finskillbench.engines.portfolio.problem import PortfolioProblem, required
 from finskillbench.engines.portfolio.rebalance import TradingTerms
@@ -55,9 +54,7 @@ def judge_rebalancing(
 def _undersized(problem: PortfolioProblem, terms: TradingTerms, weights: Floats) -> float:
     """How badly the minimum trade is broken, as any other limit: 0 within rounding, 1 from `BROKEN` under it."""
     current = required(problem.current, "current portfolio")
-    tickets = Tickets(current, terms.min_trade, problem.lower_bounds(), problem.upper_bounds())
-    trades = weights - current
-    size, needed = np.abs(trades), np.where(trades > 0, terms.min_trade, tickets.least_sale)
+    size, needed = np.abs(weights - current), terms.least_trades(weights, current, ROUNDING)
     missing = np.where(size > ROUNDING, needed - size - ROUNDING, 0.0)
     return clip(float((missing / np.maximum(BROKEN * needed, ROUNDING)).max()))
 
