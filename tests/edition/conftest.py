@@ -62,9 +62,12 @@ def slim(edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> Edition:
     shutil.copytree(edition.path, folder)
     few = pl.read_parquet(folder / "panels" / "facts.parquet")["symbol"].unique().sort()[:4].to_list()
     kept: set[str] = set()
+    cures = edition.certificates("risk_remediation")
+    beyond = {task_id for task_id, certificate in cures.items() if "least_turnover" in certificate}
     counts = {name: 5 if by_name(name).budget is None else 1 for name in edition.sub_tasks}
     for name, count in counts.items():
         rows = [row for row in read_lines(folder / "episodes" / f"{name}.jsonl") if _of(row, few)]
+        rows.sort(key=lambda row: row["task_id"] not in beyond)
         chosen = {row["task_id"] for row in rows[:: len(rows) // count][:count]}
         kept |= chosen
         for file in folder.glob(f"*/{name}.jsonl"):

@@ -153,7 +153,7 @@ def test_a_ticker_outside_the_universe_or_a_negative_weight_voids_the_answer(edi
         moved = short[field][least] + 2 * FEASIBILITY_TOLERANCE
         short[field][least] -= moved
         short[field][most] += moved
-        assert scored(edition, episode, short).value == 0.0
+        assert scored(edition, episode, short).value == pytest.approx(0.0, abs=1e-12)
 
 
 def test_using_all_of_the_tolerance_gains_nothing_on_an_honest_answer(edition: Edition) -> None:

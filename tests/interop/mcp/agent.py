@@ -32,7 +32,8 @@ def next_call(prompt: str, index: str, results: list[tuple[str, dict[str, Any]]]
             return _submit({key: result["output"].get(key) for key in row[2]})
     for each in loaded:
         if row := _row(each.get("content", ""), sub_task):
-            arguments = {"script_path": row[0], "input_data": {}, "inject_task_fields": row[1]}
+            fields = [name for name in row[1] if f'"{name}":' in prompt] or row[1]
+            arguments = {"script_path": row[0], "input_data": {}, "inject_task_fields": fields}
             return "run_skill_script", arguments
     names = re.findall(r"^- ([a-z0-9-]+):", index, re.MULTILINE)
     if len(loaded) < len(names):

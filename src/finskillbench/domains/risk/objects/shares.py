@@ -13,6 +13,8 @@ from finskillbench.domains.draws import drawn
 
 T = TypeVar("T")
 
+_AT_A_TIME = 20
+
 
 class Shares:
     """What shortcuts earn of the tasks taken so far, by tier.
@@ -48,8 +50,8 @@ def drawn_within(
 ) -> list[Task]:
     """Draw `count` tasks as `drawn` does, without those with which a shortcut would earn more than `most` of its tier.
 
-    What is passed over at first is tried again, since tasks that shortcuts fail at make room for others. `scored` makes
-    the task of an item and says what each shortcut earns of it.
+    A few are drawn at a time, and what was passed over is tried again, since tasks that shortcuts fail at make room for
+    others. `scored` makes the task of an item and says what each shortcut earns of it.
     """
     shares, made = Shares(most), dict[int, tuple[Task, Mapping[str, float]]]()
     tasks: list[Task] = []
@@ -62,7 +64,7 @@ def drawn_within(
         return (at, task) if shares.take(task.episode.difficulty, scores) else None
 
     while left and len(tasks) < count:
-        found = drawn(left, lambda at: traits(items[at]), count - len(tasks), rng, taken)
+        found = drawn(left, lambda at: traits(items[at]), min(_AT_A_TIME, count - len(tasks)), rng, taken)
         if not found:
             break
         used = {at for at, _ in found}
