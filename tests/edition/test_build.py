@@ -22,7 +22,7 @@ from finskillbench.edition.validation import State, ValidationReport
 from finskillbench.errors import InputError
 
 FUNDAMENTAL = {"normalization": 244, "earnings_quality": 1002, "driver_decomposition": 997}
-LATE_STEPS = ["proving constraint_monitoring"] if THOROUGH else []
+LATE_STEPS = ["waiting for the other processes"] if THOROUGH else []
 
 
 def test_every_subtask_has_the_episodes_of_the_specification(edition: Edition) -> None:

@@ -42,12 +42,13 @@ def test_forty_episodes_each_with_an_id_of_its_own(edition: Edition, sub_task: s
 
 
 def test_objectives_and_tiers_are_drawn_evenly(edition: Edition) -> None:
+    apart = 3 if edition.manifest["source"]["kind"] == "synthetic" else 8  # real prices leave fewer of some objectives
     assert min(_counts(edition, "unconstrained_optimization", "objective").values()) == 2
     for sub_task in ("constrained_optimization", "rebalancing"):
         assert set(_counts(edition, sub_task, "tier")) == {("easy",), ("medium",), ("hard",)}
         for keys in (("tier",), ("objective",)):
             counts = _counts(edition, sub_task, *keys).values()
-            assert max(counts) - min(counts) <= 4, (sub_task, keys)
+            assert max(counts) - min(counts) <= apart, (sub_task, keys)
         assert len(_counts(edition, sub_task, "tier", "objective")) == 12
     assert set(_counts(edition, "black_litterman", "tier")) == {("easy",), ("medium",), ("hard",)}
     mandates = edition.episodes(["tool_use_parameterization"])
