@@ -6,8 +6,11 @@ keeps them in: what the program finds is a bound under every cure, and grows wit
 
 from __future__ import annotations
 
+import ctypes
 import math
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -33,6 +36,26 @@ def _inside(limit: JsonObject, room: float) -> JsonObject:
     """A limit moved inwards by its headroom: a maximum down, a minimum up."""
     moved = {"value": -room, "max": -room, "min": room}
     return {**limit, **{end: limit[end] + way for end, way in moved.items() if room and limit.get(end) is not None}}
+
+
+def _flush() -> None:
+    if os.name == "posix":
+        ctypes.CDLL(None).fflush(None)
+
+
+@contextmanager
+def _silent() -> Generator[None]:
+    """Discard what HiGHS prints to standard output of solutions that it cannot repair, whatever its options."""
+    _flush()
+    kept, sink = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(sink, 1)
+    try:
+        yield
+    finally:
+        _flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(sink)
 
 
 class Cure:
@@ -101,7 +124,7 @@ class Cure:
             if bound >= enough or not self._cuts(self._weights(found.x)):
                 self.open = False
                 return bound
-            chosen = np.round(found.x)
+            chosen: Floats = np.round(np.asarray(found.x, dtype=np.float64))
             lower, upper = np.where(self._whole(), (chosen, chosen), (np.zeros(self._width), self._ends()))
             self._refine(lower, upper)
         return bound
@@ -164,13 +187,14 @@ class Cure:
         )
         ends = [end for _, end in self._equal]
         met = optimize.LinearConstraint(np.array([row for row, _ in self._equal]), ends, ends)
-        return optimize.milp(
-            self._cost(),
-            integrality=self._whole() * whole,
-            bounds=optimize.Bounds(lower, upper),
-            constraints=[kept, met],
-            options={"mip_rel_gap": 0.0},
-        )
+        with _silent():
+            return optimize.milp(
+                self._cost(),
+                integrality=self._whole() * whole,
+                bounds=optimize.Bounds(lower, upper),
+                constraints=[kept, met],
+                options={"mip_rel_gap": 0.0},
+            )
 
     def _touch(self, curve: _Curve, limit: float, excess: int | None, at: Floats, inside: Floats) -> bool:
         """Tangents at (n,) weights beyond a limit, and where the way from `inside` leaves it; whether they lie beyond.
