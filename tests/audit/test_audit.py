@@ -93,11 +93,12 @@ def test_a_truth_that_can_be_read_is_a_leak(how: str, audited: Audited) -> None:
     assert found(report) == {("leak", "bk_val_3")}
 
 
-def test_what_the_answer_is_made_from_is_no_leak(audited: Audited) -> None:
+@pytest.mark.parametrize("others", [{}, {"B": 4321.25}], ids=["alone", "beside an equal one"])
+def test_what_the_answer_is_made_from_is_no_leak(others: dict[str, float], audited: Audited) -> None:
     """A quantity of 1 makes the price the value: a number of the truth that stands in the input by right."""
 
     def single(episode: Episode, truth: Truth) -> Task:
-        given = with_input(episode, quantities={"A": 1.0}, prices={"A": 4321.25})
+        given = with_input(episode, quantities={"A": 1.0}, prices={"A": 4321.25, **others})
         return given, replace(truth, expected_output=toy.second(given.input))
 
     assert found(audited(spoil(single), "leak", "solvable")) == set()

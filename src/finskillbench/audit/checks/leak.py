@@ -161,12 +161,25 @@ def _search_data(seen: Seen, findings: Findings, numbers: set[tuple[str, float]]
     named = {path: key for path, key in seen.flat.keys.items() if key.rstrip("s") in answer_keys}
     suspects |= named
     if seen.bench.shared.built or _derivable(seen):
-        suspects = {path: of for path, of in suspects.items() if not _is_input(seen, path)}
+        used = {path for path in suspects if _is_input(seen, path)}
+        values = dict(seen.flat.numbers)
+        # Two limits of a mandate may be the same number: one that binds explains the other.
+        limits = {(_field(path), values[path]) for path in used if path in values}
+        suspects = {
+            path: of
+            for path, of in suspects.items()
+            if path not in used and (path in named or (_field(path), values.get(path)) not in limits)
+        }
     else:  # nothing shows what the answer is made from: only what bears its name and no input of ours has
         known = _declared(seen.subtask.input) if seen.subtask is not None else frozenset[str]()
         suspects = {path: key for path, key in named.items() if key not in known}
     for path, of in suspects.items():
         findings.fail(seen.task_id, f"holds {of} of the truth, and the answer is not made from it", path)
+
+
+def _field(path: str) -> str:
+    """The field of the input in which a path lies."""
+    return path.partition(".")[0]
 
 
 def _derivable(seen: Seen) -> bool:
