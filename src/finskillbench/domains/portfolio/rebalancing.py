@@ -80,7 +80,7 @@ class _Bounds(NamedTuple):
     programs: int
 
 
-_BOUNDS = {"easy": _Bounds(0.75, 2, 24), "medium": _Bounds(0.7, 3, 30), "hard": _Bounds(0.5, 4, 60)}
+_BOUNDS = {"easy": _Bounds(0.75, 2, 24), "medium": _Bounds(0.6, 3, 30), "hard": _Bounds(0.5, 4, 60)}
 TERMS = {
     "limits": "new_weights keep every limit in constraints; current_portfolio has drifted and may exceed some",
     "trading_costs_bps": "one-way cost of each name in basis points of the amount bought or sold (commission, spread "
