@@ -136,8 +136,9 @@ def test_the_pool_of_stress_at_a_tier(objects: RiskObjects, tier: str) -> None:
 
 @pytest.mark.slow
 def test_the_pool_of_remediation(objects: RiskObjects) -> None:
-    """No cure is better than the certified one, by mixed-integer programs of another solver."""
+    """No cure is better than the certified one, by mixed-integer programs of another solver that settle most."""
     found: dict[str, list[str]] = {}
+    left_open = 0
     for pair in sampled(objects.remediation, 8):
         stage, terms = pair.remedy.stages[-1], pair.terms
         stated = {
@@ -148,6 +149,8 @@ def test_the_pool_of_remediation(objects: RiskObjects) -> None:
         task_input = input_of(pair.case, mandate=pair.mandate.to_json(), trading_terms=stated)
         cure, value = Cure(task_input, stage.aim.goal.value), pair.remedy.value
         bound = cure.bound(stage.certified.weights, value - 1e-6, value + 1e-5)
+        left_open += cure.open
         apart = bound > value if cure.open else abs(bound - value) > 1e-5
         found[pair.case.portfolio_id] = [f"{pair.remedy.value} stated, {bound} bounded"] * apart
     _none(found)
+    assert left_open <= len(found) / 3

@@ -71,6 +71,11 @@ def test_more_improvement_never_costs_less() -> None:
     assert costs == sorted(costs)
 
 
+def test_only_a_sale_that_closes_a_position_may_be_smaller_than_the_minimum() -> None:
+    weights, current = np.array([0.0, 0.001, 0.0, 0.03]), np.array([0.004, 0.004, 0.02, 0.0])
+    assert _terms(0.01).least_trades(weights, current, 1e-9).tolist() == [0.004, 0.01, 0.01, 0.01]
+
+
 def test_a_position_below_the_minimum_is_sold_in_full_or_kept() -> None:
     """The name of 0.4 % is worth nothing: it goes as a whole, although a trade has to be 1 %."""
     current = np.array([0.496, 0.5, 0.004])
