@@ -36,6 +36,7 @@ def test_rows_are_those_of_our_own_loop(
     ours = run(synthetic_edition, [Reference()], **which, out=tmp_path / "ours")
     with caplog.at_level(logging.WARNING):
         theirs = run(synthetic_edition, [Reference()], **which, harness=Hermes(real_hermes), out=tmp_path / "theirs")
+    assert theirs.rows["error"].drop_nulls().to_list() == []
     assert theirs.rows.select(SAME).equals(ours.rows.select(SAME))
     assert {*theirs.rows["harness"]} == {"hermes"}
     assert set(theirs.rows["status"]) == {"scored"}

@@ -53,6 +53,7 @@ def test_rows_are_those_of_our_own_loop(small_edition: Edition, stub: Callable[.
     conditions = ["no_skill", "curated"]
     ours = run(small_edition, [Reference()], conditions, limit=1, out=tmp_path / "ours")
     theirs = run(small_edition, [Reference()], conditions, limit=1, harness=Hermes(stub()), out=tmp_path / "theirs")
+    assert theirs.rows["error"].drop_nulls().to_list() == []
     assert theirs.rows.select(SAME).equals(ours.rows.select(SAME))
     assert theirs.rows.height == 6
     assert set(theirs.rows["harness"]) == {"hermes"}
@@ -66,6 +67,12 @@ def test_rows_are_those_of_our_own_loop(small_edition: Edition, stub: Callable[.
     assert (again.ran, again.kept) == (0, 6)
     both = run(small_edition, [Reference()], conditions, limit=1, out=tmp_path / "theirs").rows
     assert sorted(both["arguments"].value_counts().rows()) == [('{"harness":"hermes"}', 6), ("{}", 6)]
+
+
+def test_episodes_of_one_process_differ_in_the_words_of_a_tool(played: Callable[..., RunResult]) -> None:
+    """Only some domains say that filings can be injected: an agent must read its own description, however slow."""
+    rows = played(Said(SUBMIT), "is_slow", conditions=["curated"], subtasks=["rebalancing", "normalization"]).rows
+    assert rows["error"].to_list() == [None, None]
 
 
 @pytest.mark.slow

@@ -94,8 +94,11 @@ class Hermes:
         self._call_id: ContextVar[str] = import_module("tools.approval")._approval_tool_call_id
         # Hermes hands its context on to threads of its own; what is bound to a thread would be lost there.
         self._here: ContextVar[tuple[str, Any]] = ContextVar("episode")
-        self._registering = threading.Lock()
+        # The registry is one for the process: another episode must not change a tool before an agent has read it.
+        self._making = threading.Lock()
         self._playing: dict[str, Any] = {}
+        # Threads that discard the oldest of eight cached lists of tools at once fail with a KeyError.
+        import_module("model_tools")._TOOL_DEFS_CACHE_MAX = sys.maxsize
         self._registry.deregister("skill_manage")
         for name in _SKILL_TOOLS:
             self._watch(name)
@@ -114,23 +117,18 @@ class Hermes:
         )
 
     def _offer(self, schema: dict[str, Any]) -> str:
-        """Make a tool of the benchmark known, in a toolset of its own: episodes differ in which they are given."""
+        """Register a tool of the benchmark in its own toolset: episodes differ in their tools and their words."""
         name = schema["name"]
         toolset = f"finskillbench-{name}"
 
         def handler(arguments: Any, **_: Any) -> str:
             return self._tell(name, arguments)
 
-        with self._registering:
-            entry = self._registry.get_entry(name)
-            if entry is None or entry.schema != schema:
-                self._registry.register(
-                    name=name,
-                    toolset=toolset,
-                    schema=schema,
-                    handler=handler,
-                    max_result_size_chars=float("inf"),
-                )
+        entry = self._registry.get_entry(name)
+        if entry is None or entry.schema != schema:
+            self._registry.register(
+                name=name, toolset=toolset, schema=schema, handler=handler, max_result_size_chars=float("inf")
+            )
         return toolset
 
     def _tell(self, name: str, arguments: Any, result: str | None = None, seconds: float = 0.0) -> str:
@@ -147,7 +145,8 @@ class Hermes:
         """Play one episode to its end."""
         episode, error = order["episode"], None
         try:
-            agent = self._make(order)
+            with self._making:
+                agent = self._make(order)
             self._here.set((episode, agent))
             self._playing[episode] = agent
             self._converse(agent, order)

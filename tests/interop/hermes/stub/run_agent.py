@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import time
 import urllib.request
 from pathlib import Path
 
@@ -18,6 +19,8 @@ class AIAgent:
 
     def __init__(self, *, base_url, api_key, model, max_iterations, enabled_toolsets, **_):
         self.base_url, self.api_key, self.model, self.most = base_url, api_key, model, max_iterations
+        if WRONG == "is_slow":
+            time.sleep(0.1)  # long enough for other episodes to register their tools
         entries = sorted(registry.entries.values(), key=lambda entry: entry.name)
         self.tools = [entry.schema for entry in entries if entry.toolset in enabled_toolsets]
         self.over = False
