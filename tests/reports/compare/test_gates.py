@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy import stats
 from tests.reports.compare.cases import drawn, row, two
@@ -12,7 +13,14 @@ from tests.sampling import THOROUGH, thorough
 
 from finskillbench.analysis.results import collect
 from finskillbench.errors import InputError
-from finskillbench.reports.compare.gates import Floor, check_finished, check_floors, gates_table, parse_floor
+from finskillbench.reports.compare.gates import (
+    Measure,
+    Threshold,
+    check_finished,
+    check_thresholds,
+    gates_table,
+    parse_floor,
+)
 from finskillbench.reports.compare.paired import Paired, make_pairs
 from finskillbench.reports.compare.regression import check_regression, regressions
 from finskillbench.reports.compare.sides import make_sides
@@ -28,7 +36,7 @@ ROWS = [
 
 def floors(*texts: str, rows: list[dict] = ROWS) -> list[tuple[bool, str]]:
     table = two(rows, rows)[0].rows
-    return [tuple(each) for each in check_floors(collect(table), [parse_floor(text) for text in texts])]
+    return [tuple(each.outcome) for each in check_thresholds(collect(table), [parse_floor(text) for text in texts])]
 
 
 def pairs(a: list[dict], b: list[dict]) -> Paired:
@@ -36,8 +44,8 @@ def pairs(a: list[dict], b: list[dict]) -> Paired:
 
 
 def test_floors_are_read_as_they_are_written() -> None:
-    assert parse_floor("headline=0.6") == Floor("headline", None, 0.6)
-    assert parse_floor("risk_management@skill:mine=1") == Floor("risk_management", "skill:mine", 1.0)
+    assert parse_floor("headline=0.6") == Threshold("headline", None, 0.6)
+    assert parse_floor("risk_management@skill:mine=1") == Threshold("risk_management", "skill:mine", 1.0)
     for wrong in ("headline", "=0.5", "headline=", "headline=60", "headline=nan", "headline=-1"):
         with pytest.raises(InputError, match=r"write it as headline=0\.6"):
             parse_floor(wrong)
@@ -56,11 +64,13 @@ def test_floors_hold_the_curated_condition_of_every_model_but_programs() -> None
 def test_the_only_condition_is_meant_and_among_others_than_curated_one_must_be_named() -> None:
     assert floors("headline=0", rows=[row("r1", 0.0, condition="placebo")])[0][0]
     others = [row("r1", 0.0, condition="no_skill"), row("r1", 0.0, condition="code")]
-    with pytest.raises(InputError, match="name one of no_skill, code behind an @"):
+    with pytest.raises(InputError, match="the condition of headline must be one of no_skill, code; name it"):
         floors("headline=0", rows=others)
     with pytest.raises(InputError, match="nothing was run under 'curated'; there are no_skill, code"):
         floors("headline@curated=0", rows=others)
-    with pytest.raises(InputError, match="nothing of it was run under curated; there are headline, portfolio_const"):
+    with pytest.raises(
+        InputError, match="nothing of fundamental_analysis was run under curated; there are headline, port"
+    ):
         floors("fundamental_analysis=0")
 
 
@@ -81,9 +91,48 @@ def test_a_mean_that_equals_the_floor_holds() -> None:
     assert floors("headline=0.1", rows=rows)[0][0]
 
 
+def judge(measure: Measure, limit: float, *rows: dict, model: str | None = None) -> tuple[float | None, bool]:
+    limits = [Threshold("headline", None, limit, measure, model)]
+    (judged,) = check_thresholds(collect(two(rows, rows)[0].rows), limits)
+    return judged.value, judged.outcome.holds
+
+
+def test_a_lower_bound_is_that_of_student_and_counts_errors_as_zero() -> None:
+    scores = [0.9, 0.7, 0.8, 0.6]
+    low = float(np.mean(scores) - stats.t.ppf(0.975, 3) * stats.sem(scores))  # each episode is a cluster
+    known = [row(f"r{i}", score) for i, score in enumerate(scores)]
+    assert judge(Measure.LOWER_BOUND, low - 1e-9, *known) == (pytest.approx(low), True)
+    assert judge(Measure.LOWER_BOUND, low + 1e-9, *known) == (pytest.approx(low), False)
+    assert judge(Measure.LOWER_BOUND, 0.5, *known, row("r9", None)) == (pytest.approx(low), False)
+    assert judge(Measure.LOWER_BOUND, 0.0, *known[:2]) == (None, False)  # two clusters have no interval
+
+
+def test_coverage_is_bounded_from_below_and_incidents_from_above() -> None:
+    rows = [row(f"r{i}", 0.5 if i else None) for i in range(20)]
+    assert judge(Measure.COVERAGE, 0.95, *rows) == (0.95, True)
+    assert judge(Measure.COVERAGE, 0.96, *rows) == (0.95, False)
+    assert judge(Measure.INCIDENTS, 1.0, *rows) == (None, False)  # these rows do not record them
+    table = two(rows, rows)[0].rows.with_columns(
+        incidents=pl.Series([["a", "b"], *[[]] * 19], dtype=pl.List(pl.String))
+    )
+    for limit, holds in ((0.05, True), (0.04, False)):
+        (judged,) = check_thresholds(collect(table), [Threshold("headline", None, limit, Measure.INCIDENTS)])
+        assert (judged.value, judged.outcome.holds) == (0.05, holds)
+
+
+def test_a_threshold_may_name_its_model() -> None:
+    assert judge(Measure.MEAN, 0.1, *ROWS, model="baseline/nop") == (pytest.approx(0.2), True)
+    with pytest.raises(
+        InputError, match="--fail-under: no row is of the model 'other'; the models are m, baseline/nop"
+    ):
+        judge(Measure.MEAN, 0.1, *ROWS, model="other")
+
+
 def test_gates_are_a_table_too() -> None:
-    outcomes = check_floors(collect(two(ROWS, ROWS)[0].rows), [parse_floor("headline=0.9")])
-    assert gates_table(outcomes).rows == (("fails", "headline of m under curated is 0.4333, below 0.9"),)
+    judged = check_thresholds(collect(two(ROWS, ROWS)[0].rows), [parse_floor("headline=0.9")])
+    assert gates_table([each.outcome for each in judged]).rows == (
+        ("fails", "headline of m under curated is 0.4333, below 0.9"),
+    )
 
 
 def test_a_drop_of_the_same_size_everywhere_has_no_interval_and_is_a_regression() -> None:

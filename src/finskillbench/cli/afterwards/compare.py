@@ -72,7 +72,7 @@ def compare(
     """
     from finskillbench.analysis.results import distinct
     from finskillbench.episode import Profile
-    from finskillbench.reports.compare.gates import check_finished, check_floors, parse_floor
+    from finskillbench.reports.compare.gates import check_finished, check_thresholds, parse_floor
     from finskillbench.reports.compare.moves import USUAL, Cut
     from finskillbench.reports.compare.paired import make_pairs
     from finskillbench.reports.compare.regression import check_regression
@@ -88,7 +88,7 @@ def compare(
     with console.Progress() as progress:
         progress("reading the runs")
         paired = make_pairs(make_sides([read_run(run) for run in runs], between, chosen, judged_by))
-    gates = check_floors(paired.sides.b.results, floors)
+    gates = [each.outcome for each in check_thresholds(paired.sides.b.results, floors)]
     if fail_on_regression:
         gates.append(check_regression(paired, margin))
     if gates:

@@ -117,7 +117,7 @@ def report(
     """
     from finskillbench.analysis.cutoffs import parse_cutoffs
     from finskillbench.errors import InputError
-    from finskillbench.reports.compare.gates import check_finished, check_floors, parse_floor
+    from finskillbench.reports.compare.gates import check_finished, check_thresholds, parse_floor
     from finskillbench.reports.formats import Format
     from finskillbench.reports.read import joined, only, read_runs
     from finskillbench.reports.report import By
@@ -161,7 +161,8 @@ def report(
     if not written:
         why = None if causes is None else failures_table(found.results, causes)
         _tell([*found.tables(None if by is None else By(by)), *([why] if why else [])], Format(form), out)
-    print_gates([*check_floors(found.results, floors), *check_finished(read)] if floors else [])
+    outcomes = [each.outcome for each in check_thresholds(found.results, floors)]
+    print_gates([*outcomes, *check_finished(read)] if floors else [])
 
 
 def _explained(

@@ -7,24 +7,43 @@ that ended in an error scored 0, and none holds of a run that is not finished.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
 from typing import NamedTuple
 
 import polars as pl
 
+from finskillbench.analysis.intervals import estimate
 from finskillbench.analysis.results import CURATED, Results, distinct
+from finskillbench.domains.base import HEADLINE
 from finskillbench.errors import InputError
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Column, Table
 
-HEADLINE = "headline"
+
+class Measure(StrEnum):
+    """Quantity that a threshold bounds: from below, incidents from above."""
+
+    MEAN = "mean"
+    LOWER_BOUND = "lower_bound"
+    COVERAGE = "coverage"
+    INCIDENTS = "incidents"
 
 
-class Floor(NamedTuple):
-    """The least mean score of the headline, of a domain or of a subtask; `condition` None takes the usual one."""
+_OF_ROWS = (Measure.COVERAGE, Measure.INCIDENTS)
+
+
+class Threshold(NamedTuple):
+    """Limit of a measure on the headline, a domain or a subtask.
+
+    `condition` None takes the usual one, `model` None each; `where` is the option or the line that states it.
+    """
 
     part: str
     condition: str | None
-    least: float
+    limit: float
+    measure: Measure = Measure.MEAN
+    model: str | None = None
+    where: str = "--fail-under"
 
 
 class Outcome(NamedTuple):
@@ -34,7 +53,17 @@ class Outcome(NamedTuple):
     told: str
 
 
-def parse_floor(text: str) -> Floor:
+class Judged(NamedTuple):
+    """A threshold held against one model under one condition; `value` is None where it cannot be computed."""
+
+    threshold: Threshold
+    model: str
+    condition: str
+    value: float | None
+    outcome: Outcome
+
+
+def parse_floor(text: str) -> Threshold:
     """A floor as it is written on a command line: `headline=0.6`, `risk_management@code_curated=0.5`.
 
     Raises
@@ -52,7 +81,7 @@ def parse_floor(text: str) -> Floor:
             f"--fail-under {text}: write it as headline=0.6, with a domain or subtask as risk_management=0.6, "
             "and a condition behind an @; the number is a mean score from 0 to 1"
         )
-    return Floor(part, condition or None, least)
+    return Threshold(part, condition or None, least)
 
 
 def check_finished(runs: Iterable[RunRows]) -> list[Outcome]:
@@ -64,71 +93,104 @@ def check_finished(runs: Iterable[RunRows]) -> list[Outcome]:
     ]
 
 
-def check_floors(results: Results, floors: Sequence[Floor]) -> list[Outcome]:
-    """Hold the mean scores of every model against floors.
+def check_thresholds(results: Results, thresholds: Sequence[Threshold]) -> list[Judged]:
+    """Hold every model against thresholds.
 
-    A floor is under every language model; where only programs ran, under each of those.
+    Without a model of its own a threshold bounds every language model; where only programs ran, each of those.
 
     Raises
     ------
-    InputError : a floor is under what was not run, or does not tell the condition.
+    InputError : a threshold is on what was not run, or does not name the condition.
     """
-    rows = results.rows
-    if not rows["program"].all():
-        rows = rows.filter(~pl.col("program"))
-    return [outcome for floor in floors for outcome in _check_floor(rows, floor)]
+    return [judged for each in thresholds for judged in _check(_of_model(results, each), each)]
 
 
-def _check_floor(rows: pl.DataFrame, floor: Floor) -> Iterator[Outcome]:
-    condition = _condition(rows, floor)
-    part = (
-        pl.lit(value=True) if floor.part == HEADLINE else pl.any_horizontal(pl.col("domain", "sub_task") == floor.part)
-    )
-    counted = pl.col("sub_task") == floor.part if floor.part in distinct(rows, "sub_task") else pl.col("headline")
+def _of_model(results: Results, threshold: Threshold) -> pl.DataFrame:
+    if threshold.model is None:
+        rows = results.rows.filter(~pl.col("program"))
+        return results.rows if rows.is_empty() else rows
+    if threshold.model not in results.models:
+        there = ", ".join(results.models)
+        raise InputError(f"{threshold.where}: no row is of the model {threshold.model!r}; the models are {there}")
+    return results.rows.filter(pl.col("model") == threshold.model)
+
+
+def _check(rows: pl.DataFrame, threshold: Threshold) -> Iterator[Judged]:
+    condition, name = _condition(rows, threshold), threshold.part
+    part = pl.lit(value=True) if name == HEADLINE else pl.any_horizontal(pl.col("domain", "sub_task") == name)
+    counted = pl.col("sub_task") == name if name in distinct(rows, "sub_task") else pl.col("headline")
     rows = rows.filter(pl.col("condition") == condition)
     chosen = rows.filter(part & counted)
     if chosen.is_empty():
         there = ", ".join([HEADLINE, *distinct(rows, "domain"), *distinct(rows, "sub_task")])
-        raise InputError(f"--fail-under {floor.part}: nothing of it was run under {condition}; there are {there}")
-    episodes = chosen.group_by("model", "harness", "episode", maintain_order=True).agg(pl.col("score").mean())
-    for (model, harness), each in episodes.group_by("model", "harness", maintain_order=True):
-        by = (
-            f"{model} under {condition}"
-            if rows["harness"].n_unique() == 1
-            else f"{model} in {harness} under {condition}"
-        )
-        yield _judge(f"{floor.part} of {by}", each["score"], floor.least)
+        raise InputError(f"{threshold.where}: nothing of {name} was run under {condition}; there are {there}")
+    for (model, harness), each in chosen.group_by("model", "harness", maintain_order=True):
+        by = str(model) if rows["harness"].n_unique() == 1 else f"{model} in {harness}"
+        judge = _judge_rows if threshold.measure in _OF_ROWS else _judge_scores
+        value, outcome = judge(f"{name} of {by} under {condition}", each, threshold)
+        yield Judged(threshold, by, condition, value, outcome)
 
 
-def _condition(rows: pl.DataFrame, floor: Floor) -> str:
+def _condition(rows: pl.DataFrame, threshold: Threshold) -> str:
     """The condition that is named; else the only one, else the curated one, which is what a skill is offered by."""
     there = distinct(rows, "condition")
-    if floor.condition is not None:
-        if floor.condition not in there:
-            raise InputError(f"--fail-under: nothing was run under {floor.condition!r}; there are {', '.join(there)}")
-        return floor.condition
+    if threshold.condition is not None:
+        if threshold.condition not in there:
+            raise InputError(
+                f"{threshold.where}: nothing was run under {threshold.condition!r}; there are {', '.join(there)}"
+            )
+        return threshold.condition
     if len(there) == 1:
         return there[0]
     if CURATED in there:
         return CURATED
-    raise InputError(f"--fail-under {floor.part}: name one of {', '.join(there)} behind an @")
+    raise InputError(f"{threshold.where}: the condition of {threshold.part} must be one of {', '.join(there)}; name it")
 
 
-def _judge(what: str, scores: pl.Series, least: float) -> Outcome:
-    known, absent = scores.drop_nulls(), scores.null_count()
+def _judge_scores(what: str, rows: pl.DataFrame, threshold: Threshold) -> tuple[float | None, Outcome]:
+    """The mean or its lower bound, which must also hold had every episode without a score scored 0."""
+    episodes = rows.group_by("episode", maintain_order=True).agg(
+        pl.col("score").mean(), pl.col("sub_task", "cluster").first()
+    )
+    known, absent, limit = episodes.drop_nulls("score"), episodes["score"].null_count(), threshold.limit
     if known.is_empty():
-        return Outcome(False, f"{what}: none of {absent} episodes has a score")
-    mean = known.sum() / known.len()
-    worst = known.sum() / scores.len()
-    if mean < least:
-        return Outcome(False, f"{what} is {mean:.4f}, below {least:g}")
-    if worst < least:
-        return Outcome(
-            False,
-            f"{what} is {mean:.4f}, but {absent} of {scores.len()} episodes have no score: with 0 for these it is "
-            f"{worst:.4f}, below {least:g}",
+        return None, Outcome(False, f"{what}: none of {absent} episodes has a score")
+    figure, name = (_mean, "") if threshold.measure is Measure.MEAN else (_lower, "the lower 95 % bound of ")
+    value, worst = figure(known), figure(episodes.with_columns(pl.col("score").fill_null(0.0)))
+    what = f"{name}{what}"
+    if value is None or worst is None:
+        return None, Outcome(False, f"{what} cannot be computed: too few clusters, or scores vary too little")
+    if value < limit:
+        return value, Outcome(False, f"{what} is {value:.4f}, below {limit:g}")
+    if worst < limit:
+        told = (
+            f"{what} is {value:.4f}, but {absent} of {episodes.height} episodes have no score: with 0 for these it is "
+            f"{worst:.4f}, below {limit:g}"
         )
-    return Outcome(True, f"{what} is {mean:.4f}, not below {least:g}")
+        return value, Outcome(False, told)
+    return value, Outcome(True, f"{what} is {value:.4f}, not below {limit:g}")
+
+
+def _mean(episodes: pl.DataFrame) -> float:
+    return episodes["score"].sum() / episodes.height
+
+
+def _lower(episodes: pl.DataFrame) -> float | None:
+    return estimate(episodes, "score").row(0, named=True)["low"]
+
+
+def _judge_rows(what: str, rows: pl.DataFrame, threshold: Threshold) -> tuple[float | None, Outcome]:
+    """The share of rows with a verdict, or of rows with an incident."""
+    if threshold.measure is Measure.COVERAGE:
+        share, name = 1.0 - rows["failed"].sum() / rows.height, "with a verdict"
+        holds = share >= threshold.limit
+    elif "incidents" not in rows.columns or rows["incidents"].has_nulls():
+        return None, Outcome(False, f"incidents of {what} are not recorded in every row")
+    else:
+        share, name = (rows["incidents"].list.len() > 0).sum() / rows.height, "with an incident"
+        holds = share <= threshold.limit
+    told = f"{100 * share:.2f} % of {rows.height} rows of {what} are {name}, limit {100 * threshold.limit:g} %"
+    return share, Outcome(holds, told)
 
 
 def gates_table(outcomes: Sequence[Outcome]) -> Table:

@@ -18,7 +18,8 @@ from scipy.special import bdtrc, stdtr
 from finskillbench.analysis.inference.multiplicity import holm
 from finskillbench.analysis.intervals import estimate
 from finskillbench.analysis.results import EPISODE
-from finskillbench.reports.compare.gates import HEADLINE, Outcome
+from finskillbench.domains.base import HEADLINE
+from finskillbench.reports.compare.gates import Outcome
 from finskillbench.reports.compare.paired import LEAST_CHANGE, Paired
 
 LEVEL = 0.05
