@@ -26,15 +26,15 @@ __all__ = ["AuditReport", "audit_edition", "names_of_checks"]
 Progress = Callable[[str, int, int | None], None]
 
 
-def names_of_checks(edition: Edition) -> tuple[str, ...]:
-    """The checks that can be asked of an edition, in the order of the table."""
-    brought = dict.fromkeys(name for one in _domains_of(edition) for name in brought_by(domain(one)))
+def names_of_checks(names: Iterable[str]) -> tuple[str, ...]:
+    """The checks that apply to editions with episodes of some domains, in the order of the table."""
+    brought = dict.fromkeys(name for one in _registered(names) for name in brought_by(domain(one)))
     return tuple(dict.fromkeys((LABELS, *CHECKS, *brought)))
 
 
-def _domains_of(edition: Edition) -> list[str]:
-    registered = {one.name for one in domains()}
-    return [name for name in dict.fromkeys(one.skill for one in edition.episodes()) if name in registered]
+def _registered(names: Iterable[str]) -> list[str]:
+    known = {one.name for one in domains()}
+    return [name for name in dict.fromkeys(names) if name in known]
 
 
 def audit_edition(
@@ -59,13 +59,14 @@ def audit_edition(
     ------
     InputError : a check that there is not.
     """
-    names = names_of_checks(edition)
+    there = _registered(one.skill for one in edition.episodes())
+    names = names_of_checks(there)
     unknown = sorted(set(only or ()) - set(names))
     if unknown:
         raise InputError(f"there is no check {', '.join(unknown)}; choose from: {', '.join(names)}")
     wanted = [name for name in names if only is None or name in only]
     started = time.perf_counter()
-    pieces = pieces_of(edition, wanted, _domains_of(edition))
+    pieces = pieces_of(edition, wanted, there)
     done = 0
 
     def tick(title: str) -> None:

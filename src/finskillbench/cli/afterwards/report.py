@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
     from finskillbench.audit.report import AuditReport
     from finskillbench.edition.validation import ValidationReport
+    from finskillbench.reports.compare.gates import Threshold
     from finskillbench.reports.formats import Format
     from finskillbench.reports.read import RunRows
     from finskillbench.reports.report import Report
     from finskillbench.reports.tables.base import Table
+    from finskillbench.reports.validation import Pack
 
 EXAMPLE = """\b
 Examples:
@@ -32,7 +34,7 @@ Examples:
   finskillbench report runs/mine --format latex --out tables
   finskillbench report runs/mine --format html
   finskillbench report runs/mine --by subtask --cutoff 2026-03-31
-  finskillbench report runs/mine --validation --audit audit.json --out pack
+  finskillbench report runs/mine --validation --audit audit.json --criteria criteria.toml --out pack
   finskillbench report results_all.jsonl --paper"""
 PAGE_FORMAT = "html"
 _ALL = 2**31
@@ -102,6 +104,10 @@ def report(
         Path | None,
         typer.Option(metavar="FILE", help="What audit EDITION --json FILE wrote, for the page and the pack."),
     ] = None,
+    criteria: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Acceptance criteria of the pack, in TOML (docs/validation-pack.md)."),
+    ] = None,
     fail_under: Annotated[
         list[str] | None,
         typer.Option(
@@ -113,7 +119,7 @@ def report(
     """Make tables of runs: conditions, domains, subtasks, models, resources, harnesses, how episodes ended.
 
     A run need not be finished. docs/reports.md says how to read each table, docs/validation-pack.md what the pack
-    holds. Exit code 1 if a floor of --fail-under does not hold.
+    holds. Exit code 1 if a floor of --fail-under or an acceptance criterion does not hold.
     """
     from finskillbench.analysis.cutoffs import parse_cutoffs
     from finskillbench.errors import InputError
@@ -131,12 +137,14 @@ def report(
         raise InputError(f"--by {by!r} is unknown; choose from: {', '.join(By)}")
     if form == PAGE_FORMAT and (by is not None or paper):
         raise InputError(f"--format {PAGE_FORMAT} is one page of everything; leave --by and --paper out")
-    asked, known = _trajectories(trajectories), _evidence(checks, audit)
+    asked, known = _trajectories(trajectories), _evidence(checks, audit, criteria)
     floors = [parse_floor(text) for text in fail_under or ()]
     if validation and (out is None or form != Format.TABLE or by is not None or paper or cutoff):
         raise InputError(
             "--validation writes one pack of everything into --out DIR; leave --format, --by, --paper and --cutoff out"
         )
+    if criteria is not None and not validation:
+        raise InputError("--criteria belongs to the validation pack; add --validation --out DIR")
     with console.Progress() as progress:
         progress("Reading the rows")
         read = [only(run, suite=suite) for run in read_runs(runs)] if suite else read_runs(runs)
@@ -146,10 +154,11 @@ def report(
         progress("Making the tables")
         cutoffs = parse_cutoffs(cutoff) if cutoff else None
         found = make_report(rows, profile, exclude or (), paper=paper, cutoffs=cutoffs)
-        written: list[Path] = []
+        written, judged = list[Path](), check_thresholds(found.results, floors)
         if validation and out is not None:
             progress("Looking for causes of failure and writing the pack")
-            written = [_write_pack(found, read, out, known)]
+            pack = _write_pack(found, read, out, known)
+            written, judged = [pack.path], [*judged, *pack.judged]
         elif form == PAGE_FORMAT:
             folder = _page_folder(read, out)
             pages = {folder / which: each for which, each in found.sides.items()} or {folder: found}
@@ -161,8 +170,7 @@ def report(
     if not written:
         why = None if causes is None else failures_table(found.results, causes)
         _tell([*found.tables(None if by is None else By(by)), *([why] if why else [])], Format(form), out)
-    outcomes = [each.outcome for each in check_thresholds(found.results, floors)]
-    print_gates([*outcomes, *check_finished(read)] if floors else [])
+    print_gates([*(each.outcome for each in judged), *check_finished(read)] if judged else [])
 
 
 def _explained(
@@ -199,19 +207,24 @@ def _trajectories(asked: str | None) -> int | None:
 
 
 class _Known(NamedTuple):
-    """What was found of the edition, as far as it was given."""
+    """Reports on the edition and acceptance criteria, as far as they were supplied."""
 
     checks: ValidationReport | None
     audit: AuditReport | None
+    criteria: list[Threshold]
 
 
-def _evidence(checks: Path | None, audit: Path | None) -> _Known:
-    from finskillbench.reports.validation import read_audit, read_checks
+def _evidence(checks: Path | None, audit: Path | None, criteria: Path | None) -> _Known:
+    from finskillbench.reports.validation import read_audit, read_checks, read_criteria
 
-    return _Known(None if checks is None else read_checks(checks), None if audit is None else read_audit(audit))
+    return _Known(
+        None if checks is None else read_checks(checks),
+        None if audit is None else read_audit(audit),
+        [] if criteria is None else read_criteria(criteria),
+    )
 
 
-def _write_pack(found: Report, runs: list[RunRows], out: Path, known: _Known) -> Path:
+def _write_pack(found: Report, runs: list[RunRows], out: Path, known: _Known) -> Pack:
     from finskillbench.reports.validation import write_pack
 
     results = found.results
@@ -223,6 +236,7 @@ def _write_pack(found: Report, runs: list[RunRows], out: Path, known: _Known) ->
         exclude=results.excluded,
         checks=known.checks,
         audit=known.audit,
+        criteria=known.criteria,
     )
 
 

@@ -6,7 +6,7 @@ that ended in an error scored 0, and none holds of a run that is not finished.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -29,7 +29,8 @@ class Measure(StrEnum):
     INCIDENTS = "incidents"
 
 
-_OF_ROWS = (Measure.COVERAGE, Measure.INCIDENTS)
+OF_ROWS = (Measure.COVERAGE, Measure.INCIDENTS)
+"""Measures that are shares of rows; the others are of scores."""
 
 
 class Threshold(NamedTuple):
@@ -93,21 +94,22 @@ def check_finished(runs: Iterable[RunRows]) -> list[Outcome]:
     ]
 
 
-def check_thresholds(results: Results, thresholds: Sequence[Threshold]) -> list[Judged]:
-    """Hold every model against thresholds.
+def check_thresholds(results: Results, thresholds: Sequence[Threshold], models: Collection[str] = ()) -> list[Judged]:
+    """Hold models against thresholds.
 
-    Without a model of its own a threshold bounds every language model; where only programs ran, each of those.
+    A threshold without a model of its own bounds each of `models`; by default every language model or, where only
+    programs ran, each of those.
 
     Raises
     ------
     InputError : a threshold is on what was not run, or does not name the condition.
     """
-    return [judged for each in thresholds for judged in _check(_of_model(results, each), each)]
+    return [judged for each in thresholds for judged in _check(_bounded(results, each, models), each)]
 
 
-def _of_model(results: Results, threshold: Threshold) -> pl.DataFrame:
+def _bounded(results: Results, threshold: Threshold, models: Collection[str]) -> pl.DataFrame:
     if threshold.model is None:
-        rows = results.rows.filter(~pl.col("program"))
+        rows = results.rows.filter(pl.col("model").is_in(list(models)) if models else ~pl.col("program"))
         return results.rows if rows.is_empty() else rows
     if threshold.model not in results.models:
         there = ", ".join(results.models)
@@ -126,7 +128,7 @@ def _check(rows: pl.DataFrame, threshold: Threshold) -> Iterator[Judged]:
         raise InputError(f"{threshold.where}: nothing of {name} was run under {condition}; there are {there}")
     for (model, harness), each in chosen.group_by("model", "harness", maintain_order=True):
         by = str(model) if rows["harness"].n_unique() == 1 else f"{model} in {harness}"
-        judge = _judge_rows if threshold.measure in _OF_ROWS else _judge_scores
+        judge = _judge_rows if threshold.measure in OF_ROWS else _judge_scores
         value, outcome = judge(f"{name} of {by} under {condition}", each, threshold)
         yield Judged(threshold, by, condition, value, outcome)
 
@@ -172,7 +174,7 @@ def _judge_scores(what: str, rows: pl.DataFrame, threshold: Threshold) -> tuple[
 
 
 def _mean(episodes: pl.DataFrame) -> float:
-    return episodes["score"].sum() / episodes.height
+    return float(episodes["score"].sum()) / episodes.height
 
 
 def _lower(episodes: pl.DataFrame) -> float | None:
@@ -182,12 +184,12 @@ def _lower(episodes: pl.DataFrame) -> float | None:
 def _judge_rows(what: str, rows: pl.DataFrame, threshold: Threshold) -> tuple[float | None, Outcome]:
     """The share of rows with a verdict, or of rows with an incident."""
     if threshold.measure is Measure.COVERAGE:
-        share, name = 1.0 - rows["failed"].sum() / rows.height, "with a verdict"
+        share, name = rows.filter(~pl.col("failed")).height / rows.height, "with a verdict"
         holds = share >= threshold.limit
     elif "incidents" not in rows.columns or rows["incidents"].has_nulls():
         return None, Outcome(False, f"incidents of {what} are not recorded in every row")
     else:
-        share, name = (rows["incidents"].list.len() > 0).sum() / rows.height, "with an incident"
+        share, name = rows.filter(pl.col("incidents").list.len() > 0).height / rows.height, "with an incident"
         holds = share <= threshold.limit
     told = f"{100 * share:.2f} % of {rows.height} rows of {what} are {name}, limit {100 * threshold.limit:g} %"
     return share, Outcome(holds, told)

@@ -1,4 +1,4 @@
-"""What was found of the edition before: the JSON of `data validate --json` and of `audit --json`, read back."""
+"""Files that accompany a pack: the JSON of `data validate --json` and of `audit --json`, read back within bounds."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from finskillbench.errors import InputError
 from finskillbench.findings import Check, Finding, State
 
 Kind = TypeVar("Kind")
+_LARGEST = 64 * 2**20
+"""Bytes of a report: a finding for each of 100,000 episodes takes about 20 MiB."""
 
 
 class _Checks(Struct):
@@ -78,10 +80,26 @@ def read_audit(path: Path) -> AuditReport:
     return AuditReport(found.digest, found.episodes, found.seconds, checks)
 
 
-def _read(path: Path, kind: type[Kind], command: str) -> Kind:
+def read_bounded(path: Path, most: int, remedy: str) -> bytes:
+    """Read a file of at most so many bytes.
+
+    Raises
+    ------
+    InputError : the file cannot be read or is larger; the message ends in the remedy.
+    """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        with path.open("rb") as file:
+            content = file.read(most + 1)
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); {command} makes it") from error
-    except msgspec.MsgspecError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); {remedy}") from error
+    if len(content) > most:
+        raise InputError(f"{path}: larger than {most:,} bytes; {remedy}")
+    return content
+
+
+def _read(path: Path, kind: type[Kind], command: str) -> Kind:
+    content = read_bounded(path, _LARGEST, f"{command} makes it")
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not what {command} writes ({error})") from None

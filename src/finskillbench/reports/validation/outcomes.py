@@ -1,4 +1,4 @@
-"""What came out: results, stability, floors and ceilings, and how far all of it hangs on choices."""
+"""Outcomes analysis: scores with intervals, resources, stability over repeats, and sensitivity to choices."""
 
 from __future__ import annotations
 
@@ -6,64 +6,199 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from finskillbench.analysis.coverage import coverage
 from finskillbench.analysis.intervals import Method, Weighting, estimate
 from finskillbench.analysis.results import Results, collect, pairs
 from finskillbench.episode import Profile
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
-from finskillbench.reports.tables.common import compared, contenders
+from finskillbench.reports.tables.common import (
+    Scope,
+    compared,
+    contenders,
+    every_subtask,
+    headline_only,
+    order_of,
+    slug,
+)
 from finskillbench.reports.tables.episodes.conduct import repeats_table
-from finskillbench.reports.tables.episodes.resources import model_resources_table
+from finskillbench.reports.tables.framed import CONDITION, HARNESS, MODEL, framed, of_contenders
 from finskillbench.reports.tables.scores.effects import significance_table
-from finskillbench.reports.tables.scores.floors import floors_table
-from finskillbench.reports.tables.scores.grouped import domains_table, subtasks_table
-from finskillbench.reports.tables.scores.models import models_table
-from finskillbench.reports.tables.scores.pooled import pooled_table
-from finskillbench.reports.validation.chapters import Chapter, present
+from finskillbench.reports.validation.chapters import Chapter, stated
+
+GROUP = ("model", "harness", "condition")
+HEADLINE_SCORES = "scored episodes of the headline subtasks, repeats averaged; unit: score, 0 to 1"
+_POOLED = f"{HEADLINE_SCORES}; models and episodes weigh alike"
+FEWEST_CLUSTERS = 20
+"""Clusters below which an interval is marked.
+
+Cameron and Miller (2015, J. Human Resources 50:317) call fewer than 20 to 50 balanced clusters few, and more where
+they are unequal; Carter, Schnepel and Steigerwald (2017, Rev. Econ. Stat. 99:698) count unequal ones by their effective
+number. The lower end applies, since CR2 with Satterthwaite's degrees of freedom corrects for few clusters: of normal
+noise `benchmarks/intervals.py` measures a coverage of 0.94 or more from 5 clusters on, but of skewed noise 0.89.
+"""
+_BOUNDS = (
+    "Worst and best: the mean score, had every row without a verdict scored 0, or 1. Effective clusters: the number of "
+    "equal clusters that would carry the same information."
+)
+_P = (
+    "p: two-sided cluster-robust t test. Holm and FDR (Benjamini-Hochberg): adjusted for the number of subtasks. "
+    "Detectable: smallest true difference found with a power of 80 %. n/a: the difference varies too little over "
+    "clusters for a test."
+)
+
+
+def mean_scores(results: Results) -> pl.DataFrame:
+    """The headline of each model, harness and condition: `coverage` with the estimate of the mean score.
+
+    A group without a score has nulls.
+    """
+    chosen = of_contenders(results)
+    groups = coverage(chosen, GROUP).drop("mean")
+    means = estimate(chosen.episodes, "score", GROUP) if chosen.episodes.height else None
+    if means is None:
+        nothing = {name: pl.lit(None, pl.Float64) for name in ("mean", "low", "high", "effective_clusters")}
+        return groups.with_columns(**nothing, pairs=pl.lit(0), clusters=pl.lit(0))
+    return groups.join(means, on=GROUP, how="left", maintain_order="left").with_columns(
+        pl.col("pairs", "clusters").fill_null(0)
+    )
 
 
 def results_chapter(results: Results) -> Chapter:
-    """Outcomes analysis: every result with its interval."""
+    """Every result with its interval."""
     words = (
-        "Scores lie between 0 and 1. Episodes in error have no score and enter no mean. Differences are paired: "
-        "the same episodes under both conditions. 95 % intervals are clustered by what episodes share and exact "
-        "enough for few clusters (CR2 with Satterthwaite's degrees of freedom); where none can be said, a dash "
-        "stands in its place.",
+        "Scores lie between 0 and 1. Rows of status error have no score and enter no mean. Intervals are 95 % "
+        "cluster-robust t intervals: CR2 variance with Satterthwaite degrees of freedom (Bell and McCaffrey 2002; "
+        "Imbens and Kolesar 2016). Differences are paired: the same episodes under both conditions. No interval is "
+        "stated (n/a) for fewer than three clusters, or where scores vary too little.",
     )
-    tables = (pooled_table, models_table, domains_table, subtasks_table, significance_table, model_resources_table)
-    return Chapter("results", "Outcomes: results with intervals", words, tables=present(*(t(results) for t in tables)))
+    by_subtask = _by(results, "sub_task", every_subtask)
+    few = sum(isinstance(each, int) and each < FEWEST_CLUSTERS for each in by_subtask.column("clusters"))
+    marked = f"{few} of {len(by_subtask.rows)} subtasks have fewer than {FEWEST_CLUSTERS} clusters: read with caution."
+    tables = (
+        *stated(_summary(results), "Headline score by model and condition", HEADLINE_SCORES, _BOUNDS),
+        *stated(_by(results, "domain", headline_only), "Mean score by domain", _POOLED),
+        *stated(by_subtask, "Mean score by subtask", _POOLED.replace("the headline subtasks", "each subtask"), marked),
+        *stated(
+            _resources(results),
+            "Resources by model and condition",
+            "rows of the headline subtasks that did not end in an error; unit: mean over the rows that report it",
+        ),
+    )
+    population = "paired scored episodes of each subtask, all models under validation; unit: difference of scores"
+    appendix = stated(significance_table(results), "Significance of differences by subtask", population, _P)
+    return Chapter("results", "Outcomes analysis", words, tables=tables, appendix=appendix)
+
+
+def _summary(results: Results) -> Table:
+    columns = (
+        *(MODEL, HARNESS, CONDITION),
+        Column("mean", "Mean score, 95 % interval", Kind.SCORE, interval=True),
+        Column("worst", "Worst", Kind.SCORE),
+        Column("best", "Best", Kind.SCORE),
+        Column("pairs", "Episodes", Kind.COUNT),
+        Column("clusters", "Clusters", Kind.COUNT),
+        Column("effective_clusters", "Effective clusters", Kind.NUMBER, digits=1),
+        Column("rows", "Rows", Kind.COUNT),
+        Column("share", "Rows with a verdict", Kind.SHARE),
+    )
+    return framed("summary", "", mean_scores(results), columns, ())
+
+
+def _by(results: Results, by: str, scope: Scope) -> Table:
+    """Mean scores of the models under validation, a row for each domain or subtask and a column for each condition."""
+    episodes = compared(results, results.episodes, scope)
+    means: dict[tuple[str, str], Estimate] = {}
+    for line in estimate(episodes, "score", [by, "condition"]).iter_rows(named=True) if episodes.height else ():
+        means[line[by], line["condition"]] = Estimate(line["mean"], line["low"], line["high"])
+    sizes = {name: (part["episode"].n_unique(), part["cluster"].n_unique()) for (name,), part in episodes.group_by(by)}
+    columns = (
+        Column(by, {"domain": "Domain", "sub_task": "Subtask"}[by]),
+        Column("episodes", "Episodes", Kind.COUNT),
+        Column("clusters", "Clusters", Kind.COUNT),
+        *(
+            Column(f"mean_{slug(name)}", f"{name}, 95 % interval", Kind.SCORE, interval=True)
+            for name in results.conditions
+        ),
+    )
+    rows = tuple(
+        (name, *sizes[name], *(means.get((name, condition)) for condition in results.conditions))
+        for name in order_of(results, by)
+        if name in sizes
+    )
+    return Table(f"by_{by}", "", columns, rows)
+
+
+def _resources(results: Results) -> Table:
+    """Means over the rows that report a quantity, with the share of rows that do."""
+    rows = compared(results, results.rows).filter(~pl.col("failed"))
+    tokens = pl.sum_horizontal("total_input_tokens", "total_output_tokens", ignore_nulls=False)
+    quantities = {
+        "Tokens per row": ({"total_input_tokens", "total_output_tokens"}, tokens, 0),
+        "Latency per row, s": ({"latency_seconds"}, pl.col("latency_seconds"), 2),
+        "Cost per row, USD": ({"cost_usd"}, pl.col("cost_usd"), 4),
+    }
+    known = [(needed <= set(rows.columns), value, digits) for needed, value, digits in quantities.values()]
+    lines: list[tuple[Cell, ...]] = [
+        (
+            str(model),
+            str(condition),
+            part.height,
+            *(_reported(part.select(value).to_series() if there else None, digits) for there, value, digits in known),
+        )
+        for (model, condition), part in rows.group_by("model", "condition", maintain_order=True)
+    ]
+    slugs = ("tokens", "latency", "cost")
+    columns = (
+        *(MODEL, CONDITION),
+        Column("rows", "Rows", Kind.COUNT),
+        *(Column(slug, f"{title} (rows reporting it)") for slug, title in zip(slugs, quantities, strict=True)),
+    )
+    return Table("resources", "", columns, tuple(lines))
+
+
+def _reported(values: pl.Series | None, digits: int) -> str:
+    found = pl.Series(dtype=pl.Float64) if values is None else values.drop_nulls()
+    if values is None or found.is_empty():
+        return "not reported (0 %)"
+    return f"{found.cast(pl.Float64).mean():,.{digits}f} ({100 * found.len() / values.len():.0f} %)"
 
 
 def stability_chapter(results: Results) -> Chapter:
-    """How far a result would be the same again."""
-    table = repeats_table(results)
-    if table is None:
-        told = "Not assessed: no episode was run more than once. Run with --epochs 3 or more to see how much is chance."
+    """Variation of results over repeats of the same episode."""
+    tables = stated(
+        repeats_table(results),
+        "Variation over repeats",
+        "scored rows of the headline subtasks; unit: variance of scores, share of episodes",
+        "Within and between: variance within and between episodes. Alike: intra-class correlation. pass@k: at least "
+        "one of k repeats earns full marks. pass^k: all do.",
+    )
+    if tables:
+        told = "Episodes were repeated. Variation within an episode is not attributable to its difficulty."
     else:
-        told = (
-            "Repeats of the same episode tell chance from skill: the variance within episodes, the chance that "
-            "one of k repeats is right, and that all are."
-        )
-    return Chapter("stability", "Stability over repeats", (told,), tables=present(table))
-
-
-def floors_chapter(results: Results, published: Results | None) -> Chapter:
-    """What programs come to on the same episodes."""
-    if not results.rows["program"].any():
-        told = "Not run: without the programs baseline/... nobody knows what a score is worth."
-        return Chapter("floors", "Floors and ceilings", (told,))
-    told = "A score means something only beside what needs no model: constants, fixed recipes, the procedure itself."
-    return Chapter("floors", "Floors and ceilings", (told,), tables=present(floors_table(results, published)))
+        told = "Not assessed: no episode was run more than once. Runs with --epochs 3 or more assess it."
+    return Chapter("stability", "Stability", (told,), tables=tables)
 
 
 def sensitivity_chapter(rows: pl.DataFrame, results: Results) -> Chapter:
-    """How far the headline hangs on the profile, on single models, on weights and on how intervals are made."""
+    """How far the headline depends on the profile, on single models, on weights and on the interval method."""
     words = (
-        "What a reader might have chosen otherwise, on the headline: the scoring profile, one model less, weights of "
-        "subtasks, and the way in which intervals are made.",
+        "The headline is restated under alternative choices: scoring profile, weights of subtasks, interval method, "
+        "and the set of models.",
     )
-    return Chapter(
-        "sensitivity", "Sensitivity", words, tables=present(_profiles(rows, results), _differences(rows, results))
+    tables = (
+        *stated(
+            _profiles(rows, results),
+            "Headline score under each scoring profile",
+            _POOLED,
+            "A subtask without a profile is scored under the first of certified, strict and paper that it has.",
+        ),
+        *stated(
+            _differences(rows, results),
+            "Headline difference under alternative choices",
+            "paired scored episodes of the headline subtasks; unit: difference of scores",
+        ),
     )
+    return Chapter("sensitivity", "Sensitivity", words, tables=tables)
 
 
 def _profiles(rows: pl.DataFrame, results: Results) -> Table:
@@ -76,33 +211,32 @@ def _profiles(rows: pl.DataFrame, results: Results) -> Table:
             lines.append((profile.value, line["condition"], line["pairs"], score))
     columns = (
         Column("profile", "Profile"),
-        Column("condition", "Condition"),
+        CONDITION,
         Column("episodes", "Episodes", Kind.COUNT),
-        Column("mean", "Mean", Kind.SCORE, interval=True),
+        Column("mean", "Mean score, 95 % interval", Kind.SCORE, interval=True),
     )
-    note = "A subtask that does not define a profile is taken in the next of certified, strict and paper that it has."
-    return Table("profiles", "The headline under each scoring profile", columns, tuple(lines), (note,))
+    return Table("profiles", "", columns, tuple(lines))
 
 
 def _differences(rows: pl.DataFrame, results: Results) -> Table:
     columns = (
         Column("choice", "Choice"),
         Column("comparison", "Comparison"),
-        Column("difference", "Difference", Kind.DIFFERENCE, interval=True),
+        Column("difference", "Difference, 95 % interval", Kind.DIFFERENCE, interval=True),
         Column("pairs", "Pairs", Kind.COUNT),
     )
     lines = (
-        (choice, f"{comparison.treated} - {comparison.reference}", *said)
+        (choice, f"{comparison.treated} - {comparison.reference}", *figures)
         for choice, of, method, weighting in _choices(rows, results)
         for comparison in of.comparisons
-        for said in _said(compared(of, pairs(of, comparison)), method, weighting)
+        for figures in _figures(compared(of, pairs(of, comparison)), method, weighting)
     )
-    return Table("choices", "The headline difference under other choices", columns, tuple(lines))
+    return Table("choices", "", columns, tuple(lines))
 
 
 def _choices(rows: pl.DataFrame, results: Results) -> Iterator[tuple[str, Results, Method, Weighting]]:
     yield "as reported", results, Method.T, Weighting.MICRO
-    yield "every subtask weighs alike", results, Method.T, Weighting.MACRO
+    yield "equal weight of subtasks", results, Method.T, Weighting.MACRO
     yield "percentile bootstrap of clusters", results, Method.PERCENTILE, Weighting.MICRO
     yield "BCa bootstrap of clusters", results, Method.BCA, Weighting.MICRO
     models = contenders(results)
@@ -111,7 +245,7 @@ def _choices(rows: pl.DataFrame, results: Results) -> Iterator[tuple[str, Result
         yield f"without {model}", without, Method.T, Weighting.MICRO
 
 
-def _said(frame: pl.DataFrame, method: Method, weighting: Weighting) -> Iterator[tuple[Estimate, int]]:
+def _figures(frame: pl.DataFrame, method: Method, weighting: Weighting) -> Iterator[tuple[Estimate, int]]:
     if not frame.is_empty():
         line = estimate(frame, method=method, weighting=weighting).row(0, named=True)
         yield Estimate(line["mean"], line["low"], line["high"]), line["pairs"]

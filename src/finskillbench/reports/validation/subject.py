@@ -1,50 +1,83 @@
-"""What is validated: the models and how they were called, the episodes, and where all of it came from."""
+"""Subject of the validation: the models and their arguments, the episodes, and the provenance of both."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
 from finskillbench.analysis.results import Results, distinct
-from finskillbench.audit.report import AuditReport
 from finskillbench.edition import Edition
-from finskillbench.edition.validation.report import ValidationReport
-from finskillbench.findings import Check
-from finskillbench.reports.page.lineage import editions_of, lineage_of
-from finskillbench.reports.page.view import view_of
+from finskillbench.reports.page.lineage import Lineage
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Cell, Column, Kind, Table
-from finskillbench.reports.validation.chapters import Chapter, facts_table, present
+from finskillbench.reports.tables.common import order_of
+from finskillbench.reports.validation.chapters import Chapter, facts_table, stated
+from finskillbench.reports.validation.references import BASIS, EXPECTATIONS
 
-_MOST_FINDINGS = 25
+_GRANTED = {
+    "no_skill": "no skills",
+    "curated": "documents and scripts of the benchmark's skills",
+    "self_generated": "skills that the agent writes in the episode",
+    "docs_only": "documents of the skills without scripts",
+    "scripts_only": "scripts of the skills without documents",
+    "inline": "documents of the skills in the prompt",
+    "placebo": "unrelated skills",
+    "self_generated_persistent": "skills that the agent writes and keeps",
+    "code": "code of the agent, no skills",
+    "code_curated": "code of the agent, with the benchmark's skills",
+}
+_SERVED = "Served as: names that the provider returned with its answers."
+_PROGRAMS = "Models named baseline/... are programs. They serve as challengers."
 
 
 def reference_of(rows: pl.DataFrame) -> str:
-    """What the evidence is known by: the first 16 digits of the SHA-256 over its rows, in whatever order they come."""
+    """Identifier of the evidence: the first 16 digits of the SHA-256 over its rows, independent of their order."""
     known = "digest" if "digest" in rows.columns and not rows["digest"].has_nulls() else None
     lines = rows["digest"].to_list() if known else [str(row) for row in rows.iter_rows()]
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()[:16]
 
 
 def scope_chapter(results: Results) -> Chapter:
-    """Purpose, scope and the inventory of what was run."""
+    """Purpose, regulatory basis, scope and the inventory of what was run."""
     return Chapter(
         "scope",
-        "Purpose and scope",
+        "Purpose, scope and regulatory basis",
         (
-            "This pack gathers the evidence of a benchmark run for an independent validation of the models named "
-            "below, in the words of SR 11-7 (Federal Reserve and OCC, 2011) and SS1/23 (PRA, 2023). It is "
-            "evidence for a validation and not the validation: the opinion, the intended use and the materiality "
-            "are the signatory's.",
-            "A model here is an AI agent: a language model with its arguments, in a loop that gives it point-in-time "
-            "data, tools and, under some conditions, skills (written procedures and tested scripts). It is asked to do "
-            "an investment manager's work and submits one JSON answer, which is judged against a proved label. What is "
-            "measured is analytical correctness, not investment performance and not advice.",
+            "This pack is evidence for an independent validation of the models listed below. It is not the validation: "
+            "the opinion, the intended use and the materiality are determined by the firm.",
+            *BASIS,
+            "A model is an AI agent: a language model with its arguments, in a loop that provides point-in-time data, "
+            "tools and, under some conditions, skills (written procedures with tested scripts). It performs an "
+            "investment manager's task and submits one answer, which is scored against a proved label. The pack "
+            "measures analytical correctness, not investment performance, and is not advice.",
+            "An episode is one task. A row is one attempt of it by one model under one condition. A cluster is a group "
+            "of episodes that share a market date, a mandate or a company. The headline score is the mean over "
+            f"episodes of the headline subtasks, under the profile {results.profile.value}. A verdict is a score; n/a "
+            "is a value that is absent or cannot be computed.",
+            "Profiles: certified gives credit for provable merit; paper and strict are the published scorers and their "
+            f"stricter variants. Conditions: {_conditions(results)}.",
         ),
-        tables=present(_inventory(results), _episodes(results)),
+        tables=(
+            EXPECTATIONS,
+            *stated(_inventory(results), "Inventory of models", "all rows of the runs; unit: rows", _PROGRAMS, _SERVED),
+            *stated(
+                _episodes(results), "Episodes by subtask", "all rows of the runs; unit: distinct episodes, clusters"
+            ),
+        ),
     )
+
+
+def extent_of(results: Results) -> str:
+    """Rows, episodes and days of the evidence, for the cover."""
+    rows, days = results.rows, _days(results.rows)
+    when = f", run on {days}" if days else ""
+    return f"{rows.height:,} rows of {rows['episode'].n_unique():,} episodes{when}"
+
+
+def _conditions(results: Results) -> str:
+    return "; ".join(f"{name}, {_GRANTED.get(name, 'skills supplied by the user')}" for name in results.conditions)
 
 
 def _inventory(results: Results) -> Table:
@@ -55,8 +88,9 @@ def _inventory(results: Results) -> Table:
             (
                 str(model),
                 str(harness),
-                _told(each, "provider"),
-                _told(each, "arguments"),
+                _values(each, "provider"),
+                _values(each.explode("served_models"), "served_models") if "served_models" in each.columns else None,
+                _values(each, "arguments"),
                 ", ".join(distinct(each, "condition")),
                 each.height,
                 repeats.sort()[-1],
@@ -67,17 +101,17 @@ def _inventory(results: Results) -> Table:
         Column("model", "Model"),
         Column("harness", "Harness"),
         Column("provider", "Provider"),
+        Column("served", "Served as"),
         Column("arguments", "Arguments"),
         Column("conditions", "Conditions"),
         Column("rows", "Rows", Kind.COUNT),
         Column("repeats", "Most repeats", Kind.COUNT),
-        Column("days", "Run on"),
+        Column("days", "Dates"),
     )
-    note = "Models called baseline/... are programs: floors and a ceiling, under no validation themselves."
-    return Table("inventory", "Models and how they were called", columns, tuple(rows), (note,))
+    return Table("inventory", "", columns, tuple(rows))
 
 
-def _told(rows: pl.DataFrame, column: str) -> str | None:
+def _values(rows: pl.DataFrame, column: str) -> str | None:
     values = rows[column].drop_nulls().unique().sort().to_list() if column in rows.columns else []
     return ", ".join(map(str, values)) or None
 
@@ -94,7 +128,7 @@ def _episodes(results: Results) -> Table:
             str(name),
             each["episode"].n_unique(),
             each["cluster"].n_unique(),
-            ", ".join(f"{level} {count}" for level, count in _levels(each)),
+            ", ".join(f"{level} {count}" for level, count in _levels(results, each)),
             "yes" if each["headline"][0] else "no",
         )
         for (name,), each in results.rows.group_by("sub_task", maintain_order=True)
@@ -107,111 +141,34 @@ def _episodes(results: Results) -> Table:
         Column("difficulty", "By difficulty"),
         Column("headline", "In the headline"),
     )
-    note = "A cluster is what episodes share: a market date, a mandate, a company. Intervals count it once."
-    return Table("episodes", "What was asked", columns, rows, (note,))
+    return Table("episodes", "", columns, rows)
 
 
-def _levels(rows: pl.DataFrame) -> Iterator[tuple[str, int]]:
-    for name in distinct(rows, "difficulty"):
-        yield name, rows.filter(pl.col("difficulty") == name)["episode"].n_unique()
+def _levels(results: Results, rows: pl.DataFrame) -> Iterator[tuple[str, int]]:
+    for name in order_of(results, "difficulty"):
+        if count := rows.filter(pl.col("difficulty") == name)["episode"].n_unique():
+            yield name, count
 
 
-def _seal(runs: Sequence[RunRows]) -> str:
-    open_to_doubt = [str(run.path) for run in runs if not run.sealed]
-    if not open_to_doubt:
-        return "Rows that were altered after they were written are refused when this pack is made."
-    return (
-        f"But the rows of {', '.join(open_to_doubt)} have none: whether they were altered after they were written "
-        "cannot be told."
+def lineage_chapter(lineage: Lineage, runs: Sequence[RunRows], editions: Mapping[str, Edition | str]) -> Chapter:
+    """Data lineage, with every digest in the appendix."""
+    words = (
+        "An edition is immutable and identified by the SHA-256 of its files. Every row names its edition, the skills "
+        "of its condition (the mount), the scorers and the code. Rows of a run folder carry a digest over the values "
+        "that determine a table; a row altered later is refused when a pack is produced.",
     )
-
-
-def lineage_chapters(
-    results: Results, runs: Sequence[RunRows], checks: ValidationReport | None, audit: AuditReport | None
-) -> tuple[Chapter, Chapter, Chapter]:
-    """Data lineage; proofs and audit of the labels; and, for the appendix, every digest."""
-    editions = editions_of(runs)
-    told = lineage_of(view_of(results), runs, editions)
-    lineage = Chapter(
+    facts = facts_table("lineage", "Provenance", lineage.facts)
+    return Chapter(
         "lineage",
-        "Data lineage and digests",
-        (
-            "Every edition is immutable and known by the SHA-256 of its files; every row names its edition, the "
-            "mount of its condition, the scorers and the code, and carries a digest over all that decides a "
-            "table. " + _seal(runs),
-        ),
-        tables=(facts_table("lineage", "Where the numbers come from", told.facts),),
+        "Data lineage",
+        words,
+        tables=stated(facts, facts.title, "all rows of the runs; unit: as named"),
+        appendix=tuple(_digests(runs, editions)),
     )
-    proofs = Chapter(
-        "proofs",
-        "Soundness of the labels: proofs and audit",
-        (
-            "An optimum comes with a lower bound that no portfolio can beat, an infeasible mandate with a checked "
-            "Farkas ray, a unique answer with a proof of it; what needs no optimiser is derived twice by code "
-            "that shares nothing. Validation rechecks every label from the stored numbers; the audit asks what an "
-            "outside examiner would: whether each truth can be reached from what an agent sees, and whether "
-            "cheating pays.",
-            _in_words("Validation", checks, "finskillbench data validate EDITION --json, given by --checks"),
-            _in_words("Audit", audit, "finskillbench audit EDITION --json FILE, given by --audit"),
-        ),
-        tables=present(*told.tables, *(_checked(each) for each in (checks, audit)), _findings(checks, audit)),
-    )
-    digests = Chapter("digests", "Appendix: digests and notes of the build", tables=present(*_digests(runs, editions)))
-    return lineage, proofs, digests
 
 
-def _in_words(what: str, report: ValidationReport | AuditReport | None, how: str) -> str:
-    if report is None:
-        return f"{what}: not run for this pack ({how})."
-    failed = sum(check.state == "FAIL" for check in report.checks)
-    warned = sum(check.state == "WARN" for check in report.checks)
-    skipped = sum(check.state == "SKIP" for check in report.checks)
-    told = f"{failed} of {len(report.checks)} checks failed" if failed else f"no check of {len(report.checks)} failed"
-    return f"{what} of edition {report.digest[:12]}: {told}; {warned} with warnings, {skipped} skipped."
-
-
-def _checked(report: ValidationReport | AuditReport | None) -> Table | None:
-    if report is None:
-        return None
-    what = "audit" if isinstance(report, AuditReport) else "validation"
-    rows = tuple(
-        (each.domain, each.name, each.state.value, len(each.findings), _figures(each)) for each in report.checks
-    )
-    columns = (
-        Column("domain", "Domain"),
-        Column("check", "Check"),
-        Column("state", "State"),
-        Column("findings", "Findings and warnings", Kind.COUNT),
-        Column("figures", "Figures"),
-    )
-    return Table(what, f"Checks of the {what}", columns, rows)
-
-
-def _figures(check: Check) -> str | None:
-    plain = {name: value for name, value in check.figures.items() if isinstance(value, (int, float, str))}
-    told = [f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}" for name, value in plain.items()]
-    return check.reason or ", ".join(told) or None
-
-
-def _findings(*reports: ValidationReport | AuditReport | None) -> Table | None:
-    found = [(check.name, each) for report in reports if report for check in report.checks for each in check.findings]
-    found.sort(key=lambda each: each[1].state != "FAIL")
-    rows = tuple(
-        (each.state.value, name, each.where, each.field or None, each.message) for name, each in found[:_MOST_FINDINGS]
-    )
-    columns = (
-        Column("state", "Severity"),
-        Column("check", "Check"),
-        Column("where", "Where"),
-        Column("field", "Field"),
-        Column("evidence", "Evidence"),
-    )
-    left = len(found) - len(rows)
-    notes = (f"And {left} more; the JSON of validation and audit has all.",) if left else ()
-    return Table("findings", "Findings and warnings, the gravest first", columns, rows, notes)
-
-
-def _digests(runs: Sequence[RunRows], editions: dict[str, Edition | str]) -> Iterator[Table]:
+def _digests(runs: Sequence[RunRows], editions: Mapping[str, Edition | str]) -> Iterator[Table]:
+    """Digests, versions and notes of the build; tables without a line are left out."""
     for run in runs:
         if run.record is None:
             continue
@@ -221,14 +178,13 @@ def _digests(runs: Sequence[RunRows], editions: dict[str, Edition | str]) -> Ite
             facts.append((f"Mount of {name}", str(mount["digest"])))
             facts += [(f"{name}: package {package}", str(digest)) for package, digest in mount["packages"].items()]
         facts += [(f"Version of {name}", version) for name, version in record.versions.items()]
-        facts += [
-            (f"Guard of scripts: {name}", "held" if held else "not held") for name, held in record.sandbox.items()
-        ]
+        facts += [(f"Sandbox guard: {name}", "held" if held else "not held") for name, held in record.sandbox.items()]
         facts += [(f"Interpreter of {name}", who) for name, who in record.interpreters.items()]
         yield facts_table("run", f"Run {run.path.name}", facts)
     for digest, edition in editions.items():
         if not isinstance(edition, str):
             files = ((name, str(each)) for name, each in edition.manifest["files"].items())
             noted = tuple((note,) for note in edition.manifest["notes"])
-            yield Table("noted", f"Noted when edition {digest[:12]} was built", (Column("note", "Note"),), noted)
+            if noted:
+                yield Table("noted", f"Notes of the build of edition {digest[:12]}", (Column("note", "Note"),), noted)
             yield facts_table("files", f"Files of edition {digest[:12]} (SHA-256)", files)
