@@ -30,6 +30,7 @@ from finskillbench.reports.validation.references import REVIEWED
 from finskillbench.reports.validation.subject import reference_of
 from finskillbench.runs.afterwards.failures import FailureCause
 
+ROOT = Path(__file__).parents[3]
 TODAY = date(2026, 1, 2)
 EVIL = '</style><script>window.broken=1</script><img src="https://x.example/y">{{7*7}}'
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
@@ -143,7 +144,7 @@ def test_checks_not_run_are_listed_and_failed_ones_warned_of(tmp_path: Path) -> 
     assert f"Audit: {len(names) - 1} of {len(names)} checks of the edition were not run." in told
     assert "Validation: 1 checks of the edition failed. Results are not supported until they pass." in told
     assert "loss is 0.2, not 0.1" in told
-    assert "stands in the prompt" in told
+    assert "FAIL Audit leak 1 r1 weights stands in the prompt" in told
 
 
 def test_a_skipped_check_is_not_run(tmp_path: Path) -> None:
@@ -239,6 +240,15 @@ def test_a_bad_file_of_criteria_is_refused_in_one_line(tmp_path: Path, content: 
     assert len(str(error.value).splitlines()) == 1
 
 
+def test_the_example_of_the_documentation_is_read(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "validation-pack.md").read_text(encoding="utf-8")
+    file = tmp_path / "criteria.toml"
+    file.write_text(page.split("```toml")[1].split("```")[0])
+    found = read_criteria(file)
+    assert {each.measure for each in found} == {*Measure}
+    assert found[-1][:3] == ("risk_management", "no_skill", 0.4)
+
+
 def test_a_criterion_on_what_was_not_run_names_its_place(tmp_path: Path) -> None:
     file = tmp_path / "criteria.toml"
     file.write_text('[[criterion]]\npart = "fundamental_analysis"\nmean = 0.5\n')
@@ -265,7 +275,7 @@ def test_the_body_of_the_largest_pack_has_at_most_5000_words(edition_run: Path, 
     )
     monkeypatch.setattr("finskillbench.reports.validation.failed.failures_of", lambda path: causes)
     found = [{**AUDIT["checks"][0]["findings"][0], "evidence": "word " * 20}] * 200
-    audit = {**AUDIT, "digest": "0" * 64, "checks": [{**AUDIT["checks"][0], "findings": found}]}
+    audit = {**AUDIT, "digest": "0" * 64, "checks": [{**AUDIT["checks"][0], "findings": found}] * 39}
     limits = [Threshold("headline", "curated", 0.99, measure) for measure in Measure] * 6
     written = write_pack(
         [replace(one, rows=rows, missing=3)],

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from finskillbench.reports.tables.base import Cell, Column, Table
 
-MOST_ROWS = 16
+MOST_ROWS = 15
 """Rows of a table in the body; the appendix has longer ones in full."""
 
 

@@ -16,7 +16,6 @@ from finskillbench.findings import Check, State
 from finskillbench.reports.tables.base import Column, Kind, Table
 from finskillbench.reports.validation.chapters import Chapter, stated
 
-_MOST_FINDINGS = 10
 _PROOFS = (
     "Optimal: a bound proves the optimum. Infeasible: a certificate proves that no answer exists. Rederived: derived "
     "twice by independent code. Composed: known by construction. Feasible: a portfolio within all limits is known."
@@ -82,7 +81,7 @@ def reports_on(
 
 
 def soundness_chapter(reports: Sequence[EditionReport], labels: Iterable[Table]) -> Chapter:
-    """Proofs of labels, as tables by edition, the state of every check, and the gravest findings."""
+    """Proofs of labels, as tables by edition, the state of every check, and the gravest finding of each."""
     words = (
         "Each label is proved, or derived twice by independent code. Validation rechecks every label from the stored "
         "data. The audit tests whether each label follows from what an agent can see, and whether shortcuts earn "
@@ -96,7 +95,7 @@ def soundness_chapter(reports: Sequence[EditionReport], labels: Iterable[Table])
             for table in labels
             for one in stated(table, "Proofs of labels", "episodes of the edition; unit: labels", _PROOFS)
         ),
-        *stated(_findings(reports), f"Findings and warnings, the first {_MOST_FINDINGS}", "checks run; unit: findings"),
+        *stated(_findings(reports), "Checks with findings or warnings", "checks run; unit: findings and warnings"),
     ]
     appendix = tuple(
         one
@@ -148,15 +147,20 @@ def _figures(check: Check) -> str | None:
 
 
 def _findings(reports: Sequence[EditionReport]) -> Table:
-    found = [(check.name, each) for report in reports for check in report.checks for each in check.findings]
-    found.sort(key=lambda each: each[1].state is not State.FAIL)
+    """The gravest finding of each check, failures first."""
+    checks = [(report.name, check) for report in reports for check in report.checks if check.findings]
+    checks.sort(key=lambda each: each[1].state is not State.FAIL)
     rows = tuple(
-        (each.state.value, name, each.where, each.field or None, each.message) for name, each in found[:_MOST_FINDINGS]
+        (check.state.value, name, check.name, len(check.findings), worst.where, worst.field or None, worst.message)
+        for name, check in checks
+        for worst in sorted(check.findings, key=lambda each: each.state is not State.FAIL)[:1]
     )
     columns = (
-        Column("state", "Severity"),
+        Column("state", "State"),
+        Column("report", "Report"),
         Column("check", "Check"),
-        Column("where", "Location"),
+        Column("findings", "Findings", Kind.COUNT),
+        Column("where", "Location of the gravest"),
         Column("field", "Field"),
         Column("evidence", "Evidence"),
     )

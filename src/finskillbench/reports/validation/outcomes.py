@@ -40,6 +40,12 @@ _BOUNDS = (
     "Worst and best: the mean score, had every row without a verdict scored 0, or 1. Effective clusters: the number of "
     "equal clusters that would carry the same information."
 )
+_TAKEN = {
+    "total_input_tokens": ("Tokens per row", 0),
+    "latency_seconds": ("Latency per row, s", 2),
+    "cost_usd": ("Cost per row, USD", 4),
+}
+"""Quantities by column with title and decimals; output tokens are added to those of the input."""
 _P = (
     "p: two-sided cluster-robust t test. Holm and FDR (Benjamini-Hochberg): adjusted for the number of subtasks. "
     "Detectable: smallest true difference found with a power of 80 %. n/a: the difference varies too little over "
@@ -53,14 +59,9 @@ def mean_scores(results: Results) -> pl.DataFrame:
     A group without a score has nulls.
     """
     chosen = of_contenders(results)
-    groups = coverage(chosen, GROUP).drop("mean")
-    means = estimate(chosen.episodes, "score", GROUP) if chosen.episodes.height else None
-    if means is None:
-        nothing = {name: pl.lit(None, pl.Float64) for name in ("mean", "low", "high", "effective_clusters")}
-        return groups.with_columns(**nothing, pairs=pl.lit(0), clusters=pl.lit(0))
-    return groups.join(means, on=GROUP, how="left", maintain_order="left").with_columns(
-        pl.col("pairs", "clusters").fill_null(0)
-    )
+    means = estimate(chosen.episodes, "score", GROUP)
+    groups = coverage(chosen, GROUP).drop("mean").join(means, on=GROUP, how="left", maintain_order="left")
+    return groups.with_columns(pl.col("pairs", "clusters").fill_null(0))
 
 
 def results_chapter(results: Results) -> Chapter:
@@ -108,7 +109,7 @@ def _by(results: Results, by: str, scope: Scope) -> Table:
     """Mean scores of the models under validation, a row for each domain or subtask and a column for each condition."""
     episodes = compared(results, results.episodes, scope)
     means: dict[tuple[str, str], Estimate] = {}
-    for line in estimate(episodes, "score", [by, "condition"]).iter_rows(named=True) if episodes.height else ():
+    for line in estimate(episodes, "score", [by, "condition"]).iter_rows(named=True):
         means[line[by], line["condition"]] = Estimate(line["mean"], line["low"], line["high"])
     sizes = {name: (part["episode"].n_unique(), part["cluster"].n_unique()) for (name,), part in episodes.group_by(by)}
     columns = (
@@ -131,36 +132,30 @@ def _by(results: Results, by: str, scope: Scope) -> Table:
 def _resources(results: Results) -> Table:
     """Means over the rows that report a quantity, with the share of rows that do."""
     rows = compared(results, results.rows).filter(~pl.col("failed"))
-    tokens = pl.sum_horizontal("total_input_tokens", "total_output_tokens", ignore_nulls=False)
-    quantities = {
-        "Tokens per row": ({"total_input_tokens", "total_output_tokens"}, tokens, 0),
-        "Latency per row, s": ({"latency_seconds"}, pl.col("latency_seconds"), 2),
-        "Cost per row, USD": ({"cost_usd"}, pl.col("cost_usd"), 4),
-    }
-    known = [(needed <= set(rows.columns), value, digits) for needed, value, digits in quantities.values()]
+    absent = {*_TAKEN, "total_output_tokens"} - {*rows.columns}
+    rows = rows.with_columns(**{name: pl.lit(None, pl.Float64) for name in absent}).with_columns(
+        total_input_tokens=pl.col("total_input_tokens") + pl.col("total_output_tokens")
+    )
     lines: list[tuple[Cell, ...]] = [
         (
             str(model),
             str(condition),
             part.height,
-            *(_reported(part.select(value).to_series() if there else None, digits) for there, value, digits in known),
+            *(_reported(part[name], digits) for name, (_, digits) in _TAKEN.items()),
         )
         for (model, condition), part in rows.group_by("model", "condition", maintain_order=True)
     ]
-    slugs = ("tokens", "latency", "cost")
     columns = (
         *(MODEL, CONDITION),
         Column("rows", "Rows", Kind.COUNT),
-        *(Column(slug, f"{title} (rows reporting it)") for slug, title in zip(slugs, quantities, strict=True)),
+        *(Column(name, f"{title} (rows reporting it)") for name, (title, _) in _TAKEN.items()),
     )
     return Table("resources", "", columns, tuple(lines))
 
 
-def _reported(values: pl.Series | None, digits: int) -> str:
-    found = pl.Series(dtype=pl.Float64) if values is None else values.drop_nulls()
-    if values is None or found.is_empty():
-        return "not reported (0 %)"
-    return f"{found.cast(pl.Float64).mean():,.{digits}f} ({100 * found.len() / values.len():.0f} %)"
+def _reported(values: pl.Series, digits: int) -> str:
+    mean, share = values.cast(pl.Float64).mean(), 1.0 - values.null_count() / values.len()
+    return f"{mean:,.{digits}f} ({100 * share:.0f} %)" if isinstance(mean, float) else "not reported (0 %)"
 
 
 def stability_chapter(results: Results) -> Chapter:

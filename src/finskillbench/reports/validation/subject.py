@@ -28,6 +28,8 @@ _GRANTED = {
     "code": "code of the agent, no skills",
     "code_curated": "code of the agent, with the benchmark's skills",
 }
+_ELSEWHERE = ("Profile", "Rows", "Harness")
+"""Facts that the cover and the first chapter state."""
 _SERVED = "Served as: names that the provider returned with its answers."
 _PROGRAMS = "Models named baseline/... are programs. They serve as challengers."
 
@@ -157,7 +159,7 @@ def lineage_chapter(lineage: Lineage, runs: Sequence[RunRows], editions: Mapping
         "of its condition (the mount), the scorers and the code. Rows of a run folder carry a digest over the values "
         "that determine a table; a row altered later is refused when a pack is produced.",
     )
-    facts = facts_table("lineage", "Provenance", lineage.facts)
+    facts = facts_table("lineage", "Provenance", (fact for fact in lineage.facts if fact[0] not in _ELSEWHERE))
     return Chapter(
         "lineage",
         "Data lineage",
