@@ -127,7 +127,8 @@ def test_what_is_not_known_is_stated(tmp_path: Path) -> None:
         assert words in told
     assert "SR 11-7" in told.split("They replaced ")[1][:9]
     assert told.count("SR 11-7") == 1
-    assert "nan" not in told.lower().split()
+    assert {"nan", "nobody", "whoever"}.isdisjoint(told.lower().split())
+    assert "exact enough" not in told
 
 
 def test_checks_not_run_are_listed_and_failed_ones_warned_of(tmp_path: Path) -> None:
@@ -215,6 +216,9 @@ def test_criteria_are_judged_and_printed(tmp_path: Path) -> None:
     assert "FAIL: 1 of 3 criteria are met." in told
     assert "headline m curated Mean score, at least 0.2000 0.2500 PASS" in told
     assert "risk_management m curated Share of rows with a verdict, at least 1.0000 0.0000 FAIL" in told
+    programs = run(row("r1", 0.9, model="baseline/reference"), row("r1", 0.0, model="baseline/nop"))
+    judged = write_pack([programs], tmp_path / "out", today=TODAY, criteria=wanted[:1]).judged
+    assert [each.model for each in judged] == ["baseline/reference"]  # other programs are challengers
 
 
 @pytest.mark.parametrize(
