@@ -210,7 +210,7 @@ def test_errors_cannot_hide_a_regression() -> None:
     b = [row(f"r{i}", None if i < 10 else 1.0) for i in range(20)]
     outcome = check_regression(pairs(a, b))
     assert outcome.holds is False
-    assert outcome.told.startswith("10 episodes with a score in A ended in an error in B: with 0 for these, ")
+    assert outcome.reason.startswith("10 episodes with a score in A ended in an error in B: with 0 for these, ")
     one = [row(f"r{i}", None if i < 1 else 1.0) for i in range(20)]
     assert check_regression(pairs(a, one)).holds is True
 

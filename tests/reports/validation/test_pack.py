@@ -108,7 +108,7 @@ def evidence(tmp_path: Path, content: dict, name: str) -> Path:
 
 
 def test_what_is_not_known_is_stated(tmp_path: Path) -> None:
-    told = pack([small()], tmp_path).text
+    text = pack([small()], tmp_path).text
     for words in (
         "SR 26-2",
         "Generative and agentic AI are outside the scope",
@@ -124,28 +124,28 @@ def test_what_is_not_known_is_stated(tmp_path: Path) -> None:
         "92.3% of the rows of the models have a verdict, fewer than 95%.",
         "2026-01-02",
     ):
-        assert words in told
-    assert "SR 11-7" in told.split("They replaced ")[1][:9]
-    assert told.count("SR 11-7") == 1
-    assert {"nan", "nobody", "whoever"}.isdisjoint(told.lower().split())
-    assert "exact enough" not in told
+        assert words in text
+    assert "SR 11-7" in text.split("They replaced ")[1][:9]
+    assert text.count("SR 11-7") == 1
+    assert {"nan", "nobody", "whoever"}.isdisjoint(text.lower().split())
+    assert "exact enough" not in text
 
 
 def test_checks_not_run_are_listed_and_failed_ones_warned_of(tmp_path: Path) -> None:
     checks = read_checks(evidence(tmp_path, CHECKS, "checks.json"))
     audit = read_audit(evidence(tmp_path, AUDIT, "audit.json"))
     assert (checks.passed, audit.clean, audit.count) == (False, False, 1)
-    told = pack([small()], tmp_path / "out", checks=checks, audit=audit).text
+    text = pack([small()], tmp_path / "out", checks=checks, audit=audit).text
     # The rows are of two domains: nine of their subtasks, their own checks, and the labels of the whole edition.
     there = [domain(name) for name in ("portfolio_construction", "risk_management")]
     every = 1 + sum(len(checks_of(one)) for one in there)
-    assert f"Validation of edition eeeeeeeeeeee: 2 of {every} checks run, 1 failed. Not run: " in told
+    assert f"Validation of edition eeeeeeeeeeee: 2 of {every} checks run, 1 failed. Not run: " in text
     names = names_of_checks(one.name for one in there)
-    assert f"Audit of edition eeeeeeeeeeee: 1 of {len(names)} checks run, 1 failed. Not run: rederived, sol" in told
-    assert f"Audit: {len(names) - 1} of {len(names)} checks of the edition were not run." in told
-    assert "Validation: 1 checks of the edition failed. Results are not supported until they pass." in told
-    assert "loss is 0.2, not 0.1" in told
-    assert "FAIL Audit leak 1 r1 weights stands in the prompt" in told
+    assert f"Audit of edition eeeeeeeeeeee: 1 of {len(names)} checks run, 1 failed. Not run: rederived, sol" in text
+    assert f"Audit: {len(names) - 1} of {len(names)} checks of the edition were not run." in text
+    assert "Validation: 1 checks of the edition failed. Results are not supported until they pass." in text
+    assert "loss is 0.2, not 0.1" in text
+    assert "FAIL Audit leak 1 r1 weights stands in the prompt" in text
 
 
 def test_a_skipped_check_is_not_run(tmp_path: Path) -> None:
@@ -172,9 +172,9 @@ def test_few_clusters_are_counted_by_their_effective_number(tmp_path: Path) -> N
 def test_an_unknown_count_of_tokens_is_not_zero(tmp_path: Path) -> None:
     unknown = {"total_input_tokens": None, "total_output_tokens": None}
     rows = [row("r1", 0.5), row("r2", 0.5, **unknown), row("r1", 0.5, model="n", **unknown)]
-    told = pack([run(*rows)], tmp_path).text
-    assert "m curated 2 110 (50 %)" in told
-    assert "n curated 1 not reported (0 %)" in told
+    text = pack([run(*rows)], tmp_path).text
+    assert "m curated 2 110 (50 %)" in text
+    assert "n curated 1 not reported (0 %)" in text
 
 
 def test_challengers_are_every_other_model_condition_and_program(tmp_path: Path) -> None:
@@ -189,12 +189,12 @@ def test_challengers_are_every_other_model_condition_and_program(tmp_path: Path)
         for (model, condition), each in scores.items()
         for i, score in enumerate(each)
     ]
-    told = pack([run(*rows)], tmp_path).text.split("Strongest challenger of each kind")[1]
-    assert "m curated condition no_skill +0.400 [" in told
-    assert "m curated model n -0.300 [" in told
-    assert "m curated baseline baseline/nop under no_skill +0.550 [" in told
-    assert "n curated model m +0.300 [" in told
-    assert re.search(r"m curated model n -0\.300 \[\S+ \S+\] 4 4 challenger higher", told)
+    text = pack([run(*rows)], tmp_path).text.split("Strongest challenger of each kind")[1]
+    assert "m curated condition no_skill +0.400 [" in text
+    assert "m curated model n -0.300 [" in text
+    assert "m curated baseline baseline/nop under no_skill +0.550 [" in text
+    assert "n curated model m +0.300 [" in text
+    assert re.search(r"m curated model n -0\.300 \[\S+ \S+\] 4 4 challenger higher", text)
     alone = pack([run(row("r1", 0.5))], tmp_path).text
     assert "Not assessed: the runs hold no other model, condition or baseline." in alone
 
@@ -211,11 +211,11 @@ def test_criteria_are_judged_and_printed(tmp_path: Path) -> None:
         ("risk_management", Measure.COVERAGE, 1.0),
     ]
     written = write_pack([small()], tmp_path / "out", today=TODAY, criteria=wanted)
-    told = Text(written.path.read_text(encoding="utf-8")).text
+    text = Text(written.path.read_text(encoding="utf-8")).text
     assert [each.outcome.holds for each in written.judged] == [True, False, False]
-    assert "FAIL: 1 of 3 criteria are met." in told
-    assert "headline m curated Mean score, at least 0.2000 0.2500 PASS" in told
-    assert "risk_management m curated Share of rows with a verdict, at least 1.0000 0.0000 FAIL" in told
+    assert "FAIL: 1 of 3 criteria are met." in text
+    assert "headline m curated Mean score, at least 0.2000 0.2500 PASS" in text
+    assert "risk_management m curated Share of rows with a verdict, at least 1.0000 0.0000 FAIL" in text
     programs = run(row("r1", 0.9, model="baseline/reference"), row("r1", 0.0, model="baseline/nop"))
     judged = write_pack([programs], tmp_path / "out", today=TODAY, criteria=wanted[:1]).judged
     assert [each.model for each in judged] == ["baseline/reference"]  # other programs are challengers
@@ -323,22 +323,22 @@ def test_the_reference_hangs_on_every_row_and_not_on_their_order() -> None:
 
 def test_the_page_is_one_file_that_asks_for_nothing_and_runs_nothing(tmp_path: Path) -> None:
     evil = run(row("r1", 0.5, model=EVIL), row("r2", 0.1, model=EVIL), path="runs/mine")
-    told = pack([evil], tmp_path)
+    text = pack([evil], tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["validation-pack.html"]
-    assert {"script", "img", "link", "iframe"}.isdisjoint(told.tags)
-    assert all(each.startswith("#") for each in told.fetched)
-    assert "{{7*7}}" in told.text
+    assert {"script", "img", "link", "iframe"}.isdisjoint(text.tags)
+    assert all(each.startswith("#") for each in text.fetched)
+    assert "{{7*7}}" in text.text
     page = (tmp_path / "validation-pack.html").read_text(encoding="utf-8")
     assert "default-src 'none'" in unescape(page)
     ids = set(re.findall(r'id="([^"]+)"', page))
-    assert {each.removeprefix("#") for each in told.fetched} <= ids
+    assert {each.removeprefix("#") for each in text.fetched} <= ids
 
 
 def test_sensitivity_leaves_each_model_out(tmp_path: Path) -> None:
-    told = pack([RunRows(Path("runs/all"), synthetic_rows(3, episodes=4))], tmp_path).text
+    text = pack([RunRows(Path("runs/all"), synthetic_rows(3, episodes=4))], tmp_path).text
     for model in ("provider/model-1", "provider/model-2", "provider/model-3"):
-        assert f"without {model} curated - no_skill" in told
-    assert "equal weight of subtasks curated - no_skill" in told
+        assert f"without {model} curated - no_skill" in text
+    assert "equal weight of subtasks curated - no_skill" in text
 
 
 def test_the_command(edition_run: Path, tmp_path: Path, capsys) -> None:
@@ -347,10 +347,10 @@ def test_the_command(edition_run: Path, tmp_path: Path, capsys) -> None:
     captured = capsys.readouterr()
     assert captured.out.splitlines() == [str(tmp_path / "pack" / "validation-pack.html")]
     assert captured.err.splitlines()[-1].startswith("failed: headline of baseline/nop under no_skill is 0.0000")
-    told = Text((tmp_path / "pack" / "validation-pack.html").read_text(encoding="utf-8")).text
-    assert "every value is null, or nothing is there" in told
-    assert "finskillbench show RUN" in told
-    assert "No language model was run. The program baseline/nop takes the place of a model." in told
+    text = Text((tmp_path / "pack" / "validation-pack.html").read_text(encoding="utf-8")).text
+    assert "every value is null, or nothing is there" in text
+    assert "finskillbench show RUN" in text
+    assert "No language model was run. The program baseline/nop takes the place of a model." in text
     assert cli.main(arguments) == 2
     assert "--validation writes one pack of everything into --out DIR" in capsys.readouterr().err
 

@@ -151,6 +151,6 @@ def _flips(paired: Paired, most: int | None) -> Iterator[str]:
 def print_gates(gates: Sequence[Outcome]) -> None:
     """Say on standard error what each gate found; leave with 1 where one does not hold, those last."""
     for gate in sorted(gates, key=lambda each: each.holds, reverse=True):
-        typer.echo(f"{'passed' if gate.holds else 'failed'}: {gate.told}", err=True)
+        typer.echo(f"{'passed' if gate.holds else 'failed'}: {gate.reason}", err=True)
     if not all(gate.holds for gate in gates):
         raise typer.Exit(1)

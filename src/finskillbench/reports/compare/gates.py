@@ -1,7 +1,7 @@
 """Gates for continuous integration: a floor under a score, and no regression.
 
-A gate vouches for what nobody has seen only where that cannot matter: it holds if it would still hold had every episode
-that ended in an error scored 0, and none holds of a run that is not finished.
+A gate holds only if it would still hold had every episode that ended in an error scored 0. None holds of a run that is
+not finished.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class Threshold(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Whether a gate holds, and in one line why."""
+    """Verdict of a gate with its reason in one line."""
 
     holds: bool
-    told: str
+    reason: str
 
 
 class Judged(NamedTuple):
@@ -165,11 +165,11 @@ def _judge_scores(what: str, rows: pl.DataFrame, threshold: Threshold) -> tuple[
     if value < limit:
         return value, Outcome(False, f"{what} is {value:.4f}, below {limit:g}")
     if worst < limit:
-        told = (
+        reason = (
             f"{what} is {value:.4f}, but {absent} of {episodes.height} episodes have no score: with 0 for these it is "
             f"{worst:.4f}, below {limit:g}"
         )
-        return value, Outcome(False, told)
+        return value, Outcome(False, reason)
     return value, Outcome(True, f"{what} is {value:.4f}, not below {limit:g}")
 
 
@@ -191,11 +191,13 @@ def _judge_rows(what: str, rows: pl.DataFrame, threshold: Threshold) -> tuple[fl
     else:
         share, name = rows.filter(pl.col("incidents").list.len() > 0).height / rows.height, "with an incident"
         holds = share <= threshold.limit
-    told = f"{100 * share:.2f} % of {rows.height} rows of {what} are {name}, limit {100 * threshold.limit:g} %"
-    return share, Outcome(holds, told)
+    reason = f"{100 * share:.2f} % of {rows.height} rows of {what} are {name}, limit {100 * threshold.limit:g} %"
+    return share, Outcome(holds, reason)
 
 
 def gates_table(outcomes: Sequence[Outcome]) -> Table:
-    """What gates found."""
+    """Gates with their verdicts."""
     columns = (Column("gate", "Gate"), Column("told", "Because"))
-    return Table("gates", "Gates", columns, tuple(("holds" if each.holds else "fails", each.told) for each in outcomes))
+    return Table(
+        "gates", "Gates", columns, tuple(("holds" if each.holds else "fails", each.reason) for each in outcomes)
+    )

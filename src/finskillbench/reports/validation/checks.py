@@ -142,8 +142,10 @@ def _checked(report: EditionReport) -> Table | None:
 
 def _figures(check: Check) -> str | None:
     plain = {name: value for name, value in check.figures.items() if isinstance(value, (int, float, str))}
-    told = [f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}" for name, value in plain.items()]
-    return check.reason or ", ".join(told) or None
+    figures = [
+        f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}" for name, value in plain.items()
+    ]
+    return check.reason or ", ".join(figures) or None
 
 
 def _findings(reports: Sequence[EditionReport]) -> Table:

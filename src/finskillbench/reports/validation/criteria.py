@@ -78,9 +78,11 @@ def _thresholds(criterion: _Criterion, where: str) -> list[Threshold]:
 def criteria_chapter(judged: Sequence[Judged] | None) -> Chapter:
     """Acceptance criteria and which of them are met; None where none were supplied."""
     if judged is None:
-        told = "No acceptance criteria were supplied (--criteria FILE). This pack states no pass or fail of the models."
-        return Chapter("criteria", "Acceptance criteria", (told,))
-    told = (
+        words = (
+            "No acceptance criteria were supplied (--criteria FILE). This pack states no pass or fail of the models."
+        )
+        return Chapter("criteria", "Acceptance criteria", (words,))
+    words = (
         f"{criteria_met(judged)} The firm supplied the criteria. A criterion on a mean or its bound is met only if "
         "it would also be met had every episode without a verdict scored 0. A value that cannot be computed fails."
     )
@@ -110,12 +112,12 @@ def criteria_chapter(judged: Sequence[Judged] | None) -> Chapter:
     population = "episodes (means, bounds) or rows (shares) of the part, model and condition; unit: fraction, 0 to 1"
     table = Table("criteria", "", columns, rows)
     return Chapter(
-        "criteria", "Acceptance criteria", (told,), tables=stated(table, "Criteria and outcomes", population)
+        "criteria", "Acceptance criteria", (words,), tables=stated(table, "Criteria and outcomes", population)
     )
 
 
 def criteria_met(judged: Sequence[Judged] | None) -> str:
-    """How many criteria are met, in a sentence."""
+    """Number of criteria that are met, in a sentence."""
     if judged is None:
         return "None supplied."
     met = sum(each.outcome.holds for each in judged)
@@ -127,4 +129,4 @@ def _remark(judged: Judged) -> str:
     if judged.value is not None and judged.threshold.measure in OF_ROWS:
         return ""
     shown = judged.value is not None and judged.value < judged.threshold.limit
-    return "" if judged.outcome.holds or shown else judged.outcome.told
+    return "" if judged.outcome.holds or shown else judged.outcome.reason

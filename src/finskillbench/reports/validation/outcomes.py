@@ -168,14 +168,14 @@ def stability_chapter(results: Results) -> Chapter:
         "one of k repeats earns full marks. pass^k: all do.",
     )
     if tables:
-        told = "Episodes were repeated. Variation within an episode is not attributable to its difficulty."
+        words = "Episodes were repeated. Variation within an episode is not attributable to its difficulty."
     else:
-        told = "Not assessed: no episode was run more than once. Runs with --epochs 3 or more assess it."
-    return Chapter("stability", "Stability", (told,), tables=tables)
+        words = "Not assessed: no episode was run more than once. Runs with --epochs 3 or more assess it."
+    return Chapter("stability", "Stability", (words,), tables=tables)
 
 
 def sensitivity_chapter(rows: pl.DataFrame, results: Results) -> Chapter:
-    """How far the headline depends on the profile, on single models, on weights and on the interval method."""
+    """The headline under other profiles, weights and interval methods, and without each model."""
     words = (
         "The headline is restated under alternative choices: scoring profile, weights of subtasks, interval method, "
         "and the set of models.",

@@ -94,8 +94,8 @@ def _refuse_other_editions(rows: pl.DataFrame, checks: ValidationReport | None, 
     for option, report in (("--checks", checks), ("--audit", audit)):
         there = set(rows["edition"].to_list())
         if report is not None and report.digest not in there:
-            told = ", ".join(sorted(each[:12] for each in there))
-            raise InputError(f"{option}: is of edition {report.digest[:12]}, and the rows are of {told}")
+            editions = ", ".join(sorted(each[:12] for each in there))
+            raise InputError(f"{option}: is of edition {report.digest[:12]}, and the rows are of {editions}")
 
 
 def _render(results: Results, rows: pl.DataFrame, runs: Sequence[RunRows], today: date, known: _Evidence) -> str:
