@@ -54,9 +54,9 @@ def challengers_chapter(results: Results, published: Results | None) -> Chapter:
     )
     floors = ()
     if programs:
+        table = floors_table(results, published)
         population = "scored episodes of each subtask; unit: score, 0 to 1"
-        meaning = floors_table(results, published).notes[0]
-        floors = stated(floors_table(results, published), "Baseline programs by subtask", population, meaning)
+        floors = stated(table, "Baseline programs by subtask", population, table.notes[0])
     tables = (*stated(_table(best), "Strongest challenger of each kind", _PAIRED), *floors)
     return Chapter(
         "challengers",
