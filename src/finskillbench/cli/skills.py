@@ -36,14 +36,18 @@ def list_packages() -> None:
 @app.command("lint", epilog="Example: finskillbench skills lint my-skills/portfolio-notes")
 def lint_packages(
     packages: Annotated[
-        list[str] | None, typer.Argument(metavar="[PACKAGE...]", help="Names or folders; default: all curated ones.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[PACKAGE...]", help="Names, or folders of one package or several; default: all curated ones."
+        ),
     ] = None,
 ) -> None:
     """Check packages against the Agent Skills specification and this project's rules. Exit code 1 on a problem."""
     from finskillbench.harness.skills.lint import lint
-    from finskillbench.harness.skills.loader import curated
+    from finskillbench.harness.skills.loader import curated, package_folders
 
-    folders = [_folder(name) for name in packages] if packages else [package.root for package in curated().values()]
+    named = [_folder(name) for name in packages or ()] or [package.root for package in curated().values()]
+    folders = [package for folder in named for package in package_folders(folder)]
     clean = True
     for folder in folders:
         problems = lint(folder)

@@ -27,8 +27,9 @@ from finskillbench.domains import domain as registered
 from finskillbench.errors import InputError, InternalError
 from finskillbench.harness.model import ToolSpec
 from finskillbench.harness.skills.given import GIVEN_ARM, NOTHING_GIVEN, Given
-from finskillbench.harness.skills.loader import SkillPackage, curated, placebo, script_notes
+from finskillbench.harness.skills.loader import SkillPackage, curated, placebo
 from finskillbench.harness.skills.memory import EMPTY, Memory
+from finskillbench.harness.skills.outline import outlines
 from finskillbench.sandbox.process import THIS_PYTHON
 
 
@@ -222,9 +223,9 @@ def mount_all(conditions: Iterable[str], given: Mapping[str, Given] = NOTHING_GI
 def script_index(packages: Mapping[str, SkillPackage]) -> tuple[tuple[str, str], ...]:
     """Every script of `packages` (name to package) with its own notes: ("package/scripts/x.py", notes)."""
     return tuple(
-        (f"{name}/{script}", notes)
+        (f"{name}/{script}", outline.notes)
         for name, package in sorted(packages.items())
-        for script, notes in script_notes(package).items()
+        for script, outline in outlines(package).items()
     )
 
 

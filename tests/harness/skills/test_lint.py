@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from finskillbench.harness.skills.lint import lint
+from finskillbench.harness.skills.lint import MAX_PROBLEMS, lint
 from finskillbench.harness.skills.loader import curated
 
 SKILL = """---
@@ -40,22 +40,42 @@ DEFECTS = [
     ({"SKILL.md": SKILL.replace("bond-ladder", "bond-steps")}, "must match skill name"),
     ({"SKILL.md": SKILL.replace("bond-ladder", "Bond_Ladder")}, "must be lowercase"),
     ({"SKILL.md": SKILL.replace("Builds", "Builds " + "x" * 1024)}, "exceeds 1024 character limit"),
-    ({"SKILL.md": SKILL.replace("Use when rungs are asked for.", "")}, "not when to use it"),
+    ({"SKILL.md": SKILL.replace("Use when rungs are asked for.", "")}, "does not say when to use"),
     ({"SKILL.md": SKILL.replace("---\n#", "colour: red\n---\n#")}, "Unexpected fields"),
-    ({"SKILL.md": SKILL + "x\n" * 500}, "lines, the limit is 500"),
-    ({"SKILL.md": SKILL + "x" * 20_000}, "tokens, the limit is 5000"),
+    ({"SKILL.md": SKILL + "x\n" * 500}, "lines of instructions, keep it under 500"),
+    ({"SKILL.md": SKILL + "x" * 20_000}, "tokens of instructions, keep it under 5000"),
     ({"SKILL.md": SKILL.split("# Steps")[0]}, "has no instructions"),
-    ({"SKILL.md": "no front matter"}, "must start with YAML frontmatter"),
-    ({"references/deep/er.md": "x"}, "references/deep/er.md lies deeper than one level"),
-    ({"references/lost.md": "x"}, "references/lost.md is not mentioned"),
-    ({"SKILL.md": SKILL + "See references/gone.md\n"}, "mentions references/gone.md, which is not there"),
-    ({"scripts/deep/er.py": SCRIPT}, "scripts/deep/er.py lies deeper than one level"),
-    ({"scripts/lost.py": SCRIPT}, "scripts/lost.py is not documented"),
+    ({"SKILL.md": "no front matter"}, "must start with YAML front matter"),
+    ({"references/lost.md": "See lost.md."}, "references/lost.md is mentioned neither in SKILL.md nor in"),
+    ({"references/data.md": "\0"}, "references/data.md is not text in UTF-8"),
+    ({"SKILL.md": SKILL + "See ./references/gone.md.\n"}, "mentions references/gone.md, which is not in the package"),
+    ({"SKILL.md": SKILL + "`scripts/gone.sh`\n"}, "mentions scripts/gone.sh, which is not in the package"),
+    ({"SKILL.md": SKILL + "(bond-ladder/assets/gone.png)\n"}, "mentions assets/gone.png, which is not in the package"),
+    ({"scripts/deep/lost.py": SCRIPT}, "scripts/deep/lost.py is not mentioned in SKILL.md"),
+    ({"scripts/build.py": "# /// script\n# dependencies = [1]\n# ///\n" + SCRIPT}, "(PEP 723) cannot be read"),
+    (
+        {"scripts/build.py": "x = " + "1+" * 300_000 + "1"},
+        "build.py: cannot be parsed, an expression is nested too deeply",
+    ),
+    ({"evals/evals.json": "[" * 100_000}, "evals/evals.json is nested too deeply"),
+    ({"evals/evals.json": "{"}, "evals/evals.json is not JSON"),
+    ({"evals/evals.json": '{"evals": 1}'}, "evals/evals.json: no list 'evals' of cases"),
+    ({"evals/evals.json": '{"skill_name": "x", "evals": []}'}, "skill_name is 'x', the package is named bond-ladder"),
+    (
+        {"evals/evals.json": '{"evals": [{}, {"expected_script": "gone.py"}]}'},
+        "case 2: 'gone.py' is not in the package",
+    ),
+    ({"evals/evals.json": '[{"files": ["evals/a.csv"]}]'}, "case 1: 'evals/a.csv' is not in the package"),
+    ({"evals/evals.json": '[{"files": ["../bond-ladder/SKILL.md/../SKILL.md"]}]'}, "is not in the package"),
     ({"scripts/build.py": SCRIPT.replace("main", "start")}, "has no function main"),
     ({"scripts/build.py": SCRIPT.replace("payload: dict", "payload: dict, more: int")}, "main must take one argument"),
     ({"scripts/build.py": SCRIPT.replace("payload: dict", "*payload: dict")}, "main must take one argument"),
     ({"scripts/build.py": SCRIPT.replace("-> dict", "-> list")}, "must be annotated"),
     ({"scripts/build.py": SCRIPT.replace(": dict)", ")")}, "must be annotated"),
+    (
+        {"scripts/helper.py": SCRIPT.replace("main", "start"), "scripts/build.py": SCRIPT},
+        "helper.py has no function main",
+    ),
     ({"scripts/build.py": SCRIPT.split("\n", 1)[1]}, "has no module docstring"),
     ({"scripts/build.py": "def main(:\n"}, "is not Python"),
     ({".hidden": "x"}, "is hidden"),
@@ -78,6 +98,46 @@ def test_nothing_is_executed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("annotation", ["dict[str, object]", "JsonObject"])
 def test_dictionaries_may_say_what_they_hold(annotation: str, tmp_path: Path) -> None:
     assert problems(tmp_path, **{"scripts/build.py": SCRIPT.replace(": dict)", f": {annotation})")}) == []
+
+
+USES = ["Use for sums.", "Used to add up.", "Best suited for sums.", "Triggers on sums.", "Invoke it for sums."]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *({"SKILL.md": SKILL.replace("Use when rungs are asked for.", use)} for use in USES),
+        # Files of every kind, in any depth, and files elsewhere.
+        {"SKILL.md": f"{SKILL}scripts/run.sh assets/a/b.png\n", "scripts/run.sh": "", "assets/a/b.png": "\0"},
+        {
+            "SKILL.md": SKILL
+            + "other/references/a.md ../references/a.md $DIR/scripts/b.py <a>/scripts/b.py scripts/*.py\n"
+        },
+        {"references/rungs.md": "See [more](deep/more.md).", "references/deep/more.md": "more"},
+        {
+            "scripts/build.py": SCRIPT + "from lib import helper\n",
+            "scripts/lib/helper.py": "",
+            "scripts/lib/__init__.py": "",
+        },
+        {"scripts/tests/test_build.py": "def test_build():\n    pass\n", "scripts/conftest.py": ""},
+        {
+            "evals/evals.json": '{"evals": [{"expected_script": "build.py", "files": ["files/a.csv"]}]}',
+            "evals/files/a.csv": "",
+        },
+        {"evals/evals.json": '[{"expected_script": null}, {"expected_script": "skills/bond-ladder/scripts/build.py"}]'},
+    ],
+)
+def test_what_is_sound_is_no_problem(changed: dict[str, str], tmp_path: Path) -> None:
+    assert problems(tmp_path, **changed) == []
+
+
+def test_a_text_cannot_control_the_terminal_and_a_list_has_an_end(tmp_path: Path) -> None:
+    found = problems(tmp_path, **{"evals/evals.json": '[{"files": ["\\u001b[2J\\u202e"]}]'})
+    assert found
+    assert all(line.isprintable() for line in found)
+    many = "".join(f"references/{number}.md\n" for number in range(1000))
+    found = problems(tmp_path, **{"SKILL.md": SKILL + many, "evals/evals.json": "[]"})
+    assert (len(found), found[-1]) == (MAX_PROBLEMS + 1, "and 801 more problems")
 
 
 def test_a_folder_that_is_none_is_a_problem(tmp_path: Path) -> None:

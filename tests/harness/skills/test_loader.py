@@ -14,7 +14,7 @@ from tests.sampling import examples
 from finskillbench.domains import domains
 from finskillbench.errors import InputError, SkillError
 from finskillbench.harness.skills import loader
-from finskillbench.harness.skills.loader import SkillPackage, curated, digest, load_package, script_path
+from finskillbench.harness.skills.loader import SkillPackage, curated, digest, load_package, script_path, script_text
 
 FILES = {
     "SKILL.md": (
@@ -55,6 +55,49 @@ def test_cases_for_evaluators_are_no_part_of_a_package(package: SkillPackage, tm
     assert set(read.references) == {"references/rungs.md", "references/evals/case.md"}
     (root / "references" / "evals" / "case.md").unlink()
     assert load_package(root).digest == package.digest
+
+
+FORMS = {
+    "BOM": lambda text: b"\xef\xbb\xbf" + text.encode(),
+    "CRLF": lambda text: text.replace("\n", "\r\n").encode(),
+    "CR": lambda text: text.replace("\n", "\r").encode(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_byte_order_marks_and_line_ends_are_no_part_of_a_text(form: str, package: SkillPackage, tmp_path: Path) -> None:
+    root = make(tmp_path)
+    for name, text in FILES.items():
+        (root / name).write_bytes(FORMS[form](text))
+    read = load_package(root)
+    assert (read.name, read.description, read.body) == (package.name, package.description, package.body)
+    assert read.references == package.references
+    assert [script_text(read, name) for name in read.scripts] == [FILES[name] for name in read.scripts]
+
+
+def test_front_matter_ends_at_a_line_of_dashes_only(tmp_path: Path) -> None:
+    text = "---\nname: bond-ladder\ndescription: Builds --- and rolls---ladders.\ntags: [a, b]\n---\n# Steps\n---\nEnd."
+    read = load_package(make(tmp_path, **{"SKILL.md": text}))
+    assert read.description == "Builds --- and rolls---ladders."
+    assert read.body == "# Steps\n---\nEnd."
+
+
+def test_hidden_files_are_left_out(package: SkillPackage, tmp_path: Path) -> None:
+    root = make(tmp_path, **{".gitignore": "*", "scripts/.secret.py": "", ".git/config": "", "references/.a.md": ""})
+    (root / ".link").symlink_to("/etc")
+    assert load_package(root) == replace(package, root=root)
+
+
+def test_images_are_no_references_and_may_be_large(tmp_path: Path) -> None:
+    root = make(tmp_path)
+    for name in ("references/chart.png", "assets/chart.png"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_bytes(b"\x89PNG\r\n\0" * 200_000)
+    assert set(load_package(root).references) == {"references/rungs.md"}
+    with (root / "assets" / "chart.png").open("wb") as file:
+        file.truncate(64 * 1024 * 1024)
+    with pytest.raises(SkillError, match="it has more than 67108864 bytes; make its files smaller"):
+        load_package(root)
 
 
 def test_the_digest_is_of_names_and_bytes_only(package: SkillPackage, tmp_path: Path) -> None:
@@ -176,16 +219,32 @@ def link_folder(root: Path) -> None:
     (root / "more").symlink_to(root.parent, target_is_directory=True)
 
 
-def hidden(root: Path) -> None:
-    (root / "scripts" / ".secret.py").write_text("")
-
-
 def pipe(root: Path) -> None:
     os.mkfifo(root / "scripts" / "pipe.py")
 
 
-def binary(root: Path) -> None:
+def latin_reference(root: Path) -> None:
     (root / "references" / "b.md").write_bytes(b"ok\xff")
+
+
+def latin_script(root: Path) -> None:
+    (root / "scripts" / "build.py").write_bytes(b"# -*- coding: latin-1 -*-\n# \xe9\n")
+
+
+def utf_16(root: Path) -> None:
+    (root / "SKILL.md").write_text(FILES["SKILL.md"], encoding="utf-16")
+
+
+def climbing(root: Path) -> None:
+    (root / "SKILL.md").write_text(FILES["SKILL.md"].replace("bond-ladder", "../bond-ladder"))
+
+
+def unclosed(root: Path) -> None:
+    (root / "SKILL.md").write_text(FILES["SKILL.md"].replace("\n---\n", "\n--- \ta\n"))
+
+
+def repeated(root: Path) -> None:
+    (root / "SKILL.md").write_text(FILES["SKILL.md"].replace("---\n#", "name: b\n---\n#"))
 
 
 def huge(root: Path) -> None:
@@ -226,16 +285,20 @@ def no_folder(root: Path) -> None:
     [
         (link_out, "'references/out.md' is a symbolic link"),
         (link_folder, "'more' is a symbolic link"),
-        (hidden, "'scripts/.secret.py' is hidden"),
         (pipe, "neither a file nor a folder"),
-        (binary, "b.md: not UTF-8 at byte 2"),
+        (latin_reference, "b.md: not UTF-8 at byte 2"),
+        (latin_script, "scripts/build.py: not UTF-8 at byte 28"),
+        (utf_16, "SKILL.md: not text, byte 3 is zero; save it as UTF-8"),
+        (climbing, "name '../bond-ladder' cannot name a folder"),
+        (unclosed, "front matter is not closed"),
+        (repeated, "a field stands there twice"),
         (huge, "more than 1048576 bytes"),
         (many, "more than 200 files"),
         (backslash, "backslash"),
         (lower_case, "no SKILL.md in it"),
-        (no_front, "must start with YAML frontmatter"),
-        (bad_yaml, "Invalid YAML"),
-        (no_name, "Missing required field in frontmatter: name"),
+        (no_front, "must start with YAML front matter"),
+        (bad_yaml, "SKILL.md, line 2: front matter is not valid YAML: "),
+        (no_name, "front matter needs the field 'name'"),
         (no_folder, "no such folder"),
     ],
 )

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from finskillbench.errors import InputError
-from finskillbench.harness.skills.loader import SKILL_FILE, SkillPackage, by_name, curated, load_package
+from finskillbench.harness.skills.loader import SkillPackage, by_name, curated, load_package, package_folders
 from finskillbench.harness.skills.needs import check_needs
 from finskillbench.sandbox.process import THIS_PYTHON
 
@@ -87,7 +87,7 @@ def read_given(skills: Mapping[str, SkillFolder | Path | str], *, run_here: bool
         chosen = where if isinstance(where, SkillFolder) else SkillFolder(Path(where))
         # Not resolved: the interpreter of a virtual environment is a link to one that knows nothing of it.
         python = Path(shutil.which(str(chosen.python)) or chosen.python).absolute()
-        own = _packages(chosen.folder)
+        own = by_name(map(load_package, package_folders(chosen.folder)))
         if run_here:
             check_needs(own.values(), python, remedy=f"--skill-python {name}=PATH")
         for package in own.values():
@@ -96,20 +96,6 @@ def read_given(skills: Mapping[str, SkillFolder | Path | str], *, run_here: bool
         packages = by_name([*curated().values(), *own.values()]) if chosen.beside else own
         given[f"{GIVEN_ARM}{name}"] = Given(packages, python)
     return given
-
-
-def _packages(folder: Path) -> dict[str, SkillPackage]:
-    """The package in a folder, or those in the folders below it."""
-    if (folder / SKILL_FILE).is_file():
-        return by_name([load_package(folder)])
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder of skills")
-    found = by_name(load_package(below.parent) for below in sorted(folder.glob(f"*/{SKILL_FILE}")))
-    if not found:
-        raise InputError(
-            f"{folder}: no {SKILL_FILE} in it or in a folder below it; `finskillbench skills new DIR` begins a package"
-        )
-    return found
 
 
 def _halves(text: str, option: str, form: str) -> tuple[str, str]:

@@ -5,26 +5,26 @@ specification. Names are looked up in the listing made when the package was read
 Its `evals/`, cases with expected outputs for whoever evaluates the package, are no part of what an agent is given.
 """
 
-import ast
 import difflib
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-
-import skills_ref
+from typing import Any
 
 from finskillbench.domains import domains
 from finskillbench.errors import InputError, SkillError
+from finskillbench.harness.cleaning import clean_text
+from finskillbench.harness.skills.documents import MAX_TEXT_BYTES, decode, is_binary, split_document
 
 PLACEBO = Path(__file__).parent / "placebo"
 SKILL_FILE = "SKILL.md"
 REFERENCES, SCRIPTS = "references/", "scripts/"
 EVALS = "evals"
 _CACHES = frozenset({"__pycache__"})
-_MAX_FILES, _MAX_FILE_BYTES = 200, 1024 * 1024
+_MAX_FILES, _MAX_ENTRIES, _MAX_PACKAGE_BYTES = 200, 1000, 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,41 +47,70 @@ class SkillPackage:
 def load_package(path: Path) -> SkillPackage:
     """Read the package in the folder `path`.
 
-    Raises SkillError if it is no folder, has no readable SKILL.md, or holds a symbolic link, a hidden file, a
-    special file, more than 200 files, one over 1 MiB, or text that is not UTF-8.
+    Raises SkillError if it is no folder, has no readable SKILL.md, or holds a symbolic link, a special file, more than
+    200 files, more than 64 MiB, or a document or script that is over 1 MiB or not UTF-8.
     """
     root = Path(path).resolve()
-    files = read_files(root)
-    if SKILL_FILE not in files:
-        raise SkillError(f"{path}: no {SKILL_FILE} in it (exactly so written); a skill package needs one")
-    text = _text(SKILL_FILE, files[SKILL_FILE], root)
-    properties = _properties(root, text)
+    return parse_package(root, read_files(root))
+
+
+def parse_package(root: Path, files: Mapping[str, bytes]) -> SkillPackage:
+    """Build a package from its `files`, as `read_files` returns them for the folder `root`; raise as `load_package`."""
+    fields, body = read_document(root, files)
+    name, description = (_field(root, fields, field) for field in ("name", "description"))
+    if not name.isprintable() or "/" in name or "\\" in name or name.startswith("."):
+        raise SkillError(f"{root / SKILL_FILE}: name {name!a} cannot name a folder; use lower-case letters and hyphens")
+    scripts = tuple(path for path in files if path.startswith(SCRIPTS) and path.endswith(".py"))
+    for path in scripts:
+        decode(root / path, files[path])
     return SkillPackage(
-        name=properties.name,
-        description=properties.description,
+        name=name,
+        description=description,
         root=root,
-        # Cut where skills-ref cuts: at the second row of dashes.
-        body=text.split("---", 2)[2].strip(),
+        body=body,
         references=MappingProxyType(
-            {name: _text(name, data, root) for name, data in files.items() if name.startswith(REFERENCES)}
+            {
+                path: decode(root / path, data)
+                for path, data in files.items()
+                if path.startswith(REFERENCES) and not is_binary(data)
+            }
         ),
-        scripts=tuple(name for name in files if name.startswith(SCRIPTS) and name.endswith(".py")),
+        scripts=scripts,
         digest=digest(files),
     )
 
 
-_READ: dict[str, skills_ref.SkillProperties] = {}
-"""What stands in front matter, by the text of its SKILL.md: a run reads its packages for each arm, and YAML is slow."""
+def _field(root: Path, fields: Mapping[str, Any], field: str) -> str:
+    value = fields.get(field)
+    if not isinstance(value, str) or not value.strip():
+        raise SkillError(f"{root / SKILL_FILE}: front matter needs the field {field!r}, a text that is not empty")
+    return clean_text(value.strip())
 
 
-def _properties(root: Path, text: str) -> skills_ref.SkillProperties:
-    """The front matter of the SKILL.md in `root`, which has this text."""
-    if text not in _READ:
-        try:
-            _READ[text] = skills_ref.read_properties(root)
-        except (skills_ref.SkillError, UnicodeError, AttributeError) as error:
-            raise SkillError(f"{root / SKILL_FILE}: {' '.join(str(error).split())}") from None
-    return _READ[text]
+def read_document(root: Path, files: Mapping[str, bytes]) -> tuple[dict[str, Any], str]:
+    """Return the front matter and the instructions of the SKILL.md among a package's `files`."""
+    if SKILL_FILE not in files:
+        raise SkillError(f"{root}: no {SKILL_FILE} in it (exactly so written); a skill package needs one")
+    return split_document(root / SKILL_FILE, decode(root / SKILL_FILE, files[SKILL_FILE]))
+
+
+def package_folders(folder: Path) -> list[Path]:
+    """Return `folder` itself where it is a package, otherwise the packages directly below it.
+
+    Raises
+    ------
+    InputError : there is none.
+    """
+    if os.path.lexists(folder / SKILL_FILE):
+        return [folder]
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder of skills")
+    found = sorted(below.parent for below in folder.glob(f"*/{SKILL_FILE}"))
+    if not found:
+        raise InputError(
+            f"{folder}: no {SKILL_FILE} in it or in a folder below it; `finskillbench skills new DIR` begins a package"
+        )
+    return found
 
 
 def curated() -> dict[str, SkillPackage]:
@@ -109,23 +138,20 @@ def placebo() -> dict[str, SkillPackage]:
     return by_name(load_package(found.parent) for found in PLACEBO.glob(f"*/{SKILL_FILE}"))
 
 
-def script_notes(package: SkillPackage) -> dict[str, str]:
-    """The docstring of each script of a package, by name; one that has none or cannot be parsed has an empty text."""
-    notes: dict[str, str] = {}
-    for name in package.scripts:
-        try:
-            notes[name] = ast.get_docstring(ast.parse(script_text(package, name))) or ""
-        except SyntaxError:
-            notes[name] = ""
-    return notes
-
-
 def script_text(package: SkillPackage, name: str) -> str:
     """The text of one of its scripts, by name; SkillError where the file can no longer be read."""
+    return read_text(package.root / name)
+
+
+def read_text(path: Path) -> str:
+    """Return the text of an ordinary file, as `documents.decode`; SkillError where it cannot be read."""
     try:
-        return (package.root / name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SkillError(f"{package.root / name}: cannot be read as UTF-8 text ({error})") from None
+        if not path.is_file():
+            raise SkillError(f"{path}: not an ordinary file")
+        with path.open("rb") as file:
+            return decode(path, file.read(MAX_TEXT_BYTES + 1))
+    except OSError as error:
+        raise SkillError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def script_path(package: SkillPackage, relative: object) -> Path:
@@ -165,58 +191,72 @@ def _no_such_script(package: SkillPackage, asked: object) -> str:
 def read_files(root: Path) -> dict[str, bytes]:
     """Every file of a package by its "/"-separated name below `root`, sorted.
 
-    Caches of byte code are left out, and `evals/` at the top: it changes no digest and reaches no agent.
+    Left out are hidden files and folders, caches of byte code, and `evals/` at the top: they change no digest and
+    reach no agent.
     """
+    return scan_files(root)[0]
+
+
+def scan_files(root: Path) -> tuple[dict[str, bytes], list[str]]:
+    """The files of a package as `read_files`, and the names of the hidden entries that were left out, both sorted."""
     if not root.is_dir():
         raise SkillError(f"{root}: no such folder")
     files: dict[str, bytes] = {}
-    pending = [root]
+    hidden: list[str] = []
+    pending, seen, left = [root], 0, _MAX_PACKAGE_BYTES
     while pending:
-        folder = pending.pop()
-        try:
-            with os.scandir(folder) as listing:
-                entries = list(listing)
-        except OSError as error:
-            raise SkillError(f"{folder}: cannot be listed: {error.strerror}") from None
-        for entry in entries:
-            left_out = entry.name in _CACHES or (entry.name == EVALS and folder == root)
-            if left_out and entry.is_dir(follow_symlinks=False):
-                continue
+        for entry in _entries(pending.pop()):
             name = Path(entry.path).relative_to(root).as_posix()
+            if entry.name in _CACHES or name == EVALS:
+                continue
+            seen += 1
+            if seen > _MAX_ENTRIES:
+                raise SkillError(f"{root}: more than {_MAX_ENTRIES} files and folders; a skill package is smaller")
+            if entry.name.startswith("."):
+                hidden.append(name)
+                continue
             _refuse(entry, root, name)
             if entry.is_dir():
                 pending.append(Path(entry.path))
-                continue
-            if len(files) == _MAX_FILES:
+            elif len(files) == _MAX_FILES:
                 raise SkillError(f"{root}: more than {_MAX_FILES} files; a skill package is smaller")
-            try:
-                files[name] = Path(entry.path).read_bytes()
-            except OSError as error:
-                raise SkillError(f"{root}: {name} cannot be read: {error.strerror}") from None
-    return dict(sorted(files.items()))
+            else:
+                files[name] = _read(entry, root, name, left)
+                left -= len(files[name])
+    return dict(sorted(files.items())), sorted(hidden)
+
+
+def _entries(folder: Path) -> Iterator["os.DirEntry[str]"]:
+    try:
+        with os.scandir(folder) as listing:
+            yield from listing
+    except OSError as error:
+        raise SkillError(f"{folder}: cannot be listed: {error.strerror}") from None
 
 
 def _refuse(entry: "os.DirEntry[str]", root: Path, name: str) -> None:
     problem = ""
     if entry.is_symlink():
         problem = "is a symbolic link; put the file itself there"
-    elif entry.name.startswith("."):
-        problem = "is hidden; remove it"
     elif "\\" in entry.name or not entry.name.isprintable():
         problem = "has a backslash or a control character in its name; rename it"
     elif not entry.is_dir() and not entry.is_file():
         problem = "is neither a file nor a folder; remove it"
-    elif entry.is_file() and entry.stat().st_size > _MAX_FILE_BYTES:
-        problem = f"has more than {_MAX_FILE_BYTES} bytes; make it smaller"
     if problem:
         raise SkillError(f"{root}: {name!a} {problem}")
 
 
-def _text(name: str, data: bytes, root: Path) -> str:
+def _read(entry: "os.DirEntry[str]", root: Path, name: str, left: int) -> bytes:
+    """Read a file that may have as many bytes as are `left` of the package's limit."""
     try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise SkillError(f"{root / name}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
+        too_large = entry.stat().st_size > left
+        with Path(entry.path).open("rb") as file:
+            data = b"" if too_large else file.read(left + 1)
+    except OSError as error:
+        raise SkillError(f"{root}: {name!a} cannot be read: {error.strerror}") from None
+    if too_large or len(data) > left:
+        raise SkillError(f"{root}: with {name!a} it has more than {_MAX_PACKAGE_BYTES} bytes; make its files smaller")
+    return data
 
 
 def digest(files: Mapping[str, bytes]) -> str:

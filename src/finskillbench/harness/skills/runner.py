@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +12,8 @@ from types import TracebackType
 from finskillbench.domains import domains
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Mount
-from finskillbench.harness.skills.loader import SkillPackage, curated, digest, read_files, script_text
+from finskillbench.harness.skills.loader import SkillPackage, curated, digest, read_files
+from finskillbench.harness.skills.outline import outlines
 from finskillbench.redaction import logger
 from finskillbench.sandbox.limits import ScriptResult
 from finskillbench.sandbox.runner import ScriptRunner
@@ -136,16 +136,5 @@ def check_guards(mounts: Iterable[Mount], *, allow_unconfined: bool) -> Mapping[
 
 def imports_of(packages: Iterable[SkillPackage]) -> list[str]:
     """The modules of this library's pure rooms that the scripts of `packages` import at their top level, sorted."""
-    found: set[str] = set()
-    for package in packages:
-        for name in package.scripts:
-            with suppress(SyntaxError):  # the call of such a script says what is wrong with it
-                for node in ast.parse(script_text(package, name)).body:
-                    found |= _imported(node)
+    found = {name for package in packages for each in outlines(package).values() for name in each.modules}
     return sorted(name for name in found if name.startswith(_PURE))
-
-
-def _imported(node: ast.stmt) -> set[str]:
-    if isinstance(node, ast.Import):
-        return {alias.name for alias in node.names}
-    return {node.module} if isinstance(node, ast.ImportFrom) and node.module is not None else set()

@@ -1,0 +1,70 @@
+"""Child process that parses the scripts of a package. Standard library only; it executes nothing of them.
+
+Standard input: a JSON object of sources by name. Standard output: one JSON object a script, in the order of the names.
+A script that takes more than the processor time of the first argument ends the process; the second argument limits its
+memory in bytes.
+"""
+
+import ast
+import json
+import resource
+import signal
+import sys
+import warnings
+from typing import Any
+
+
+def outline(source: str) -> dict[str, Any]:
+    """Return what the syntax tree of a script says of it, or why there is none: a fault, or a limit of the parser."""
+    try:
+        tree = ast.parse(source)
+    except RecursionError:
+        return {"limit": "an expression is nested too deeply"}
+    except MemoryError:
+        return {"limit": "it is too large or nested too deeply"}
+    except (SyntaxError, ValueError) as error:
+        return {"error": " ".join(str(error).split())}
+    mains = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "main"]
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return {
+        "docstring": ast.get_docstring(tree, clean=False),
+        "main": signature(mains[-1]) if mains else None,
+        "modules": [name for node in tree.body for name in modules(node)],
+        "imported": [name for node in imports for name in (*modules(node), *(each.name for each in node.names))],
+    }
+
+
+def modules(node: ast.AST) -> list[str]:
+    """Names of the modules that a statement imports."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module] if isinstance(node, ast.ImportFrom) and node.module is not None else []
+
+
+def signature(main: ast.FunctionDef) -> dict[str, Any]:
+    """Line of a function, and whether it takes one argument and is annotated as dict to dict."""
+    positional = (*main.args.posonlyargs, *main.args.args)
+    one = len(positional) == 1 and not (main.args.vararg or main.args.kwarg or main.args.kwonlyargs)
+    typed = one and is_dict(positional[0].annotation) and is_dict(main.returns)
+    return {"line": main.lineno, "takes_one": one, "typed": typed}
+
+
+def is_dict(annotation: ast.expr | None) -> bool:
+    """Return True for `dict`, `dict[...]` and `JsonObject`."""
+    if isinstance(annotation, ast.Subscript):
+        annotation = annotation.value
+    return isinstance(annotation, ast.Name) and annotation.id in {"dict", "JsonObject"}
+
+
+if __name__ == "__main__":
+    seconds, memory = float(sys.argv[1]), int(sys.argv[2])
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    warnings.simplefilter("ignore")
+    for text in json.load(sys.stdin).values():
+        # Its default action ends the process also within the parser, where no handler would run.
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        # A docstring may hold lone surrogates, which no text in UTF-8 can.
+        line = json.dumps(outline(text), ensure_ascii=False).encode("utf-8", "replace")
+        sys.stdout.buffer.write(line + b"\n")
+        sys.stdout.buffer.flush()
