@@ -14,7 +14,7 @@ _DOCUMENT = """\
 name: {name}
 description: Says in one sentence what the skill does. Use when the task asks for what it does.
 metadata:
-  author: Who wrote it
+  author: Your Name <you@example.com>
   version: "0.1.0"
   tags: words, that, describe, it
 ---
