@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.harness.skills.hostile import NAME, cases, sound
 
+from finskillbench.analysis.skills import domains_of
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.harness.conditions import mount_all
 from finskillbench.harness.proof import prove_arms
@@ -40,6 +41,7 @@ def attempt(root: Path) -> str:
     try:
         given = read_given({"mine": root})
         prove_arms(mount_all(["no_skill", *given], given), DOMAINS)
+        domains_of(given["skill:mine"].packages.values())
     except FinSkillBenchError as error:
         return str(error)
     return ""

@@ -10,6 +10,7 @@ from tests.harness.skills.hostile import cases, fill, sound
 from tests.sampling import examples
 from typer.testing import CliRunner
 
+from finskillbench.analysis.skills import domains_of
 from finskillbench.cli import app
 from finskillbench.errors import FinSkillBenchError, SkillError
 from finskillbench.harness.conditions import mount_all
@@ -36,6 +37,7 @@ def test_a_hostile_file_is_handled_or_refused_in_one_line(name: str, tmp_path: P
     try:
         given = read_given({"mine": root})
         prove_arms(mount_all(given, given), ("risk_management",))
+        domains_of(given["skill:mine"].packages.values())
     except FinSkillBenchError as error:
         refusal = str(error)
     assert "\n" not in refusal

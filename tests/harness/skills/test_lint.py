@@ -1,11 +1,13 @@
 """Planted defects of a package, each named by the linter."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from finskillbench.harness.skills.lint import MAX_PROBLEMS, lint
-from finskillbench.harness.skills.loader import curated
+from finskillbench.harness.skills.loader import curated, placebo
+from finskillbench.harness.skills.template import package_files
 
 SKILL = """---
 name: bond-ladder
@@ -34,6 +36,13 @@ def test_a_clean_package_has_no_problems(tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", [package.root for package in curated().values()], ids=lambda path: path.name)
 def test_the_shipped_packages_are_clean(folder: Path) -> None:
     assert lint(folder) == []
+
+
+def test_authors_have_the_form_that_skillevaluator_asks_for() -> None:
+    shipped = [package.root / "SKILL.md" for package in (*curated().values(), *placebo().values())]
+    texts = [*(path.read_text(encoding="utf-8") for path in shipped), package_files("my-notes")["SKILL.md"]]
+    for text in texts:
+        assert re.search(r"^  author: [^<>\n]+ <[^\s<>@]+@[^\s<>@]+\.\w+>$", text, re.MULTILINE), text[:300]
 
 
 DEFECTS = [

@@ -147,15 +147,21 @@ def _load_next(
     return Turn(tool_calls=(call("load_skill", 0, skill_name=names[loaded]),)) if loaded < len(names) else None
 
 
-@lru_cache(maxsize=64)
 def find_recipe(document: str, sub_task: str) -> Recipe | None:
-    """The row for a subtask in a skill's table `task | script | inject_task_fields | submit`."""
+    """The first row for a subtask in a skill's table `task | script | inject_task_fields | submit`."""
+    return _recipes(document).get(sub_task)
+
+
+@lru_cache(maxsize=64)
+def _recipes(document: str) -> Mapping[str, Recipe]:
+    """The rows of a skill's tables by subtask, read once for all subtasks."""
+    found: dict[str, Recipe] = {}
     for line in document.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if len(cells) == 4 and re.sub(r"[ -]", "_", cells[0].lower()) == sub_task:
+        if len(cells) == 4:
             fields, keys = (tuple(part.strip() for part in cell.split(",")) for cell in cells[2:])
-            return Recipe(cells[1].strip("`"), fields, keys)
-    return None
+            found.setdefault(re.sub(r"[ -]", "_", cells[0].lower()), Recipe(cells[1].strip("`"), fields, keys))
+    return found
 
 
 def _results(messages: Sequence[Message]) -> dict[str, list[dict[str, Any]]]:
