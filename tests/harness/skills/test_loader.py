@@ -243,6 +243,19 @@ def unclosed(root: Path) -> None:
     (root / "SKILL.md").write_text(FILES["SKILL.md"].replace("\n---\n", "\n--- \ta\n"))
 
 
+def aliased(root: Path) -> None:
+    (root / "SKILL.md").write_text(FILES["SKILL.md"].replace("---\n#", "license: &a x\nmetadata: *a\n---\n#"))
+
+
+def long_front(root: Path) -> None:
+    (root / "SKILL.md").write_text(FILES["SKILL.md"].replace("---\n#", f"license: {'x' * 8192}\n---\n#"))
+
+
+def folders(root: Path) -> None:
+    for number in range(1000):
+        (root / "assets" / str(number)).mkdir(parents=True)
+
+
 def repeated(root: Path) -> None:
     (root / "SKILL.md").write_text(FILES["SKILL.md"].replace("---\n#", "name: b\n---\n#"))
 
@@ -291,6 +304,9 @@ def no_folder(root: Path) -> None:
         (utf_16, "SKILL.md: not text, byte 3 is zero; save it as UTF-8"),
         (climbing, "name '../bond-ladder' cannot name a folder"),
         (unclosed, "front matter is not closed"),
+        (aliased, "line 5: front matter is not valid YAML: aliases are not read"),
+        (long_front, "front matter has more than 8192 characters"),
+        (folders, "more than 1000 files and folders"),
         (repeated, "a field stands there twice"),
         (huge, "more than 1048576 bytes"),
         (many, "more than 200 files"),
