@@ -75,7 +75,7 @@ DEFECTS = [
         "case 2: 'gone.py' is not in the package",
     ),
     ({"evals/evals.json": '[{"files": ["evals/a.csv"]}]'}, "case 1: 'evals/a.csv' is not in the package"),
-    ({"evals/evals.json": '[{"files": ["../bond-ladder/SKILL.md/../SKILL.md"]}]'}, "is not in the package"),
+    ({"evals/evals.json": '[{"files": ["../other/a.csv"]}]', "../other/a.csv": ""}, "'../other/a.csv' is not in the"),
     ({"scripts/build.py": SCRIPT.replace("main", "start")}, "has no function main"),
     ({"scripts/build.py": SCRIPT.replace("payload: dict", "payload: dict, more: int")}, "main must take one argument"),
     ({"scripts/build.py": SCRIPT.replace("payload: dict", "*payload: dict")}, "main must take one argument"),

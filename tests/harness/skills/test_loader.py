@@ -236,7 +236,7 @@ def utf_16(root: Path) -> None:
 
 
 def climbing(root: Path) -> None:
-    (root / "SKILL.md").write_text(FILES["SKILL.md"].replace("bond-ladder", "../bond-ladder"))
+    (root / "SKILL.md").write_text(FILES["SKILL.md"].replace("bond-ladder", "x/bond-ladder"))
 
 
 def unclosed(root: Path) -> None:
@@ -302,7 +302,7 @@ def no_folder(root: Path) -> None:
         (latin_reference, "b.md: not UTF-8 at byte 2"),
         (latin_script, "scripts/build.py: not UTF-8 at byte 28"),
         (utf_16, "SKILL.md: not text, byte 3 is zero; save it as UTF-8"),
-        (climbing, "name '../bond-ladder' cannot name a folder"),
+        (climbing, "name 'x/bond-ladder' cannot name a folder"),
         (unclosed, "front matter is not closed"),
         (aliased, "line 5: front matter is not valid YAML: aliases are not read"),
         (long_front, "front matter has more than 8192 characters"),

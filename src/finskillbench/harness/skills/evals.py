@@ -50,8 +50,8 @@ def _named(case: Any) -> Iterator[str]:
 
 def _is_there(package: SkillPackage, name: str) -> bool:
     """Return True if a name, below the package, its scripts, its `evals/` or after its own name, is there."""
-    inside = name.rpartition(f"{package.name}/")[2]
+    inside = os.path.normpath(name.rpartition(f"{package.name}/")[2])
     folders = (package.root, package.root / SCRIPTS, package.root / EVALS)
     # Path.exists raises where a name is too long.
     there = any(os.path.exists(f"{folder}/{inside}") for folder in folders)  # noqa: PTH110
-    return there and ".." not in inside.split("/")
+    return there and not inside.startswith("..")
