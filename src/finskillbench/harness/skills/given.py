@@ -1,4 +1,4 @@
-"""Skills that somebody brings: folders that are read before anything is run, each an arm of its own.
+"""Skills of users: folders that are read before anything is run, each a condition.
 
 Their scripts run confined and cold, in an interpreter that has imported nothing of ours: the one that runs this, or one
 that is named. What a script says it needs (PEP 723) must be there already; nothing is ever installed.
@@ -23,7 +23,7 @@ GIVEN_ARM = "skill:"
 
 @dataclass(frozen=True, slots=True)
 class SkillFolder:
-    """Where somebody's skills are: one package, with a SKILL.md, or a folder of several.
+    """Location of a user's skills: one package, with a SKILL.md, or a folder of several.
 
     `beside` mounts them beside the curated packages, not in place of them; `python` is the interpreter of their
     scripts.
@@ -36,7 +36,7 @@ class SkillFolder:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What an arm of somebody's own mounts, by name, and the interpreter of the scripts that are not curated."""
+    """Packages that a condition of a user mounts, by name, and the interpreter of the scripts that are not curated."""
 
     packages: Mapping[str, SkillPackage]
     python: Path

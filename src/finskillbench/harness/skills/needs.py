@@ -1,4 +1,4 @@
-"""What a script says it needs, in the block of PEP 723 at its head, and whether an interpreter has it."""
+"""Requirements that a script states in its block of PEP 723, against what an interpreter has."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ANSWER_SECONDS = 30.0
 
 
 class _Interpreter(msgspec.Struct, frozen=True):
-    """An interpreter by what it says of itself: its version, and what is installed."""
+    """Version and installed packages that an interpreter reports."""
 
     version: str
     installed: dict[str, str]
@@ -131,7 +131,7 @@ def script_blocks(text: str) -> list[str]:
 
 
 def _lacking(requirement: Requirement, there: _Interpreter) -> str:
-    """What an interpreter has in place of a requirement; empty where it is met, or is not for this interpreter."""
+    """Version that an interpreter has in place of a requirement; empty where it is met, or is not for this interpreter."""
     if not _applies(requirement, there.version):
         return ""
     version = there.installed.get(canonicalize_name(requirement.name))

@@ -11,6 +11,7 @@ import resource
 import signal
 import sys
 import warnings
+from contextlib import suppress
 from typing import Any
 
 
@@ -58,7 +59,8 @@ def is_dict(annotation: ast.expr | None) -> bool:
 
 if __name__ == "__main__":
     seconds, memory = float(sys.argv[1]), int(sys.argv[2])
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    with suppress(OSError, ValueError):  # macOS refuses it
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     warnings.simplefilter("ignore")
     for text in json.load(sys.stdin).values():

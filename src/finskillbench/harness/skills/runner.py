@@ -1,4 +1,4 @@
-"""Who runs the scripts of skill packages: warm those that ship, cold those of others; and what lets others in."""
+"""Runners for scripts of skill packages: warm for those that ship, cold for others, which need a confined machine."""
 
 from __future__ import annotations
 
