@@ -131,7 +131,7 @@ def script_blocks(text: str) -> list[str]:
 
 
 def _lacking(requirement: Requirement, there: _Interpreter) -> str:
-    """Version that an interpreter has in place of a requirement; empty where it is met, or is not for this interpreter."""
+    """Version that an interpreter has in place of a requirement; empty if it is met or not for this interpreter."""
     if not _applies(requirement, there.version):
         return ""
     version = there.installed.get(canonicalize_name(requirement.name))
