@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import zipfile
 from pathlib import Path
 
 import polars as pl
@@ -36,6 +37,13 @@ def test_the_same_run_makes_the_same_bytes(bundled: Bundled) -> None:
     content = first.read_bytes()
     first.unlink()
     assert bundled(trajectories=True).read_bytes() == content
+
+
+def test_an_archive_is_opened_once_whatever_it_holds(bundled: Bundled, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, opened = bundled(trajectories=True), []
+    monkeypatch.setattr(zipfile, "ZipFile", lambda *a, real=zipfile.ZipFile, **k: opened.append(a) or real(*a, **k))
+    assert read_bundle(path).trajectories == len(SUBTASKS) * EPISODES * len(CONDITIONS)
+    assert len(opened) == 1
 
 
 def test_the_figures_are_those_of_the_report(bundled: Bundled, runs: dict[str, Path], small: Edition) -> None:

@@ -12,7 +12,8 @@ import re
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -37,10 +38,11 @@ _UNICODE_PATH = 0x7075
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The files of a bundle by name, with their declared bytes; none is read before it is asked for."""
+    """The files of an open bundle by name, with their declared bytes; `archive` is None for a folder."""
 
     path: Path
     sizes: Mapping[str, int]
+    archive: zipfile.ZipFile | None
 
     def read(self, name: str) -> bytes:
         """The whole of a file.
@@ -57,12 +59,8 @@ class Contents:
             raise InputError(f"{self.path}: has no {name}; make the bundle again with finskillbench submit")
         left = self.sizes[name]
         try:
-            if self.path.is_dir():
-                with (self.path / name).open("rb") as file:
-                    yield from _bounded(file, left)
-            else:
-                with zipfile.ZipFile(self.path) as archive, archive.open(name) as file:
-                    yield from _bounded(file, left)
+            with (self.path / name).open("rb") if self.archive is None else self.archive.open(name) as file:
+                yield from _bounded(file, left)
         except (OSError, KeyError, ValueError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
             raise InputError(f"{self.path}: {name} cannot be read ({error}); send the bundle again") from None
 
@@ -96,23 +94,30 @@ def write_bundle(files: Mapping[str, bytes], out: Path) -> None:
     write_beside(out, buffer.getvalue())
 
 
-def open_bundle(path: Path) -> Contents:
-    """The files of a bundle, a ZIP archive or a folder, once their names and sizes are found right.
+@contextmanager
+def open_bundle(path: Path) -> Iterator[Contents]:
+    """Open a bundle, a ZIP archive or a folder, once its names and sizes are checked; a ZIP is opened once for all.
 
     Raises
     ------
     InputError : naming the first file that no bundle has, that leads elsewhere, is given twice, or is too large.
     """
-    if path.is_dir():
-        listed = list(_of_folder(path))
-    else:
-        try:
-            with zipfile.ZipFile(path) as archive:
-                listed = [_member(path, each) for each in archive.infolist()]
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read ({error.strerror or error}); name a bundle") from None
-        except (ValueError, NotImplementedError, zipfile.BadZipFile) as error:
-            raise InputError(f"{path}: no ZIP archive ({error}); name what finskillbench submit wrote") from None
+    with ExitStack() as stack:
+        archive = None if path.is_dir() else stack.enter_context(_archive(path))
+        listed = _of_folder(path) if archive is None else (_member(path, each) for each in archive.infolist())
+        yield Contents(path, _checked_sizes(path, listed), archive)
+
+
+def _archive(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}); name a bundle") from None
+    except (ValueError, NotImplementedError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path}: no ZIP archive ({error}); name what finskillbench submit wrote") from None
+
+
+def _checked_sizes(path: Path, listed: Iterable[tuple[str, int]]) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for name, size in listed:
         if name in sizes:
@@ -123,7 +128,7 @@ def open_bundle(path: Path) -> Contents:
             raise InputError(f"{path}: {name} declares {size:,} bytes, more than any bundle needs; it is not read")
     if len(sizes) > MOST_FILES or sum(sizes.values()) > LARGEST_BUNDLE:
         raise InputError(f"{path}: declares {len(sizes):,} files of {sum(sizes.values()):,} bytes; it is not read")
-    return Contents(path, sizes)
+    return sizes
 
 
 def _member(path: Path, member: zipfile.ZipInfo) -> tuple[str, int]:

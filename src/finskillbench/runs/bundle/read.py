@@ -66,17 +66,17 @@ def read_bundle(path: Path, *, signers: Path | None = None, unsigned: bool = Fal
     ------
     InputError : in one line, the first thing that does not fit: a file, a digest, the signature, a row or an answer.
     """
-    contents = open_bundle(path)
-    data = contents.read(MANIFEST)
-    signer = _signer(contents, data, signers, unsigned=unsigned)
-    manifest = decode(data, str(path))
-    try:
-        check_shown(manifest)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    _check_files(contents, manifest)
-    rows = read_rows(contents)
-    answers = list(_answers(contents))
+    with open_bundle(path) as contents:
+        data = contents.read(MANIFEST)
+        signer = _signer(contents, data, signers, unsigned=unsigned)
+        manifest = decode(data, str(path))
+        try:
+            check_shown(manifest)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        _check_files(contents, manifest)
+        rows = read_rows(contents)
+        answers = list(_answers(contents))
     _check_rows(path, manifest, rows, answers)
     trajectories = len(contents.sizes.keys() - {MANIFEST, SIGNATURE, ROWS, ANSWERS})
     return Bundle(path, hashlib.sha256(data).hexdigest(), manifest, signer, rows, answers, trajectories)
