@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -184,6 +185,11 @@ def _with(**fields: object) -> Callable[[Path], None]:
     return lambda release: _write(release / UNCONSTRAINED, _optimisation() | fields)
 
 
+def _swollen(release: Path) -> None:
+    _write(release / MANDATE, {})
+    os.truncate(release / MANDATE, 2**30)
+
+
 def _twice(release: Path) -> None:
     shutil.copy(release / UNCONSTRAINED, (release / UNCONSTRAINED).with_name("pc_uncon_2.json"))
 
@@ -191,6 +197,10 @@ def _twice(release: Path) -> None:
 REQUIRED = ("task_id", "skill", "sub_task", "as_of_date", "input", "expected_output", "verification", "prompt")
 BAD = {
     "truncated": (_truncate, r"pc_uncon_1\.json: not JSON"),
+    "without an end": (
+        lambda release: os.truncate(release / UNCONSTRAINED, 2**30),
+        r"pc_uncon_1\.json: has 1,073,741,824",
+    ),
     "no object": (lambda release: _write(release / UNCONSTRAINED, []), r"pc_uncon_1\.json: not a JSON object"),
     **{f"without {field}": (_without(field), rf"pc_uncon_1\.json: .*{field}") for field in REQUIRED},
     "without difficulty": (_without("difficulty"), r"pc_uncon_1\.json: has no difficulty"),
@@ -203,6 +213,10 @@ BAD = {
     "a broken mandate": (
         lambda release: _write(release / MANDATE, {"mandate_id": "other"}),
         r"mandate_simple\.json: does not define mandate_id",
+    ),
+    "a mandate without an end": (
+        _swollen,
+        r"mandate_simple\.json: .*larger",
     ),
     "no release": (lambda release: shutil.rmtree(release / "data"), "is no published release"),
 }

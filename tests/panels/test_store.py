@@ -2,6 +2,7 @@
 """Panels on disk: round trip, the same bytes, units on every column, and clear refusals."""
 
 import json
+import os
 import zipfile
 from dataclasses import replace
 from datetime import date
@@ -172,6 +173,9 @@ def test_reading_names_the_file_that_is_missing_or_damaged(panels: Panels, folde
     content = (folder / "panels.json").read_bytes()
     (folder / "panels.json").write_text(json.dumps({"symbols": ["N000"]}))
     with pytest.raises(EditionError, match=r"panels\.json: cannot be read"):
+        read_panels(folder)
+    os.truncate(folder / "panels.json", 2**27)
+    with pytest.raises(EditionError, match=r"panels\.json: cannot be read \(it has 134,217,728 bytes"):
         read_panels(folder)
     (folder / "panels.json").write_bytes(content)
     assert read_panels(folder).symbols == panels.symbols

@@ -111,8 +111,9 @@ class Answer(BaseModel):
 class Label(Generic[I]):
     """One label under examination: the episode, its input at full precision, the truth and its certificate.
 
-    `certificate` is empty where the edition was handed out without certificates. `built` is whether the edition was
-    built here: a label of an imported release need not state what only a build writes.
+    `certificate` is empty where the edition was handed out without certificates, `hidden` where it was without stages,
+    or the subtask has none. `built` is whether the edition was built here: a label of an imported release need not
+    state what only a build writes.
     """
 
     episode: Episode
@@ -120,6 +121,7 @@ class Label(Generic[I]):
     truth: Truth
     certificate: JsonObject
     built: bool = True
+    hidden: JsonObject = field(default_factory=dict[str, Any])
 
 
 Proof: TypeAlias = Callable[[Label[I], Findings], None]

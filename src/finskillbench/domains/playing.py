@@ -51,7 +51,10 @@ class Stage(Protocol):
 
 
 OpenStage: TypeAlias = Callable[[Any, JsonObject], Stage]
-"""`(task input, hidden) -> stage`: a fresh one; `hidden` is what the task keeps from every agent."""
+"""`(task input, hidden) -> stage`: a fresh one; `hidden` is what the task keeps from every agent.
+
+It may come from a stranger: a ValueError says what is wrong with it.
+"""
 
 
 @dataclass(frozen=True, slots=True)

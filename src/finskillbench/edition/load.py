@@ -123,6 +123,11 @@ class Edition:
         """Whether the edition was handed out with its certificates."""
         return (self.path / "certificates").is_dir()
 
+    @property
+    def has_stages(self) -> bool:
+        """Whether the edition was handed out with what moves its episodes on."""
+        return (self.path / STAGES).is_dir()
+
     def episodes(self, sub_tasks: Collection[str] | None = None) -> tuple[Episode, ...]:
         """Episodes in file order, of the named subtasks or of all.
 
@@ -169,18 +174,33 @@ class Edition:
         return found
 
     def lines(self, part: str, sub_task: str) -> Iterator[dict[str, Any]]:
-        """The lines of one file as they are on disk; `part` is "episodes", "truth" or "certificates"."""
+        """The lines of one file as they are on disk; `part` is "episodes", "truth", "certificates" or "stages"."""
         return read_lines(self.path / part / f"{sub_task}.jsonl")
 
     def certificates(self, sub_task: str) -> dict[str, JsonObject]:
         """The certificates of a subtask by task id."""
+        return self._by_task("certificates", sub_task, "certificate")
+
+    def hidden(self, sub_task: str) -> Mapping[str, JsonObject]:
+        """What the stages of a subtask keep from agents, by task id; empty where the edition holds none."""
+        if sub_task not in self._hidden_parts:
+            there = (self.path / STAGES / f"{sub_task}.jsonl").is_file()
+            self._hidden_parts[sub_task] = self._by_task(STAGES, sub_task, "hidden") if there else {}
+        return self._hidden_parts[sub_task]
+
+    @cached_property
+    def _hidden_parts(self) -> dict[str, Mapping[str, JsonObject]]:
+        return {}
+
+    def _by_task(self, part: str, sub_task: str, field: str) -> dict[str, JsonObject]:
+        """One field of the lines of a file, an object each, by task id."""
         found: dict[str, JsonObject] = {}
-        for number, row in enumerate(self.lines("certificates", sub_task), 1):
-            task_id, certificate = row.get("task_id"), row.get("certificate")
-            if not isinstance(task_id, str) or not is_object(certificate):
-                path = self.path / "certificates" / f"{sub_task}.jsonl"
-                raise EditionError(f"{path}, line {number}: no certificate of a task; rebuild the edition")
-            found[task_id] = certificate
+        for number, row in enumerate(self.lines(part, sub_task), 1):
+            task_id, value = row.get("task_id"), row.get(field)
+            if not isinstance(task_id, str) or not is_object(value):
+                path = self.path / part / f"{sub_task}.jsonl"
+                raise EditionError(f"{path}, line {number}: no {field} of a task; rebuild the edition")
+            found[task_id] = value
         return found
 
     def stage(self, episode: Episode) -> Stage | None:
@@ -188,34 +208,27 @@ class Edition:
 
         Raises
         ------
-        EditionError : the edition was handed out without what moves it on.
+        EditionError : the edition was handed out without what moves it on, or that is malformed.
         """
         if episode.sub_task not in self._staged:
             return None
         opened = by_name(episode.sub_task).stage
-        hidden = self._hidden(episode.sub_task).get(episode.task_id)
+        hidden = self.hidden(episode.sub_task).get(episode.task_id)
         if opened is None or hidden is None:
             raise EditionError(
                 f"{self.path}: {episode.task_id} is played move by move, and {STAGES}/ does not hold what comes; play "
                 "it where the edition was built"
             )
-        return opened(self.full_input(episode), hidden)
+        try:
+            return opened(self.full_input(episode), hidden)
+        except ValueError as error:
+            path = self.path / STAGES / f"{episode.sub_task}.jsonl"
+            raise EditionError(f"{path}: {episode.task_id}: {error}; rebuild the edition") from None
 
     @cached_property
     def _staged(self) -> frozenset[str]:
         """The subtasks that are played move by move."""
         return frozenset(each.name for each in subtasks() if each.stage is not None)
-
-    def _hidden(self, sub_task: str) -> Mapping[str, JsonObject]:
-        if sub_task not in self._hidden_parts:
-            path = self.path / STAGES / f"{sub_task}.jsonl"
-            rows = self.lines(STAGES, sub_task) if path.is_file() else ()
-            self._hidden_parts[sub_task] = {row["task_id"]: row["hidden"] for row in rows}
-        return self._hidden_parts[sub_task]
-
-    @cached_property
-    def _hidden_parts(self) -> dict[str, Mapping[str, JsonObject]]:
-        return {}
 
     def full_input(self, episode: Episode) -> dict[str, Any]:
         """The input at full precision: references to a covariance, returns, facts or a table become what they name.

@@ -94,6 +94,8 @@ def read_json(path: Path, kind: type[Read]) -> Read:
     EditionError : naming the file, and the first field that is missing or wrong.
     """
     with _naming(path):
+        if (size := path.stat().st_size) > _ALWAYS:
+            raise ValueError(f"it has {size:,} bytes, more than the {_ALWAYS:,} it may")
         return msgspec.json.decode(path.read_bytes(), type=kind)
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from finskillbench.domains import Subtask, by_name, domain_of, domains, subtasks
 from finskillbench.domains.base import Released
+from finskillbench.edition.store import LARGEST_TEXT
 from finskillbench.episode import Episode, Prompt, Truth
 from finskillbench.errors import InputError
 from finskillbench.scoring.values import is_object, mapping
@@ -78,6 +79,8 @@ def _read(path: Path, folder: Path) -> Published:
 
     remedy = "restore the file from the release"
     try:
+        if (size := path.stat().st_size) > LARGEST_TEXT:
+            raise InputError(f"{path}: has {size:,} bytes, more than any file of a release; {remedy}")
         content = path.read_bytes()
         row = json.loads(content.decode("utf-8"), parse_constant=null)
     except OSError as error:

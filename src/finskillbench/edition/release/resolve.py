@@ -12,7 +12,7 @@ from typing import Any
 from finskillbench.edition.references import read_covariance
 from finskillbench.edition.release.read import Published
 from finskillbench.edition.release.report import EpisodeImport, Problem, Reason
-from finskillbench.edition.store import digest_file
+from finskillbench.edition.store import LARGEST_TEXT, digest_file
 from finskillbench.episode import Episode
 from finskillbench.errors import EditionError, InputError
 from finskillbench.scoring.values import array, is_object, mapping, objects
@@ -87,8 +87,10 @@ class Resolver:
             problems.append(Problem(Reason.NO_DEFINITION, field, f"{name}: the release has no {file}"))
             return False
         try:
+            if path.stat().st_size > LARGEST_TEXT:
+                raise ValueError(f"larger than {LARGEST_TEXT:,} bytes")
             defined = json.loads(path.read_bytes())
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"{path}: not JSON ({error}); restore the file from the release") from None
         if not is_object(defined) or defined.get(key) != name:
             raise InputError(f"{path}: does not define {key} {name!r}; restore the file from the release")

@@ -33,13 +33,14 @@ def label_check(subtask: Subtask) -> DomainCheck:
         if not with_truth:
             findings.skip("the edition was handed out without truth")
         certificates = _certificates(subject, subtask, findings)
+        hidden = _hidden(subject, subtask, findings)
         for episode in episodes:
             findings.touched.add(episode.task_id)  # whatever goes wrong below is a finding about it
             with examining(episode.task_id, findings, fatal=subject.built):
                 _refuse_untyped(subtask, episode)
                 _examine_definitions(subtask, subject, episode, findings)
                 if with_truth:
-                    label = _label(subject, episode, certificates.get(episode.task_id, {}))
+                    label = _label(subject, episode, certificates.get(episode.task_id, {}), hidden)
                     if subject.edition.has_certificates:
                         findings.expect(label.certificate, episode.task_id, "has no certificate")
                     _examine(subtask, label, findings)
@@ -77,6 +78,18 @@ def _certificates(subject: Subject, subtask: Subtask, findings: Findings) -> Map
     return {}
 
 
+def _hidden(subject: Subject, subtask: Subtask, findings: Findings) -> Mapping[str, JsonObject]:
+    """What the stages of a subtask keep from agents, once each of its episodes can be opened."""
+    if subtask.stage is None or not subject.edition.has_stages:
+        return {}
+    for episode in subject.of(subtask.name):
+        with examining(episode.task_id, findings):
+            subject.edition.stage(episode)
+    with examining(f"stages/{subtask.name}.jsonl", findings):
+        return subject.edition.hidden(subtask.name)
+    return {}
+
+
 def _refuse_untyped(subtask: Subtask, episode: Episode) -> None:
     if subtask.input is None:
         return
@@ -92,10 +105,11 @@ def _examine_definitions(subtask: Subtask, subject: Subject, episode: Episode, f
         examine_definitions(episode, definitions, findings, needed=None if subject.built else ())
 
 
-def _label(subject: Subject, episode: Episode, certificate: JsonObject) -> Label:
+def _label(subject: Subject, episode: Episode, certificate: JsonObject, hidden: Mapping[str, JsonObject]) -> Label:
     """An episode with its resolved input, truth and certificate."""
     task_input = subject.input_of(episode)
-    return Label(episode, task_input, subject.edition.truth(episode.task_id), certificate, subject.built)
+    truth = subject.edition.truth(episode.task_id)
+    return Label(episode, task_input, truth, certificate, subject.built, hidden.get(episode.task_id, {}))
 
 
 def _examine_parameters(subtask: Subtask, truth: Truth, findings: Findings) -> None:

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 import orjson
 
@@ -267,34 +268,68 @@ def as_json(desk: Desk) -> dict[str, Any]:
     }
 
 
+class _Stored(msgspec.Struct):
+    """The fields of `as_json`, as a file may state them."""
+
+    tickers: Annotated[tuple[str, ...], msgspec.Meta(max_length=5_000)]
+    sectors: tuple[str, ...]
+    sector_of: tuple[Annotated[int, msgspec.Meta(ge=0)], ...]
+    factors: tuple[str, ...]
+    exposures: tuple[tuple[float, ...], ...]
+    volatility: tuple[float, ...]
+    specific: tuple[float, ...]
+    benchmark: tuple[float, ...]
+    holdings: tuple[float, ...]
+    impact: tuple[float, ...]
+    clip: Annotated[float, msgspec.Meta(gt=0)]
+    capital: tuple[float, ...]
+    aversion: tuple[float, ...]
+    limit_from: int
+    tariff: tuple[int, float] | None
+
+    def misfit(self) -> str | None:
+        """The first field whose length is not that of its names; None where all fit."""
+        n = len(self.tickers)
+        lengths = dict.fromkeys(("sector_of", "exposures", "specific", "benchmark", "holdings", "impact"), n)
+        lengths |= {"volatility": len(self.factors), "capital": DECISIONS, "aversion": DECISIONS}
+        if max(self.sector_of, default=0) >= len(self.sectors):
+            return "sector_of"
+        if any(len(row) != len(self.factors) for row in self.exposures):
+            return "exposures"
+        return next((name for name, length in lengths.items() if len(getattr(self, name)) != length), None)
+
+
 def from_json(stored: Any) -> Desk:
-    """The desk that `as_json` stored; one of the last few asked for is the same object, with its policies."""
+    """The desk that `as_json` stored; one of the last few asked for is the same object, with its policies.
+
+    Raises
+    ------
+    ValueError : a field that is absent, of another type, or of another length than its names.
+    """
     return _desk(orjson.dumps(stored))
 
 
 @lru_cache(maxsize=4)
 def _desk(text: bytes) -> Desk:
-    stored: Any = orjson.loads(text)
+    stored = msgspec.json.decode(text, type=_Stored)
+    if field := stored.misfit():
+        raise ValueError(f"{field} of its desk does not fit the names that it is of")
     return Desk(
-        tuple(stored["tickers"]),
-        tuple(stored["sectors"]),
-        np.array(stored["sector_of"]),
+        stored.tickers,
+        stored.sectors,
+        np.array(stored.sector_of),
         Risk(
-            tuple(stored["factors"]),
-            np.array(stored["exposures"], dtype=float),
-            np.array(stored["volatility"], dtype=float),
-            np.array(stored["specific"], dtype=float),
+            stored.factors,
+            np.array(stored.exposures, dtype=float),
+            np.array(stored.volatility, dtype=float),
+            np.array(stored.specific, dtype=float),
         ),
         Book(
-            np.array(stored["benchmark"], dtype=float),
-            np.array(stored["holdings"], dtype=float),
-            np.array(stored["impact"], dtype=float),
-            float(stored["clip"]),
+            np.array(stored.benchmark, dtype=float),
+            np.array(stored.holdings, dtype=float),
+            np.array(stored.impact, dtype=float),
+            stored.clip,
         ),
-        Plan(
-            np.array(stored["capital"], dtype=float),
-            np.array(stored["aversion"], dtype=float),
-            int(stored["limit_from"]),
-        ),
-        None if stored["tariff"] is None else (int(stored["tariff"][0]), float(stored["tariff"][1])),
+        Plan(np.array(stored.capital, dtype=float), np.array(stored.aversion, dtype=float), stored.limit_from),
+        stored.tariff,
     )

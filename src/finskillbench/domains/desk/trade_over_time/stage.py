@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import math
 import zlib
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any, TypedDict
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -68,17 +70,49 @@ def packed_future(world: World) -> dict[str, str]:
 
 
 def unpacked_future(stored: JsonObject, names: int) -> tuple[Integers, Integers]:
-    """Signals (12, n, 30) and returns (11, n) from the text of `packed_future`."""
-    signals, returns = (
-        np.frombuffer(zlib.decompress(base64.b64decode(stored[name])), dtype="<i2") for name in ("signals", "returns")
-    )
-    return signals.reshape(DECISIONS, names, len(SIGNALS)), returns.reshape(DECISIONS - 1, names)
+    """Signals (12, n, 30) and returns (11, n) from the text of `packed_future`.
+
+    Raises
+    ------
+    ValueError : a text that holds other than so many numbers; no more than these are unpacked.
+    """
+    shapes = {"signals": (DECISIONS, names, len(SIGNALS)), "returns": (DECISIONS - 1, names)}
+    signals, returns = (_unpacked(name, stored.get(name), shape) for name, shape in shapes.items())
+    return signals, returns
+
+
+def _unpacked(name: str, text: object, shape: tuple[int, ...]) -> Integers:
+    size = 2 * math.prod(shape)
+    try:
+        data = zlib.decompressobj().decompress(base64.b64decode(str(text), validate=True), size + 1)
+    except (zlib.error, ValueError):
+        raise ValueError(f"{name} is no compressed text") from None
+    if len(data) != size:
+        raise ValueError(f"{name} does not hold {math.prod(shape):,} numbers")
+    return np.frombuffer(data, dtype="<i2").reshape(shape)
 
 
 def open_stage(task_input: JsonObject, hidden: JsonObject) -> TradingStage:
-    """A fresh stage of a case."""
+    """A fresh stage of a case.
+
+    Raises
+    ------
+    ValueError : naming the first field of `hidden` that is absent or wrong.
+    """
     del task_input
-    return TradingStage(hidden)
+    return TradingStage(msgspec.convert(hidden, Hidden))
+
+
+class Hidden(msgspec.Struct, forbid_unknown_fields=True):
+    """The fields of `hidden_of`, as a file may state them."""
+
+    desk: Any
+    outage: int | None
+    week: int
+    first_day: date
+    notices: tuple[tuple[int, str], ...]
+    signals: str
+    returns: str
 
 
 class Notice(TypedDict):
@@ -91,13 +125,14 @@ class Notice(TypedDict):
 class TradingStage:
     """Twelve decisions, one call of `advance` each."""
 
-    def __init__(self, hidden: JsonObject) -> None:
-        self._desk: Desk = from_json(hidden["desk"])
-        self._signals, self._returns = unpacked_future(hidden, len(self._desk.tickers))
-        self._outage: int | None = hidden["outage"]
-        self._week: int = hidden["week"]
-        self._day = date.fromisoformat(hidden["first_day"])
-        self._notices = [Notice(decision=int(place) + 1, text=text) for place, text in hidden["notices"]]
+    def __init__(self, hidden: Hidden) -> None:
+        self._desk: Desk = from_json(hidden.desk)
+        future = {"signals": hidden.signals, "returns": hidden.returns}
+        self._signals, self._returns = unpacked_future(future, len(self._desk.tickers))
+        self._outage = hidden.outage
+        self._week = hidden.week
+        self._day = hidden.first_day
+        self._notices = [Notice(decision=place + 1, text=text) for place, text in hidden.notices]
         self._book: Floats = self._desk.book.holdings
         self._orders: list[dict[str, float]] = []
 

@@ -54,6 +54,7 @@ from finskillbench.domains.desk.trade_over_time.world import SIGNALS, STYLES, VE
 from finskillbench.domains.tables import TableReference, reference
 from finskillbench.episode import Episode, JsonObject, Profile, Truth
 from finskillbench.findings import Findings
+from finskillbench.scoring.values import json_equal
 
 NAME = "trade_over_time"
 SKILL = "desk"
@@ -219,6 +220,8 @@ def proof(label: Label[Any], findings: Findings) -> None:
     _mistakes(truth, desk, aims, findings)
     if not label.certificate:
         return
+    if label.hidden:
+        _expect_hidden(label, findings)
     signals, returns = unpacked_future(label.certificate, len(desk.tickers))
     seen = second.read_case(label.task_input, signals[1:], returns)
     books = [desk.book.holdings, *followed(desk, truth.expected_output["record"])[0]]
@@ -233,6 +236,19 @@ def proof(label: Label[Any], findings: Findings) -> None:
         book = second.best(at, place + 1, newest + 1, worth, books[place])
         stated = desk.policy(place).best(place, aims[place], books[place])
         _close(findings, where, "book", book * SAME_WORTH / SAME_BOOK, stated * SAME_WORTH / SAME_BOOK)
+
+
+def _expect_hidden(label: Label[Any], findings: Findings) -> None:
+    """What the stage plays is what the label was derived from."""
+    stated = {
+        "desk": label.truth.verification["desk"],
+        "week": label.task_input["state"]["week"],
+        "first_day": label.task_input["history"].frame["date"][0],
+        **{name: label.certificate[name] for name in ("outage", "notices", "signals", "returns")},
+    }
+    for name in sorted(stated.keys() | label.hidden):
+        same = name in stated and json_equal(stated[name], label.hidden.get(name))
+        findings.expect(same, label.truth.task_id, f"its stage has another {name} than the label")
 
 
 def _mistakes(truth: Truth, desk: Desk, aims: Floats, findings: Findings) -> None:
