@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -127,8 +128,10 @@ def test_what_is_no_message_harms_nobody(connected) -> None:
         client.send(id=7, method="tools/call", params={"name": "slow", "arguments": [1]})
         client.send(id=8, method="no/such", params={})
         client.send(id=9, method="resources/read", params={"uri": PROMPT})
+        refused: Counter[tuple[int, int | None]] = Counter()
         while (answer := await client.answer()).get("id") != 9:
-            assert "error" in answer
+            refused[answer["error"]["code"], answer["id"]] += 1
+        assert refused == {(-32700, None): 60, (-32600, None): 20, (-32600, 5): 20, (-32602, 7): 1, (-32601, 8): 1}
         assert answer["result"]["contents"][0]["text"] == "The system.\n\nThe prompt."
         assert tools.served == []
 
@@ -157,6 +160,7 @@ def test_a_message_beyond_the_limit_ends_its_connection_and_no_other(connected) 
         assert (await client.answer())["id"] == 1
         client.call(2, text="x" * 2 * MAX_MESSAGE)
         with suppress(ConnectionError):
+            assert (await client.answer())["error"]["code"] == -32700
             assert await client.reader.read() == b""
         other.call(3)
         assert (await other.answer())["id"] == 3

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -115,6 +117,16 @@ def _stdio(edition: Edition, out: Path) -> StdioServerParameters:
     program = "import sys; from finskillbench.cli import main; sys.exit(main(sys.argv[1:]))"
     arguments = ["serve", str(edition.path), TASK, "--out", str(out), "--name", NAME]
     return StdioServerParameters(command=sys.executable, args=["-c", program, *arguments])
+
+
+def test_over_stdio_what_does_not_parse_has_an_error_reply(small_edition, tmp_path) -> None:
+    started = _stdio(small_edition, tmp_path / "run")
+    lines = ['{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {', '{"jsonrpc": "2.0", "id": 2}', "", "[]"]
+    done = subprocess.run(
+        [started.command, *started.args], input="\n".join(lines) + "\n", capture_output=True, text=True, check=False
+    )
+    replies = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(each["id"], each["error"]["code"]) for each in replies] == [(None, -32700), (2, -32600), (None, -32600)]
 
 
 def test_over_stdio_a_client_starts_it_and_its_leaving_ends_it(small_edition, tmp_path, monkeypatch) -> None:

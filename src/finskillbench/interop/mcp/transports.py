@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import secrets
 import socket
@@ -23,7 +24,7 @@ from finskillbench.redaction import logger
 _log = logger(__name__)
 
 MAX_MESSAGE = 4 * 1024 * 1024
-"""Bytes of one message, four times the longest answer; a longer one is refused over HTTP, else it ends a connection."""
+"""Bytes of one message, four times the longest answer; a longer one is refused, and ends a connection by lines."""
 _MOST_PENDING = 64
 """Calls that wait to be served, beyond which no further message is read."""
 _MOST_REQUESTS = 128
@@ -41,7 +42,7 @@ async def serve_lines(desk: Desk, reader: asyncio.StreamReader, writer: asyncio.
     replies, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     try:
         async with anyio.create_task_group() as group:
-            group.start_soon(_read, desk, reader, incoming)
+            group.start_soon(_read, desk, reader, incoming, replies.clone())
             group.start_soon(_write, outgoing, writer)
             await desk.server.run(messages, replies, desk.server.create_initialization_options())
             group.cancel_scope.cancel()
@@ -50,19 +51,44 @@ async def serve_lines(desk: Desk, reader: asyncio.StreamReader, writer: asyncio.
 
 
 async def _read(
-    desk: Desk, reader: asyncio.StreamReader, incoming: MemoryObjectSendStream[SessionMessage | Exception]
+    desk: Desk,
+    reader: asyncio.StreamReader,
+    incoming: MemoryObjectSendStream[SessionMessage | Exception],
+    replies: MemoryObjectSendStream[SessionMessage],
 ) -> None:
-    async with incoming:
-        with suppress(ValueError):  # a message beyond the limit
+    """Pass messages on, and reply to lines that are none, but blank ones."""
+    async with incoming, replies:
+        try:
             while line := await reader.readline():
                 while desk.pending >= _MOST_PENDING:
                     await asyncio.sleep(_PENDING_SECONDS)
                 try:
                     message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-                except ValueError as error:
-                    await incoming.send(error)
+                except ValueError:
+                    if line.strip():
+                        await replies.send(_refusal(line))
                 else:
                     await incoming.send(SessionMessage(message))
+        except ValueError:
+            reason = f"a message has more than {MAX_MESSAGE:,} bytes; the connection ends"
+            await replies.send(_error(types.PARSE_ERROR, None, reason))
+
+
+def _refusal(line: bytes) -> SessionMessage:
+    """The error reply to a line that is no message (JSON-RPC 2.0, section 5.1)."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return _error(types.PARSE_ERROR, None, f"not JSON: {error}")
+    number = value.get("id") if isinstance(value, dict) else None
+    known = number if type(number) in (int, str) else None
+    return _error(types.INVALID_REQUEST, known, "no JSON-RPC 2.0 message: one object with jsonrpc, method and id")
+
+
+def _error(code: int, number: types.RequestId | None, reason: str) -> SessionMessage:
+    return SessionMessage(
+        types.JSONRPCError(jsonrpc="2.0", id=number, error=types.ErrorData(code=code, message=reason))
+    )
 
 
 async def _write(outgoing: MemoryObjectReceiveStream[SessionMessage], writer: asyncio.StreamWriter) -> None:
