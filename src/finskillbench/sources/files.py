@@ -103,22 +103,44 @@ def read_bytes(path: Path) -> bytes:
     return data
 
 
+class NoTextError(ValueError):
+    """Bytes that are no text: the line, what is wrong with it, and what to do."""
+
+    def __init__(self, line: int, problem: str, remedy: str) -> None:
+        super().__init__(f"line {line}: {problem}; {remedy}")
+        self.line, self.problem, self.remedy = line, problem, remedy
+
+
+def text_of(data: bytes) -> str:
+    """UTF-8 text without a byte-order mark, its lines ending in a line feed whatever the file ends them with.
+
+    Raises
+    ------
+    NoTextError : bytes that are not UTF-8, or a NUL byte.
+    """
+    data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise NoTextError(line, "bytes that are not UTF-8", "save the file as UTF-8") from None
+    if "\0" in text:
+        raise NoTextError(text.count("\n", 0, text.index("\0")) + 1, "a NUL byte", "save the file as plain text")
+    return text
+
+
 def read_text(path: Path) -> str:
-    """The whole text of a plain or gzipped file, without a byte-order mark.
+    """The whole text of a plain or gzipped file, as of `text_of`.
 
     Raises
     ------
     SourceError : missing, empty, truncated or corrupt gzip, not UTF-8, or containing NUL bytes.
     """
-    data = read_bytes(path)
     try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise SourceError(path, "bytes that are not UTF-8", line=line, remedy="download it again") from None
-    if "\0" in text:
-        raise SourceError(path, "a NUL byte", line=text.count("\n", 0, text.index("\0")) + 1)
-    return text
+        return text_of(read_bytes(path))
+    except NoTextError as error:
+        remedy = f"{error.remedy}, or download it again"
+        raise SourceError(path, error.problem, line=error.line, remedy=remedy) from None
 
 
 def read_cells(path: Path, text: str, columns: Sequence[str], first_line: int, problems: Problems = None) -> TextTable:
@@ -141,7 +163,7 @@ def read_cells(path: Path, text: str, columns: Sequence[str], first_line: int, p
         cells = None
     # Polars fills short rows with nulls and skips none, so the counts prove only the number of lines.
     if cells is None or cells.height != text.count("\n") + 1 or cells[columns[-1]].null_count() > 0:
-        lines = text.splitlines()
+        lines = text.split("\n")
         ragged = [place for place, row in enumerate(lines) if row.count(",") != len(columns) - 1]
         if ragged:
             fields = lines[ragged[0]].count(",") + 1 if lines[ragged[0]].strip() else 0

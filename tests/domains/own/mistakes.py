@@ -155,7 +155,9 @@ OF_WEIGHTS = [
     Mistake("0.05,,", "0.02,,", "line 2: weight: those of 2024-03-28 sum to 0.97, not 1; correct them"),
     Mistake("2024-03-28,CASH,0.05,,\n", "", "line 2: weight: those of 2024-03-28 sum to 0.95, not 1; add a row CASH"),
     Mistake("0.15,", "15%,", "line 4: weight: is '15%'; write a fraction, 0.05 for 5 %"),
-    Mistake("0.15,", '"0,15",', "line 4: weight: is '0,15'; write a decimal point"),
+    Mistake("0.15,", '"0,15",', "line 4: weight: is '0,15'; write 0.15, with a decimal point"),
+    Mistake("0.15,", '"0,150",', "line 4: weight: is '0,150'; write 0.150, with a decimal point"),
+    Mistake("2500000", '"2.500.000,50"', "line 2: nav: is '2.500.000,50'; write 2500000.50, with a decimal point"),
     Mistake("0.15,", "0,15,", "line 4: 6 fields where the header names 5; write numbers without commas"),
     Mistake("0.15,", "(0.15),", "line 4: weight: is '(0.15)'; write a short position with a minus sign"),
     Mistake("0.15,", "n/a,", "line 4: weight: is 'n/a', not a number; correct it"),
@@ -172,7 +174,7 @@ OF_WEIGHTS = [
     Mistake("2024-03-28,BBB", "45379,BBB", "line 3: date: is '45379'; write YYYY-MM-DD"),
     Mistake("2024-03-28,BBB", "2024-02-30,BBB", "line 3: date: there is no 2024-02-30; correct it"),
     Mistake("2024-03-28,BBB", ",BBB", "line 3: date: is empty; write YYYY-MM-DD"),
-    Mistake("2500000", '"2,500,000"', "line 2: nav: is '2,500,000'; write it without thousands separators"),
+    Mistake("2500000", '"2,500,000"', "line 2: nav: is '2,500,000'; write 2500000, without thousands separators"),
     Mistake("2500000", "2.5", "line 2: nav: is 2.5; write US dollars, 10,000 at least, without separators"),
     Mistake("BBB,0.3,,", "BBB,0.3,3000000,", "line 3: nav: is '3000000', and '2500000' in line 2 of 2024-03-28"),
     Mistake("BBB,0.3,,", "BBB,0.3,,other", "line 3: mandate: is 'other', and 'core' in line 2 of 2024-03-28"),
@@ -201,9 +203,9 @@ OF_WEIGHTS = [
 ]
 
 OF_QUANTITIES = [
-    Mistake("40000", '"40,000"', "line 4: quantity: is '40,000'; write it without thousands separators"),
-    Mistake("40000", "40 000", "line 4: quantity: is '40 000'; write it without thousands separators"),
-    Mistake("40000", "40'000", 'line 4: quantity: is "40\'000"; write it without thousands separators'),
+    Mistake("40000", '"40,000"', "line 4: quantity: is '40,000'; write 40000 without a thousands separator, or 40.000"),
+    Mistake("40000", "40 000", "line 4: quantity: is '40 000'; write 40000, without thousands separators"),
+    Mistake("40000", "40'000", 'line 4: quantity: is "40\'000"; write 40000, without thousands separators'),
     Mistake("40000", "1e14", "line 4: quantity: is '1e14', not a number; correct it"),
     Mistake("125000", "-125000", "line 5: quantity: cash is -125000; a book owes no cash; correct it"),
     Mistake("quantity\n", "quantity,nav\n", "line 1: quantities and their prices say the NAV; remove the column nav"),

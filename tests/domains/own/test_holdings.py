@@ -65,10 +65,11 @@ def test_weights_and_quantities_are_read(tmp_path: Path) -> None:
     [
         b"\xef\xbb\xbf" + WEIGHTS.encode(),
         WEIGHTS.replace("\n", "\r\n").encode(),
+        WEIGHTS.replace("\n", "\r").encode(),
         WEIGHTS.replace("date,symbol", 'Date, "Symbol"').replace("AAA", " aaa ").encode(),
         (WEIGHTS + "\n,,,,\n2024-03-28,DDD,0,,\n").encode(),
     ],
-    ids=["byte-order mark", "Windows", "capitals and blanks", "empty rows and zeros"],
+    ids=["byte-order mark", "Windows", "carriage returns", "capitals and blanks", "empty rows and zeros"],
 )
 def test_what_spreadsheets_write_is_read(written: bytes, tmp_path: Path) -> None:
     (fund,) = books(read(tmp_path, written))

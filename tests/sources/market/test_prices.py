@@ -51,6 +51,7 @@ def test_every_header_variant_is_read(tmp_path: Path) -> None:
         "2020-01-02,10.5,11,9,10,1000\n2020-07-02,11,12,10,10.5,900\n",
         "windows": "\ufeffDate,Open,High,Low,Close,Volume\r\n2020-01-02,10,11,9,10.5,1000\r\n"
         "2020-07-02,10.5,12,10,11,900\r\n",
+        "returns": "Date,Open,High,Low,Close,Volume\r2020-01-02,10,11,9,10.5,1000\r2020-07-02,10.5,12,10,11,900\r",
     }
     for name, text in variants.items():
         file = parse_prices(_file(tmp_path, text, f"{name}.csv"))

@@ -11,6 +11,7 @@ import orjson
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from finskillbench.errors import CatalogError
+from finskillbench.sources.files import NoTextError, text_of
 
 T = TypeVar("T")
 Place: TypeAlias = tuple[str | int, ...]
@@ -91,7 +92,7 @@ def located(file: str, line: int | None) -> str:
 
 
 def decoded(data: bytes, mistakes: Mistakes) -> str:
-    """The text of a file that a user wrote; a byte-order mark, as spreadsheets write it, is left out.
+    """The text of a file that a user wrote, as of `text_of`.
 
     Raises
     ------
@@ -102,13 +103,9 @@ def decoded(data: bytes, mistakes: Mistakes) -> str:
     if not data.strip():
         raise mistakes.alone(1, "the file is empty", "fill it, or remove it to keep what is built in")
     try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise mistakes.alone(line, "bytes that are not UTF-8", "save the file as UTF-8") from None
-    if "\0" in text:
-        raise mistakes.alone(text.count("\n", 0, text.index("\0")) + 1, "a NUL byte", "save the file as plain text")
-    return text
+        return text_of(data)
+    except NoTextError as error:
+        raise mistakes.alone(error.line, error.problem, error.remedy) from None
 
 
 class Document:

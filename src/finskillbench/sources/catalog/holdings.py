@@ -77,7 +77,7 @@ def read_books(file: str, data: bytes) -> tuple[Book, ...]:
         mistakes.add(None, f"{name!r} is no name of a book", "rename the file: up to 30 letters, digits, _ and -")
     text = decoded(data, mistakes)
     columns = _header(text.split("\n", 1)[0], mistakes)
-    reader = csv.reader(text.splitlines())
+    reader = csv.reader(text.rstrip("\n").split("\n"))
     next(reader)
     by_date: dict[date, list[tuple[int, dict[str, str]]]] = {}
     for cells in reader:
@@ -143,10 +143,8 @@ def _number(column: str, text: str, line: int, mistakes: Mistakes) -> float | No
         mistakes.add(line, f"{column}: is empty", "write the number, or delete the row")
     elif "%" in text:
         mistakes.add(line, f"{column}: is {text!r}", "write a fraction, 0.05 for 5 %")
-    elif re.fullmatch(r"[-+]?\d{1,3}([ ,'\u00a0]\d{3})+(\.\d+)?", text):
-        mistakes.add(line, f"{column}: is {text!r}", "write it without thousands separators")
-    elif re.fullmatch(r"[-+]?\d*,\d+", text):
-        mistakes.add(line, f"{column}: is {text!r}", "write a decimal point")
+    elif written := _separated(text):
+        mistakes.add(line, f"{column}: is {text!r}", f"write {written}")
     elif re.fullmatch(r"\([\d.]+\)", text):
         mistakes.add(line, f"{column}: is {text!r}", "write a short position with a minus sign")
     elif re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", text) and abs(number := float(text)) <= _LARGEST:
@@ -154,6 +152,23 @@ def _number(column: str, text: str, line: int, mistakes: Mistakes) -> float | No
     else:
         mistakes.add(line, f"{column}: is {text!r}, not a number", "correct it")
     return None
+
+
+def _separated(text: str) -> str | None:
+    """How a number with separators is to be written; None where it has none, or none that make sense.
+
+    A comma before three digits stands for thousands or for decimals: a weight of 0,050 is 0.050, a quantity of 1,500
+    is either.
+    """
+    grouped = re.fullmatch(r"[-+]?[1-9]\d{0,2}(?:[ ,'\u00a0\u202f]\d{3})+(?:\.\d+)?", text)
+    decimal = re.fullmatch(r"[-+]?(?:\d*|\d{1,3}(?:[ .'\u00a0\u202f]\d{3})+),\d+", text)
+    whole = re.sub(r"[ ,'\u00a0\u202f]", "", text)
+    point = re.sub(r"[ .'\u00a0\u202f]", "", text).replace(",", ".")
+    if decimal and not grouped:
+        return f"{point}, with a decimal point"
+    if decimal:
+        return f"{whole} without a thousands separator, or {point} with a decimal point"
+    return f"{whole}, without thousands separators" if grouped else None
 
 
 def _book(
