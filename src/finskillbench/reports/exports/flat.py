@@ -17,6 +17,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from finskillbench.csv_output import csv_text
 from finskillbench.edition.store import refuse_inside_edition
 from finskillbench.errors import InputError
 from finskillbench.runs.store.columns import COLUMNS, Column
@@ -75,7 +76,7 @@ def write_flat(rows: pl.DataFrame, path: Path, form: Flat) -> None:
 
 
 def _csv(rows: pl.DataFrame) -> bytes:
-    return flat_rows(rows).write_csv().encode("utf-8", "surrogatepass")
+    return csv_text(flat_rows(rows)).encode("utf-8", "surrogatepass")
 
 
 def _parquet(rows: pl.DataFrame) -> bytes:

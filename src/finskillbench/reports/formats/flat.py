@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import orjson
 
+from finskillbench.csv_output import csv_text
 from finskillbench.reports.tables.base import Cell, Estimate, Table
 
 
 def render_csv(table: Table) -> str:
     """A header and a line for each row, absences empty; a column with intervals is three."""
-    return table.to_polars().write_csv()
+    return csv_text(table.to_polars())
 
 
 def to_json(table: Table) -> dict[str, object]:

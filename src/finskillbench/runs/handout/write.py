@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from finskillbench.csv_output import csv_text
 from finskillbench.domains import by_name
 from finskillbench.domains import subtasks as registered
 from finskillbench.domains.base import Answer
@@ -175,7 +176,7 @@ def _write(folder: Path, edition: Edition, episode: Episode, mounted: Mount, ski
         (place / "schema.json").write_bytes(orjson.dumps(answer.model_json_schema(), option=orjson.OPT_INDENT_2))
     for name, value in readable(edition, episode).items():
         if isinstance(value, Table):
-            value.frame.write_csv(place / _DATA / f"{file_name(name)}.csv")
+            (place / _DATA / f"{file_name(name)}.csv").write_bytes(csv_text(value.frame).encode())
         else:
             (place / _DATA / f"{file_name(name)}.json").write_bytes(orjson.dumps(value, option=_DUMP))
     if mounted.packages:  # the same bytes in every folder take their room once

@@ -4,8 +4,6 @@ Price files are plain CSV, not gzip: a compressed stream depends on the zlib bui
 a seed are the same bytes on every machine.
 """
 
-import csv
-import io
 import shutil
 import tempfile
 from datetime import date
@@ -17,6 +15,7 @@ import orjson
 import polars as pl
 
 from finskillbench.arrays import SECTORS, Floats
+from finskillbench.csv_output import csv_text
 from finskillbench.errors import InputError
 from finskillbench.sources.companies.constituents import GICS_SECTORS
 from finskillbench.sources.synthetic.calendar import dividend_sessions, new_york_offset
@@ -73,7 +72,7 @@ def _write_all(folder: Path, truth: SyntheticMarket) -> None:
     # One name at a time: 3,000 names never lie in memory as text.
     for i, company in enumerate(truth.companies):
         symbol = company.security.symbol
-        price_frame(truth, i, stamps).write_csv(folder / "prices" / f"{symbol}.csv", line_terminator="\n")
+        _text(folder / "prices" / f"{symbol}.csv", csv_text(price_frame(truth, i, stamps)))
         _text(folder / "statements_derived" / f"{symbol}.json", statements_json(truth, i))
         filer = truth.draw_filer(i)
         (folder / "companyfacts" / f"CIK{company.security.cik}.json").write_bytes(companyfacts_json(filer))
@@ -186,18 +185,15 @@ def _universe(truth: SyntheticMarket) -> str:
 
 
 def _constituents(companies: tuple[Company, ...]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     columns = "Symbol,Security,GICS Sector,GICS Sub-Industry,Headquarters Location,Date added,CIK,Founded"
-    writer.writerow(columns.split(","))
+    rows: list[tuple[str | None, ...]] = []
     for company in companies:
         s = company.security
-        added = s.date_added.isoformat() if s.date_added else ""
-        cik = str(int(s.cik)) if s.cik else ""
-        writer.writerow(
-            [s.symbol, s.name, _GICS[s.sector], s.sub_sector, company.headquarters, added, cik, company.founded]
-        )
-    return out.getvalue()
+        added = s.date_added.isoformat() if s.date_added else None
+        cik = str(int(s.cik)) if s.cik else None
+        sector, founded = _GICS[s.sector], str(company.founded)
+        rows.append((s.symbol, s.name, sector, s.sub_sector, company.headquarters, added, cik, founded))
+    return csv_text(pl.DataFrame(rows, dict.fromkeys(columns.split(","), pl.String), orient="row"))
 
 
 def _french(truth: SyntheticMarket) -> tuple[str, str]:
