@@ -92,6 +92,14 @@ def release_sample() -> Path:
     return _folder("release_sample")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_verdicts_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the verdicts of validations in a folder of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def synthetic_edition(tmp_path_factory: pytest.TempPathFactory) -> Edition:
     """The synthetic edition of seed 1, built once; copy its folder before altering anything."""

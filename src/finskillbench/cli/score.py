@@ -59,6 +59,7 @@ def score(
     from finskillbench.edition import load_edition
     from finskillbench.errors import InputError
     from finskillbench.runs.handout.take_back import is_handout, take_back
+    from finskillbench.runs.store.validated import validation_text
 
     taken_back = is_handout(submissions)
     if not taken_back and (model is not None or jobs is not None):
@@ -77,6 +78,7 @@ def score(
             lines = _lines(loaded, submissions, out, progress)
     for line in lines:
         typer.echo(line)
+    typer.echo(f"Validated: {validation_text(loaded)}")
     typer.echo(f"Rows: {out}")
 
 

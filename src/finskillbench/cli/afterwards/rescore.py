@@ -36,6 +36,7 @@ def rescore(
     from finskillbench.harness.entries import labels
     from finskillbench.runs.afterwards import rescore as rescoring
     from finskillbench.runs.plan.defaults import default_edition
+    from finskillbench.runs.store.validated import validation_text
 
     record = rescoring.read_run(run)
     with console.Progress() as progress:
@@ -55,6 +56,7 @@ def rescore(
     scored = len({change.item for change in result.changes})
     typer.echo(f"Moved:   {moved} of {scored} scored episodes")
     typer.echo(f"Scorers: {result.scorers_before} -> {result.scorers_after}")
+    typer.echo(f"Edition: validated {validation_text(loaded)}")
     if dry_run:
         typer.echo("Nothing was written (--dry-run)")
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,14 +26,20 @@ def validate(
         bool, typer.Option("--json", help="Print the whole report as JSON, with every finding.")
     ] = False,
 ) -> None:
-    """Check an edition: its panels, and every label against its proof. Exit code 1 if a check fails."""
+    """Check an edition: its panels, and every label against its proof. Exit code 1 if a check fails.
+
+    The verdict is kept in your state folder, by the digest of the edition: `run` and `score` state it.
+    """
     import orjson
 
     from finskillbench.edition import load_edition
     from finskillbench.edition.validation import validate_edition
+    from finskillbench.errors import InputError
+    from finskillbench.runs.store.validated import keep_validation
 
     with console.Progress() as progress:
-        report = validate_edition(load_edition(edition, suite), progress)
+        loaded = load_edition(edition, suite)
+        report = validate_edition(loaded, progress)
     if as_json:
         typer.echo(orjson.dumps(report.to_json(), option=orjson.OPT_INDENT_2).decode())
     else:
@@ -40,6 +47,10 @@ def validate(
             typer.echo(domain.replace("_", " "))
             _show_checks(list(checks))
         typer.echo(", ".join(f"{count} {state}" for state, count in report.counts.items() if count))
+    try:
+        keep_validation(loaded, passed=report.passed)
+    except InputError as error:
+        print(f"note: the verdict is not kept: {error}", file=sys.stderr)
     if not report.passed:
         raise typer.Exit(1)
 

@@ -48,8 +48,10 @@ def _write_page(result: RunResult, found: Report) -> Path:
 def print_end(result: RunResult, edition: Edition) -> None:
     """Print where a run lies and what became of its episodes; leave with its exit code."""
     from finskillbench.runs.store.rows import ROWS
+    from finskillbench.runs.store.validated import validation_text
 
     typer.echo(f"Edition:      {edition.path}")
+    typer.echo(f"Validated:    {validation_text(edition)}")
     typer.echo(f"Rows:         {result.folder / ROWS}")
     typer.echo(f"Trajectories: {result.folder / 'trajectories'}")
     for line in (*_closing(result), *_next_step(result)):

@@ -23,6 +23,7 @@ from finskillbench.harness.words.prompts import wording_digest
 from finskillbench.runs.plan.asked import Asked, asked_by, joined
 from finskillbench.runs.plan.items import Item, Plan, check_names, in_order
 from finskillbench.runs.store.files import write_beside
+from finskillbench.runs.store.validated import Validation, validation_of
 from finskillbench.runs.store.version import scorer_version
 
 FILE = "run.json"
@@ -41,13 +42,15 @@ class RunRecord:
     """What is known of all rows of a run folder.
 
     `asked` is what was asked for, `places` are those of its tasks in the edition, and `mounts` the proof of
-    `finskillbench.harness.proof.prove_arms` by condition. Of the latest call: the folder of the edition, the versions
-    of this program and its libraries. Of all calls: `sandbox`, the guards that every script ran under, where any are
-    mounted, and `interpreters`, who runs the scripts of skills that were given, by arm.
+    `finskillbench.harness.proof.prove_arms` by condition. Of the latest call: the folder of the edition, the verdict
+    of this user's `data validate` on it or None, the versions of this program and its libraries. Of all calls:
+    `sandbox`, the guards that every script ran under, where any are mounted, and `interpreters`, who runs the scripts
+    of skills that were given, by arm.
     """
 
     edition_digest: str
     edition_path: str
+    edition_validated: Validation | None = None
     prompts_digest: str = field(default_factory=wording_digest)
     scorer_version: str = field(default_factory=scorer_version)
     mounts: Mapping[str, Any]
@@ -89,6 +92,7 @@ def make_record(
     return RunRecord(
         edition_digest=edition.digest,
         edition_path=str(edition.path),
+        edition_validated=validation_of(edition),
         mounts=mounts,
         asked=joined(asked_by(plan), places),
         places=places,
