@@ -128,6 +128,21 @@ def test_the_log_goes_to_standard_error(
         assert printed.count("\n") == 1 or option
 
 
+@pytest.mark.parametrize("arguments", [["data", "info", "nowhere"], ["doctor"]])
+def test_a_limit_that_no_library_fits_in_is_one_line(arguments: list[str]) -> None:
+    """As `ulimit -v 700000` sets it: libraries ended in an ImportError, or ended the process."""
+    program = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (700_000 << 10,) * 2); "
+        "from finskillbench.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, timeout=600
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: a process may take 683 MB of address space here, and the libraries take 1,400 MB")
+
+
 def test_help_loads_nothing_heavy() -> None:
     """Starting must not pay for tables and solvers."""
     probe = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -107,13 +108,20 @@ def test_what_a_killed_build_left_is_swept_by_the_next(tmp_path: Path) -> None:
     out = tmp_path / "edition"
     assert subprocess.run([sys.executable, "-c", code, str(out)], check=False).returncode == -signal.SIGKILL
     assert len(list(tmp_path.iterdir())) == 2  # the edition and its raw files
-    (tmp_path / ".edition.mine").mkdir()
-    with new_folder(tmp_path / "edition-2"):
-        pass
-    assert len(list(tmp_path.iterdir())) == 4  # what was left of another place is not its business
-    with new_folder(out) as first, new_folder(out) as second:
-        assert {path.name for path in tmp_path.iterdir()} == {first.name, second.name, ".edition.mine", "edition-2"}
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".edition.mine", "edition", "edition-2"]
+    dead = next(path.name for path in tmp_path.iterdir() if ".raw." not in path.name)
+    pid = dead.split("-")[1]
+    kept = {
+        ".edition.mine",
+        dead.replace(f"-{pid}-", f"-{os.getpid()}-"),
+        dead.replace(dead.split(".")[2][:8], "0" * 8),
+        dead.removeprefix("."),
+        f"{dead}.backup",
+    }
+    for name in kept:
+        (tmp_path / name).mkdir()
+    with new_folder(tmp_path / "another") as first, new_folder(out) as second:
+        assert {path.name for path in tmp_path.iterdir()} == {first.name, second.name, *kept}
+    assert {path.name for path in tmp_path.iterdir()} == {"another", "edition", *kept}
 
 
 @pytest.mark.parametrize(

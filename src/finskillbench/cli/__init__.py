@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -29,11 +30,13 @@ from finskillbench.cli.afterwards import compare, export, failures, merge, repor
 from finskillbench.cli.display import console
 from finskillbench.cli.options.arms import command
 from finskillbench.cli.public import leaderboard, submit
-from finskillbench.errors import CatalogError, FinSkillBenchError, InternalError
+from finskillbench.errors import CatalogError, FinSkillBenchError, InputError, InternalError
 from finskillbench.redaction import logger, redactor_of_process
 
 FAILED = 2
 """Exit code where the input, the arguments or the disk are at fault; 1 is left for checks that found something."""
+LEAST_MEMORY = 1400 << 20
+"""Bytes of address space: a run of a program on one episode takes 1.3 GB on two cores."""
 
 app = typer.Typer(
     name="finskillbench",
@@ -86,6 +89,17 @@ def _root(
 ) -> None:
     console.log_to_stderr(verbose)
     console.help_when_alone(context)
+    _refuse_little_memory()
+
+
+def _refuse_little_memory() -> None:
+    """Refuse a limit below what the libraries take: they end in tracebacks, or end the process themselves."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if resource.RLIM_INFINITY != limit < LEAST_MEMORY:
+        raise InputError(
+            f"a process may take {limit >> 20:,} MB of address space here, and the libraries take "
+            f"{LEAST_MEMORY >> 20:,} MB; raise the limit, as `ulimit -v unlimited` does"
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

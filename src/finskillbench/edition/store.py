@@ -76,7 +76,7 @@ def _holds_edition(folder: Path) -> bool:
 def new_folder(out: Path) -> Generator[Path]:
     """A folder written beside its place and renamed when complete; nothing is left behind on failure.
 
-    What a killed process left of the same `out` is removed first: it could not do so itself.
+    What killed processes left of any such folder in the same place is removed first: they could not do so themselves.
 
     Raises
     ------
@@ -91,8 +91,8 @@ def new_folder(out: Path) -> Generator[Path]:
     made = [parent for parent in out.parents if not parent.exists()]
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(out)
-        staging = Path(tempfile.mkdtemp(prefix=f"{_staging_prefix(out)}{os.getpid()}-", dir=out.parent))
+        _sweep(out.parent)
+        staging = Path(tempfile.mkdtemp(prefix=f".{out.name}.{_here()}-{os.getpid()}-", dir=out.parent))
     except OSError as error:
         raise InputError(f"{out}: cannot be written: {error.strerror}; choose another --out") from None
     try:
@@ -114,17 +114,19 @@ def new_folder(out: Path) -> Generator[Path]:
                     parent.rmdir()
 
 
-def _staging_prefix(out: Path) -> str:
-    """How the staging folders of `out` begin on this machine; a process id follows, which means nothing elsewhere."""
-    return f".{out.name}.{zlib.crc32(platform.node().encode()):08x}-"
+def _here() -> str:
+    """This machine, and its process ids where a container has its own: ids in names mean nothing elsewhere."""
+    ids = Path("/proc/self/ns/pid")
+    where = f"{platform.node()} {ids.readlink() if ids.is_symlink() else ''}"
+    return f"{zlib.crc32(where.encode()):08x}"
 
 
-def _sweep(out: Path) -> None:
-    """Remove the staging folders of `out` whose process on this machine has died."""
-    prefix = _staging_prefix(out)
-    for left in out.parent.iterdir():
-        pid = left.name.removeprefix(prefix).partition("-")[0]
-        if left.name.startswith(prefix) and pid.isdecimal() and not _alive(int(pid)):
+def _sweep(folder: Path) -> None:
+    """Remove the staging folders in a folder whose process has died."""
+    ours = re.compile(rf"\..+\.{_here()}-(\d+)-[a-z0-9_]{{8}}(\.raw\.[a-z0-9_]{{8}})?")
+    for left in folder.iterdir():
+        name = ours.fullmatch(left.name)
+        if name is not None and not _alive(int(name[1])):
             shutil.rmtree(left, ignore_errors=True)
 
 
