@@ -1,4 +1,4 @@
-"""Forty-two ways out of the sandbox, and ten to the library from code that may not have it: each the body of a
+"""Forty-five ways out of the sandbox, and ten to the library from code that may not have it: each the body of a
 function of `t`, true if it got anywhere.
 
 `t` names the targets that `driver` has set up. Every attack is called twice in a row, so what one call leaves for the
@@ -6,8 +6,8 @@ next counts as well, and `driver` looks at its targets after each: what an attac
 """
 
 PRELUDE = """
-import contextlib, ctypes, errno, fcntl, glob, gc, hashlib, os, platform, re, resource, signal, socket, struct
-import sys, tempfile, threading
+import collections, contextlib, ctypes, errno, fcntl, glob, gc, hashlib, os, platform, re, resource, signal, socket
+import struct, sys, tempfile, threading, types
 libc = ctypes.CDLL(None, use_errno=True)
 ARM = platform.machine() == "aarch64"
 
@@ -103,6 +103,30 @@ SHARED = {
     ),
     "leave something in the parent's modules": (
         "import json\nfound = getattr(json, 'left', 0)\njson.left = sys.left = 1\nreturn found"
+    ),
+    "leave a time of reading for the next call": (
+        "before = os.stat(t['timed']).st_atime_ns\n"
+        "open(t['timed'], 'rb').read()\n"
+        "return os.stat(t['timed']).st_atime_ns != before"
+    ),
+    "leave a lock for another call": (
+        "held = os.open(os.__file__, os.O_RDONLY)\n"
+        "return works(fcntl.flock, held, fcntl.LOCK_SH) or works(fcntl.lockf, held, fcntl.LOCK_SH)"
+    ),
+    "find the code of another package in its callers": (
+        "frame, own, seen, found = sys._getframe(), sys._getframe().f_code.co_filename, set(), []\n"
+        "todo = collections.deque()\n"
+        "while frame:\n"
+        "    todo.extend(frame.f_locals.values()); frame = frame.f_back\n"
+        "while todo and len(seen) < 300_000:\n"
+        "    each = todo.popleft()\n"
+        "    if id(each) in seen: continue\n"
+        "    seen.add(id(each))\n"
+        "    if isinstance(each, types.CodeType) and t['package'] in each.co_filename != own:\n"
+        "        found.append(each.co_filename)\n"
+        "    if isinstance(each, bytes) and b'hol' + b'der' in each: found.append('a text')\n"
+        "    todo.extend(gc.get_referents(each))\n"
+        "return found"
     ),
     "find the payload of another call in its memory": (
         "pattern = re.compile(rb'HOLDER-[0-9a-f]{32}')\n"

@@ -34,7 +34,7 @@ from script_server import child
 from script_server.guards import calls, confine
 def none(*arguments): raise confine.ConfineError("taken away")
 confine.landlock_version = lambda: 0
-calls.restrict = none
+calls.restrict = confine._set_mounts = none
 send_order, read = child.send_order, []
 def reading(channel, order, descriptors):
     read.append(os.pread(descriptors[0], 1 << 20, 0))
@@ -60,6 +60,7 @@ class Targets:
         for made in (self.cwd, self.search, self.package):
             made.mkdir(parents=True)
         truth, beside, library = self.cwd / "truth.jsonl", self.search / "beside.jsonl", self.search / "library.py"
+        self.timed = self.search / "timed.py"
         self.shared = Path(f"/dev/shm/redteam-{os.getpid()}")
         self.files = (truth, beside, library, self.cwd / "caller_module.py", self.shared)
         (self.search / "opened.py").write_text(OPEN)
@@ -87,6 +88,7 @@ class Targets:
             "truth": str(truth),
             "beside": str(beside),
             "library": str(library),
+            "timed": str(self.timed),
             "cwd": str(self.cwd),
             "package": str(self.package.parent),
             "shared": str(self.shared),
@@ -102,12 +104,15 @@ class Targets:
             "installed": sysconfig.get_path("purelib"),
             "digest": hashlib.sha256(self.secret.encode()).hexdigest(),
         }
+        self.restore()
 
     def restore(self) -> None:
         """Put the files there as they were at first."""
         for file in self.files:
             file.write_text("SECRET = 'truth'\n")
             file.chmod(0o666)
+        self.timed.write_text("")
+        os.utime(self.timed, (1, 1))
 
     def state(self) -> list[object]:
         """Everything that an attack could have changed."""

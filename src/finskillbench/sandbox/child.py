@@ -52,7 +52,7 @@ class Setting:
     `guards` says which hold here, `readable` what a script may read besides its own package and with which rights,
     `threads` whether it may start threads, `base_memory` the address space of the parent in bytes, `server` the
     parent's process id, `codes` the scripts it has compiled, by digest, `warm_up` the work that a child does before its
-    order comes.
+    order comes. `forget` drops in a child what the parent's loop holds of other calls.
     """
 
     limits: Limits
@@ -62,8 +62,9 @@ class Setting:
     base_memory: int
     keep_reading: bool
     server: int
-    codes: Mapping[str, types.CodeType]
+    codes: dict[str, types.CodeType]
     warm_up: Callable[[], None]
+    forget: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,7 @@ def run_child(setting: Setting, token: bytes, scratch: Path, order: int, result:
     limits = setting.limits
     script, memory = Path(), -1
     try:
+        setting.forget()  # first: it closes descriptors, whose numbers are given again below
         _take_descriptors(order, result)
         channel = socket.socket(fileno=_ORDER_FD)
         rules = _confine(setting, scratch)
@@ -102,12 +104,13 @@ def run_child(setting: Setting, token: bytes, scratch: Path, order: int, result:
             with contextlib.suppress(Exception):
                 setting.warm_up()
         task, memory = _await_order(channel)
-        script = task.script
+        script, code = task.script, setting.codes.get(task.digest)
+        setting.codes.clear()  # a script reaches its callers, and what they hold
         if rules is not None:
             for folder in (_package(script), *task.folders):
                 confine.add_rule(rules, folder, confine.FS_READ)
             confine.landlock(rules)
-        _send(token, memory, *_outcome(task, memory, setting.codes.get(task.digest), limits))
+        _send(token, memory, *_outcome(task, memory, code, limits))
         status = 0
     except BaseException as error:  # noqa: BLE001 - this process must end here, not in the server's loop
         with contextlib.suppress(BaseException):

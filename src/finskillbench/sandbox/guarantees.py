@@ -42,8 +42,8 @@ GUARDS: Mapping[str, Guard] = MappingProxyType(
         ),
         "calls": Guard(
             "whatever the kernel offers beyond computing and files: sockets, processes and threads, signals, tracing, "
-            "limits of others, shared memory, queues, keys, mounts, io_uring, bpf, changing rights, times or owners of "
-            "files",
+            "limits of others, shared memory, queues, locks on files, keys, mounts, io_uring, bpf, changing rights, "
+            "times or owners of files",
             "a seccomp list of what is allowed, x86_64 and aarch64",
             "scripts ask the kernel only for what is on a list (seccomp; x86_64 and aarch64)",
         ),

@@ -61,7 +61,7 @@ class Server:
         self._dying: list[Worker] = []
         # The fork hands it to each child as it is at that moment.
         self._codes: dict[str, CodeType] = {}
-        self._setting = replace(setting, codes=self._codes)
+        self._setting = replace(setting, codes=self._codes, forget=self._forget)
         # Scratch folders that their scripts have not touched: making one costs a third of a fork.
         self._folders: list[Path] = []
         self._bin = scratch.Bin()
@@ -148,6 +148,13 @@ class Server:
             self._folders.append(folder)
             raise
 
+    def _forget(self) -> None:
+        """Drop, in a child, the orders of other calls: their scripts could be read from its frames."""
+        self._selector.close()
+        self._reader = frames.FrameReader()
+        for held in (self._waiting, self._dying, self._running):
+            held.clear()
+
     def _hand_over(self, call: int, order: child.Order, descriptors: Sequence[int]) -> Worker:
         """A child that has taken the order; one that died waiting is passed over."""
         while True:
@@ -219,10 +226,18 @@ class Server:
                 self._bin.throw(worker.scratch)
 
 
+def _opened(script: Path) -> int:
+    """A descriptor that leaves the time of reading as it is, where the file is ours: a script could look at it."""
+    # Without blocking, so that a named pipe in place of the script cannot hold everything up.
+    flags = os.O_RDONLY | os.O_NONBLOCK
+    with contextlib.suppress(PermissionError):
+        return os.open(script, flags | getattr(os, "O_NOATIME", 0))
+    return os.open(script, flags)
+
+
 def _read_source(script: Path) -> bytes:
     """The text of a script; OSError unless it is a regular file of ordinary size."""
-    # Without blocking, so that a named pipe in place of the script cannot hold everything up.
-    with os.fdopen(os.open(script, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+    with os.fdopen(_opened(script), "rb") as file:
         state = os.fstat(file.fileno())
         if not stat.S_ISREG(state.st_mode) or state.st_size > _MAX_SOURCE_BYTES:
             raise OSError(f"{script.name} is not a file of at most {size(_MAX_SOURCE_BYTES)}")
@@ -355,6 +370,7 @@ def _serve(connection: socket.socket, config: dict[str, Any], scratch_root: Path
         server=os.getpid(),
         codes={},
         warm_up=warm_up,
+        forget=lambda: None,
     )
     server = Server(connection, setting, scratch_root, config["workers"], config["owner"])
     # What lives for ever is moved out of the collector's sight, so that children need not copy its pages.

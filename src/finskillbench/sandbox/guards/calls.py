@@ -2,8 +2,9 @@
 
 A list of what is allowed, because a list of what is forbidden is never complete: computing, reading and writing files
 that are open to it, looking at the clock. Everything else is refused: sockets, processes and threads, signals to
-anyone but itself, memory and queues shared by name, tracing, mounts, keys, changing the rights of files. Where a
-library needs them, threads of one's own and waiting for their events besides. Standard library only.
+anyone but itself, memory and queues shared by name, locks on files, which another call could see, tracing, mounts,
+keys, changing the rights of files. Where a library needs them, threads of one's own and waiting for their events
+besides. Standard library only.
 
 Source: seccomp(2); the numbers are those of the kernel's syscall_64.tbl and asm-generic/unistd.h.
 """
@@ -33,7 +34,7 @@ writev 20 66         access 21 -          pipe 22 -            select 23 -      
 mremap 25 216        msync 26 227         mincore 27 232       madvise 28 233       dup 32 23
 dup2 33 -            pause 34 -           nanosleep 35 101     getitimer 36 102     alarm 37 -
 setitimer 38 103     getpid 39 172        exit 60 93           kill 62 129          uname 63 160
-fcntl 72 25          flock 73 32          fsync 74 82          fdatasync 75 83      ftruncate 77 46
+fcntl 72 25          fsync 74 82          fdatasync 75 83      ftruncate 77 46
 getdents 78 -        getcwd 79 17         chdir 80 49          fchdir 81 50         rename 82 -
 mkdir 83 -           rmdir 84 -           unlink 87 -          symlink 88 -         readlink 89 -
 umask 95 166         gettimeofday 96 169  getrlimit 97 163     getrusage 98 165     sysinfo 99 179
@@ -64,8 +65,8 @@ _OPENING = os.O_ACCMODE | os.O_TRUNC
 _HONEST = (os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_WRONLY | os.O_TRUNC, os.O_RDWR | os.O_TRUNC)
 _TCGETS, _FIONBIO, _FIOCLEX, _ANY_BIT = 0x5401, 0x5421, 0x5451, 0xFFFFFFFF
 _PR_SET_NAME, _F_DUPFD_CLOEXEC = 15, 1030
-# From 8 on (F_SETOWN) a descriptor sends signals to processes of one's choice.
-_FCNTL = (*range(8), _F_DUPFD_CLOEXEC)
+# 5 to 7 are locks; from 8 on (F_SETOWN) a descriptor sends signals to processes of one's choice.
+_FCNTL = (*range(5), _F_DUPFD_CLOEXEC)
 
 _LOAD, _AND, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x06
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000

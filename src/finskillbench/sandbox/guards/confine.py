@@ -32,6 +32,7 @@ _MS_NOSUID, _MS_NODEV, _MS_REC, _MS_PRIVATE = 1 << 1, 1 << 2, 1 << 14, 1 << 18
 _PR_SET_PDEATHSIG, _PR_SET_KEEPCAPS, _PR_SET_NO_NEW_PRIVS = 1, 8, 38
 _CAP_VERSION_3, _CAP_DAC_READ_SEARCH = 0x20080522, 2
 _LANDLOCK_CREATE, _LANDLOCK_ADD_RULE, _LANDLOCK_RESTRICT = 444, 445, 446
+_MOUNT_SETATTR, _MOUNT_READ_ONLY, _AT_FDCWD, _AT_RECURSIVE = 442, 1, -100, 0x8000
 _NOBODY = 65534
 # One user per call, so that scripts running side by side cannot signal or trace each other: this plus the process id.
 _FIRST_USER = 1_000_000_000
@@ -90,8 +91,9 @@ def network_off() -> bool:
 def bound_folder(folder: Path, total_bytes: int, files: int) -> bool:
     """Let this process see at `folder` an empty file system in memory that holds so much and goes with the process.
 
-    False where the kernel does not allow it; then nothing bounds how many files a script makes but its time. Call
-    before `drop_privileges`.
+    All others become read-only for it, so that reading changes no time of a file, which a later call could see. False
+    where the kernel does not allow it; then nothing bounds how many files a script makes but its time. Call before
+    `drop_privileges`.
     """
     with contextlib.suppress(ConfineError):
         call("unshare", _CLONE_NEWNS)
@@ -100,9 +102,19 @@ def bound_folder(folder: Path, total_bytes: int, files: int) -> bool:
         options = f"size={total_bytes},nr_inodes={files},mode=700".encode()
         flags = ctypes.c_ulong(_MS_NOSUID | _MS_NODEV)
         call("mount", b"tmpfs", os.fsencode(folder), b"tmpfs", flags, options)
+        with contextlib.suppress(ConfineError):  # Linux before 5.12
+            _set_mounts(Path("/"), _MOUNT_READ_ONLY, 0)
+            _set_mounts(folder, 0, _MOUNT_READ_ONLY)
         give_folder(folder, os.getpid())
         return True
     return False
+
+
+def _set_mounts(path: Path, on: int, off: int) -> None:
+    """Switch attributes of the file system at `path` and all below it on and off, for this process alone."""
+    attributes = struct.pack("QQQQ", on, off, 0, 0)
+    place = ctypes.c_int(_AT_FDCWD), os.fsencode(path), ctypes.c_uint(_AT_RECURSIVE)
+    call("syscall", _MOUNT_SETATTR, *place, attributes, ctypes.c_size_t(len(attributes)))
 
 
 def give_folder(folder: Path, pid: int) -> None:
