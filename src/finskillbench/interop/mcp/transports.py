@@ -20,6 +20,7 @@ from mcp.shared.message import SessionMessage
 from finskillbench.errors import InputError
 from finskillbench.interop.mcp.desk import Desk
 from finskillbench.redaction import logger
+from finskillbench.scoring.values import mapping
 
 _log = logger(__name__)
 
@@ -80,9 +81,13 @@ def _refusal(line: bytes) -> SessionMessage:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
         return _error(types.PARSE_ERROR, None, f"not JSON: {error}")
-    number = value.get("id") if isinstance(value, dict) else None
-    known = number if type(number) in (int, str) else None
-    return _error(types.INVALID_REQUEST, known, "no JSON-RPC 2.0 message: one object with jsonrpc, method and id")
+    number = mapping(value).get("id")
+    known = isinstance(number, int | str) and not isinstance(number, bool)
+    return _error(
+        types.INVALID_REQUEST,
+        number if known else None,
+        "no JSON-RPC 2.0 message: one object with jsonrpc, method and id",
+    )
 
 
 def _error(code: int, number: types.RequestId | None, reason: str) -> SessionMessage:

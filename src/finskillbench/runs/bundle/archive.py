@@ -12,7 +12,7 @@ import re
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,7 +95,7 @@ def write_bundle(files: Mapping[str, bytes], out: Path) -> None:
 
 
 @contextmanager
-def open_bundle(path: Path) -> Iterator[Contents]:
+def open_bundle(path: Path) -> Generator[Contents]:
     """Open a bundle, a ZIP archive or a folder, once its names and sizes are checked; a ZIP is opened once for all.
 
     Raises
