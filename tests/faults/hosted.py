@@ -37,7 +37,7 @@ CAUSES = {
     "not json": Cause.MALFORMED,
     "html": Cause.MALFORMED,
     "json text": Cause.MALFORMED,
-    "no choices": Cause.MALFORMED,
+    "no choices": Cause.EMPTY,
     "choice without message": Cause.MALFORMED,
     "empty choices": Cause.EMPTY,
     "400": Cause.BAD_REQUEST,

@@ -90,8 +90,8 @@ HOSTILE: Mapping[str, Hostile] = MappingProxyType(
         "usage of zeros": Hostile(_usage(prompt_tokens=0, completion_tokens=0, total_tokens=0), _UNKNOWN),
         "no output counted": Hostile(_usage(completion_tokens=0), _UNKNOWN),
         "no usage": Hostile(answer(("get_task_data", '{"field": "expected_returns"}'), usage=None), _UNKNOWN),
-        "usage of text": Hostile(_usage(prompt_tokens="many"), _SPOILT),
-        "usage of null": Hostile(_usage(prompt_tokens=None), _SPOILT),
+        "usage of text": Hostile(_usage(prompt_tokens="many", total_tokens=None), _UNKNOWN),
+        "usage of null": Hostile(_usage(prompt_tokens=None)),
         "surrogate in the model": Hostile(_served_by("m\ud800")),
         "surrogate in the text": Hostile(answer(text="half \udfff a pair"), ("text_only",)),
         "surrogate in arguments": Hostile(answer(("get_task_data", '{"field": "\udc00"}')), ("tool_failed",)),
@@ -145,7 +145,8 @@ HOSTILE: Mapping[str, Hostile] = MappingProxyType(
             _SPOILT,
         ),
         "content of numbers": Hostile(
-            completion([{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": 7}}]), _SPOILT
+            completion([{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": 7}}]),
+            ("text_only",),
         ),
     }
 )

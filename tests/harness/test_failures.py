@@ -1,6 +1,7 @@
 """The loop does what the table of failures says, entry by entry."""
 
 import re
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -28,7 +29,7 @@ def turn(name: str, arguments: str) -> Turn:
     return Turn(tool_calls=(ToolCall("x", name, arguments),))
 
 
-OTHER_TURNS: dict[str, list[Turn]] = {
+OTHER_TURNS: dict[str, list[Turn | Exception]] = {
     "context_overflow": [Turn("half a", stop="context_overflow"), SUBMIT],
     "max_tokens": [Turn("half a", (READ,), stop="max_tokens"), SUBMIT],
     "refused": [Turn("I cannot help with that.", stop="refused"), SUBMIT],
@@ -38,6 +39,8 @@ OTHER_TURNS: dict[str, list[Turn]] = {
     "tool_failed": [turn("get_task_data", '{"field": "none"}'), SUBMIT],
     "too_many_calls": [Turn(tool_calls=(READ,) * (MAX_CALLS_PER_TURN + 2)), SUBMIT],
     "usage_unknown": [READ_UNCOUNTED, SUBMIT],
+    "call_repaired": [turn("functions.get_task_data", '"{\\"field\\": \\"objective\\"}"'), SUBMIT],
+    "wait_capped": [ProviderError("later", Cause.RATE_LIMIT, retry_after=9e9), SUBMIT],
     "out_of_turns": [Turn(tool_calls=(READ,)), Turn(tool_calls=(READ,))],
 }
 """Turns under which each entry is met; the last one is repeated."""
@@ -118,12 +121,15 @@ def test_what_models_and_tools_may_do(scripted, play, entry: str) -> None:
     if entry == "usage_unknown":
         model.price = Price(1.0, 1.0, 1.0, 1.0)  # of a model without a price nobody expects counts
     trace = play(model)
-    assert (trace.retries, trace.error, trace.error_cause) == (0, None, None)
+    assert (trace.retries, trace.error, trace.error_cause) == (int(entry == "wait_capped"), None, None)
     if entry == "out_of_turns":
         # Its last turn offers the submission alone, so that reading on meets a tool that is not there.
         assert (trace.ended, trace.turns, trace.incidents) == ("max_turns", MAX_TURNS, ("unknown_tool",))
         assert judged(trace).value in policy.shown
         return
+    if entry == "wait_capped":
+        assert trace.incidents[0] == "rate_limit"
+        trace = replace(trace, incidents=trace.incidents[1:])
     assert trace.incidents == (entry,) * MET.get(entry, 1)
     goes_on = policy.stops == "nothing"
     assert (trace.ended, len(model.seen)) == (("submitted", len(turns)) if goes_on else (entry, 1))

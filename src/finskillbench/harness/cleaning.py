@@ -1,16 +1,20 @@
-"""What becomes of a model's answer before anything of it is stored, served or counted.
+"""Clean a model's answer before anything of it is stored, served or counted.
 
 No answer of a provider may end more than its episode: texts are made storable and lose this process's secrets, calls
-beyond a bound are cut off, and token counts that cannot be are taken as unknown.
+beyond a bound are cut off, and token counts that cannot be are taken as unknown. A call whose name or arguments are
+not as offered is served where they can have one meaning only.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
+import orjson
+
 from finskillbench.harness.model import ToolCall, Turn, Usage
+from finskillbench.scoring.values import is_object
 
 MAX_CALLS_PER_TURN = 64
 """Calls of one turn beyond this are cut off, so that a model in a rut cannot fill the memory."""
@@ -19,6 +23,10 @@ _LONGEST_NAME = 200
 _MOST_TOKENS = 10**9
 _MOST_USD = 1e6
 """More than any one call can use or cost."""
+_BEFORE_A_NAME = (".", "__", ":", "/")
+"""How a prefix ends that models put before the name of a tool: functions.NAME, mcp__server__NAME."""
+_AFTER_A_NAME = "<|"
+"""How a control token begins that a server left behind the name."""
 
 
 def clean_text(text: str) -> str:
@@ -58,6 +66,34 @@ def clean_turn(turn: Turn, redact: Callable[[str], str] = lambda text: text) -> 
         return turn
     replay = turn.replay if said else None
     return replace(turn, text=text, tool_calls=calls, served_model=served, usage=usage, replay=replay, seconds=seconds)
+
+
+def understood(call: ToolCall, offered: Collection[str]) -> ToolCall:
+    """Return a call with the one meaning that it can have; the same object where it is as offered, or has several."""
+    name, arguments = _offered_name(call.name, offered), _decoded(call.arguments)
+    if name == call.name and arguments == call.arguments:
+        return call
+    return replace(call, name=name, arguments=arguments)
+
+
+def _offered_name(name: str, offered: Collection[str]) -> str:
+    """Return the only tool on offer that a name can mean: without prefix, control token, spaces and capitals."""
+    if name in offered:
+        return name
+    bare = name.partition(_AFTER_A_NAME)[0].strip().casefold()
+    found = [each for each in offered if bare == each or bare.endswith(tuple(end + each for end in _BEFORE_A_NAME))]
+    return found[0] if len(found) == 1 else name
+
+
+def _decoded(arguments: str) -> str:
+    """Return arguments that were encoded once more, as a JSON string of an object, as that object's text."""
+    text = arguments
+    try:
+        while text.lstrip().startswith('"') and isinstance(inner := orjson.loads(text), str):
+            text = inner
+        return text if text != arguments and is_object(orjson.loads(text)) else arguments
+    except orjson.JSONDecodeError:
+        return arguments
 
 
 def possible(usage: Usage) -> bool:

@@ -35,7 +35,13 @@ _STARTED_NO_MORE = "incidents; after 3 retries status error; the agent's rest is
 PROVIDER: Mapping[Cause, Policy] = MappingProxyType(
     {
         Cause.RATE_LIMIT: Policy("HTTP 429, with or without Retry-After", True, False, "episode", _RETRIED),
-        Cause.SERVER: Policy("HTTP 500, 502, 503, 504, 529", True, False, "episode", _RETRIED),
+        Cause.SERVER: Policy(
+            "HTTP 500, 502, 503, 504, 529; a failure that an answer states without a known cause",
+            True,
+            False,
+            "episode",
+            _RETRIED,
+        ),
         Cause.CONNECTION: Policy("no connection, or none in time", True, False, "episode", _RETRIED),
         Cause.TIMEOUT: Policy("no answer in time, HTTP 408", True, False, "episode", _RETRIED),
         Cause.DROPPED: Policy("connection lost during the answer", True, False, "episode", _RETRIED),
@@ -67,7 +73,9 @@ Incident = Literal[
     "unknown_tool",
     "tool_failed",
     "too_many_calls",
+    "call_repaired",
     "usage_unknown",
+    "wait_capped",
     "adapter_failed",
     "no_answer",
     "out_of_time",
@@ -101,12 +109,22 @@ OTHERS: Mapping[str, Policy] = MappingProxyType(
         "too_many_calls": Policy(
             "more than 64 calls in one turn", False, True, "nothing", "incidents; the others are cut off"
         ),
+        "call_repaired": Policy(
+            "a tool's name with a prefix, or arguments encoded twice, with one possible meaning",
+            False,
+            True,
+            "nothing",
+            "incidents; served as meant",
+        ),
         "usage_unknown": Policy(
             "an answer without token counts, or with impossible ones",
             False,
             True,
             "nothing",
             "incidents; no cost; --max-cost counts its upper bound, --token-budget an estimate",
+        ),
+        "wait_capped": Policy(
+            "a Retry-After of more than 120 seconds", False, True, "nothing", "incidents; asked again after 120 seconds"
         ),
         "adapter_failed": Policy(
             "an adapter's own exception after an answer",

@@ -32,7 +32,7 @@ _LOG = logger(__name__)
 MAX_RETRIES = 3
 FIRST_BACKOFF_SECONDS = 1.0
 LONGEST_WAIT_SECONDS = 120.0
-"""A provider that asks for a longer wait is asked again after this one."""
+"""A provider that asks for a longer wait is asked again after this one, and the incident is counted."""
 
 
 Play = Callable[[Model, Assignment, Surroundings], Awaitable[Trace]]
@@ -193,6 +193,8 @@ class Conversation:
                 if not PROVIDER[error.cause].retried or attempt == MAX_RETRIES:
                     raise
                 self.seat.retries += 1
+                if (error.retry_after or 0.0) > LONGEST_WAIT_SECONDS:
+                    self.seat.incidents.append("wait_capped")
                 await self.seat.around.sleep(_wait(error, attempt))
                 self.seat.retry_seconds += clock() - failed
             except FinSkillBenchError:
@@ -222,7 +224,8 @@ class Conversation:
             if seat.toolbox.answer is not None:
                 seat.record_not_run(number, call)
             else:
-                seat.record(number, call, await seat.serve(call, offered))
+                meant = seat.understood(call, offered)
+                seat.record(number, meant, await seat.serve(meant, offered))
 
 
 def _wait(error: ProviderError, attempt: int) -> float:

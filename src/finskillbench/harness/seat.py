@@ -13,7 +13,7 @@ from finskillbench.domains.base import Stage
 from finskillbench.episode import Episode
 from finskillbench.errors import FinSkillBenchError, ProviderError
 from finskillbench.harness.allowance import FULL, Allowance, Remaining
-from finskillbench.harness.cleaning import clean_text
+from finskillbench.harness.cleaning import clean_text, understood
 from finskillbench.harness.conditions import Mount, prove_mount
 from finskillbench.harness.model import FREE, Message, ToolCall, ToolSpec, Turn
 from finskillbench.harness.skills.memory import EMPTY, Memory
@@ -148,6 +148,13 @@ class Seat:
         told = self.left.take(turn)
         if (priced and not turn.usage.is_known) or not (told or self.left.tokens is None):
             self.incidents.append("usage_unknown")
+
+    def understood(self, call: ToolCall, offered: Sequence[ToolSpec]) -> ToolCall:
+        """Return a call as it is to be served; one that had to be repaired is an incident."""
+        meant = understood(call, [tool.name for tool in offered])
+        if meant is not call:
+            self.incidents.append("call_repaired")
+        return meant
 
     async def serve(self, call: ToolCall, offered: Sequence[ToolSpec]) -> tuple[str, CallOutcome, float]:
         """What the toolbox answers to a call, what came of it and how many seconds it took; failures are incidents."""

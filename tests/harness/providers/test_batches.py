@@ -78,7 +78,7 @@ def test_a_failure_in_a_batch_fails_one_call() -> None:
     with BatchServer(lambda request: [*replies, OVERFLOW, SUBMIT][request.body["seed"]]) as server:
         turns = ask(server, calls=6, seed=0)
     causes = [turn.cause for turn in turns if isinstance(turn, ProviderError)]
-    assert causes == [Cause.RATE_LIMIT, Cause.BAD_REQUEST, Cause.TIMEOUT, Cause.MALFORMED]
+    assert causes == [Cause.RATE_LIMIT, Cause.BAD_REQUEST, Cause.TIMEOUT, Cause.EMPTY]
     assert [turn.stop for turn in turns if isinstance(turn, Turn)] == ["context_overflow", "done"]
 
 

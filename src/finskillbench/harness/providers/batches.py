@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from finskillbench.errors import Cause, ProviderError
+from finskillbench.harness.providers.replies import repaired
 from finskillbench.redaction import logger
 
 _LOG = logger(__name__)
@@ -43,7 +44,11 @@ def _line(self: Any, line: dict[str, Any]) -> tuple[str, Any]:
     name = str(line.get("custom_id"))
     try:
         refusal = _refusal(self, line)
-        return (name, refusal) if refusal is not None else _parsers[0](self, line)
+        if refusal is not None:
+            return name, refusal
+        response = line["response"]
+        body = repaired(response["body"], chat="output" not in response["body"])
+        return _parsers[0](self, {**line, "response": {**response, "body": body}})
     except Exception as failure:  # noqa: BLE001 - whatever an answer lacks is its own call's failure
         return name, failure
 

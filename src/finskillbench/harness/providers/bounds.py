@@ -1,4 +1,6 @@
-"""Bounds on what a provider's server may send: no redirect, no compression, and so many bytes; and how long it takes.
+"""What passes between a client and a provider's server: no redirect, no compression, a bound on bytes, one reading.
+
+Every successful reply is checked and repaired by `finskillbench.harness.providers.replies` before the client parses it.
 
 The clients of most providers follow redirects to any host, with the conversation and the key, and unpack whatever is
 packed. They stand on httpx or its successor, whose transport is the place where every byte passes.
@@ -12,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from finskillbench.harness.providers.answer_seconds import answer_seconds
+from finskillbench.harness.providers.replies import read_reply
 
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 """A hundred times the longest answer of a model, its encrypted reasoning included."""
@@ -50,20 +53,28 @@ def _bounded(
     send: Callable[[Any], Awaitable[Any]], stream_type: Any, took: Callable[[float], None], most: int
 ) -> Callable[[Any], Awaitable[Any]]:
     class Bounded(stream_type):
-        """A body that ends with an error where it passes the bound."""
+        """A body that ends with an error where it passes the bound, or states a failure."""
 
-        def __init__(self, response: Any, started: float) -> None:
-            self._response, self._body, self._started = response, response.stream, started
+        def __init__(self, response: Any, path: str, started: float) -> None:
+            self._response, self._body, self._path, self._started = response, response.stream, path, started
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            seen = 0
+            headers = self._response.headers
+            streams = headers.get("content-type", "").startswith("text/event-stream")
+            whole, seen = self._response.status_code == 200 and not streams, 0
+            kept: list[bytes] = []
             async for chunk in self._body:
                 seen += len(chunk)
                 if seen > most:
                     raise OversizedAnswerError(f"an answer of more than {most >> 20} MiB")
-                yield chunk
+                if whole:
+                    kept.append(chunk)
+                else:
+                    yield chunk
             known = answer_seconds(self._response)
             took(time.perf_counter() - self._started if known is None else known)
+            if whole:
+                yield read_reply(self._path, headers, b"".join(kept))
 
         async def aclose(self) -> None:
             await self._body.aclose()
@@ -77,7 +88,7 @@ def _bounded(
         if packing.lower() != "identity":
             await response.aclose()
             raise OversizedAnswerError(f"an answer packed as {packing[:40]!r}, which was not asked for")
-        response.stream = Bounded(response, started)
+        response.stream = Bounded(response, request.url.path, started)
         return response
 
     return handle_async_request

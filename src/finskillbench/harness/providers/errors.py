@@ -1,8 +1,12 @@
-"""What went wrong at a provider, read from the exception that its package raised.
+"""The cause of a failure at a provider, read from the exception that its package raised.
 
 Every provider's package has classes of its own, and each brings another HTTP client. An exception is therefore read
 by what all of them carry: the chain of its causes, an HTTP status, response headers, and where there was no answer at
 all, the class by its qualified name, since importing ten packages to compare classes would cost seconds.
+
+The precedence, for failures with an error status and for those stated inside a reply of status 200 alike: words for
+an empty account; the HTTP status, or the one that the reply states; the code or type that is stated; the class of the
+exception; words for what happened. A failure stated without any of these is the server's.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from pydantic import ValidationError
 
 from finskillbench.errors import Cause, ProviderError
 from finskillbench.harness.providers.bounds import OversizedAnswerError
+from finskillbench.harness.providers.replies import ReplyError
 from finskillbench.scoring.values import is_object
 
 _LONGEST_MESSAGE = 400
@@ -68,27 +73,30 @@ _BUILT_IN: tuple[tuple[type[BaseException], Cause], ...] = (
     (TypeError, Cause.MALFORMED),
     (AttributeError, Cause.MALFORMED),
     (LookupError, Cause.MALFORMED),
+    (RecursionError, Cause.MALFORMED),
     (AssertionError, Cause.MALFORMED),
 )
 _CODES: Mapping[str, Cause] = MappingProxyType(
     {
-        "rate_limit_exceeded": Cause.RATE_LIMIT,
-        "rate_limit_error": Cause.RATE_LIMIT,
-        "RESOURCE_EXHAUSTED": Cause.RATE_LIMIT,
-        "ThrottlingException": Cause.RATE_LIMIT,
-        "server_error": Cause.SERVER,
-        "internal_error": Cause.SERVER,
-        "overloaded_error": Cause.SERVER,
-        "INTERNAL": Cause.SERVER,
-        "UNAVAILABLE": Cause.SERVER,
-        "DEADLINE_EXCEEDED": Cause.TIMEOUT,
-        "UNAUTHENTICATED": Cause.AUTH,
-        "PERMISSION_DENIED": Cause.AUTH,
-        "NOT_FOUND": Cause.UNKNOWN_MODEL,
-        "INVALID_ARGUMENT": Cause.BAD_REQUEST,
+        **dict.fromkeys(("rate_limit_exceeded", "rate_limit_error", "too_many_requests"), Cause.RATE_LIMIT),
+        **dict.fromkeys(("resource_exhausted", "throttlingexception", "ratelimiterror"), Cause.RATE_LIMIT),
+        **dict.fromkeys(("server_error", "internal_error", "api_error", "overloaded_error"), Cause.SERVER),
+        **dict.fromkeys(("internal", "unavailable", "internal_server_error", "internalservererror"), Cause.SERVER),
+        **dict.fromkeys(("deadline_exceeded", "timeout_error", "timeout"), Cause.TIMEOUT),
+        **dict.fromkeys(("unauthenticated", "permission_denied", "permission_error"), Cause.AUTH),
+        **dict.fromkeys(("authentication_error", "invalid_api_key", "authenticationerror"), Cause.AUTH),
+        **dict.fromkeys(("insufficient_quota", "billing_error", "insufficient_credits"), Cause.QUOTA),
+        **dict.fromkeys(("not_found", "not_found_error", "model_not_found", "notfounderror"), Cause.UNKNOWN_MODEL),
+        **dict.fromkeys(("invalid_argument", "invalid_request_error", "badrequesterror"), Cause.BAD_REQUEST),
     }
 )
-"""Codes of errors that came without an HTTP status: inside a stream, or over gRPC."""
+"""Codes and types of errors that came without an HTTP status, in lower case: in a reply, in a stream, over gRPC."""
+_WORDS: tuple[tuple[tuple[str, ...], Cause], ...] = (
+    (("rate limit", "rate-limit", "too many requests"), Cause.RATE_LIMIT),
+    (("unauthorized", "api key", "authentication"), Cause.AUTH),
+    (("timed out", "timeout"), Cause.TIMEOUT),
+)
+"""How failures are worded that state neither a status nor a code."""
 _STATUSES: Mapping[int, Cause] = MappingProxyType(
     {
         401: Cause.AUTH,
@@ -99,7 +107,12 @@ _STATUSES: Mapping[int, Cause] = MappingProxyType(
         429: Cause.RATE_LIMIT,
     }
 )
-_NO_MONEY = ("insufficient_quota", "insufficient quota", "credit balance is too low", "exceeded your current quota")
+_NO_MONEY = (
+    *("insufficient_quota", "insufficient quota", "insufficient credits", "insufficient balance"),
+    *("credit balance is too low", "exceeded your current quota"),
+)
+_NO_CALL = "tool_use_failed"
+"""Groq's code for a call of the model that cannot be read, which is the model's mistake and not the provider's."""
 _NO_ROOM = (
     "context_length_exceeded",
     "maximum context length",
@@ -117,36 +130,58 @@ def provider_error(error: BaseException, name: str) -> ProviderError:
     """Name the cause of what the model called `name` raised, in one line."""
     chain = list(_chain(error))
     status = next((found for link in chain if (found := _status(link)) is not None), None)
-    text = _text(chain)
-    cause = _cause(chain, status, text)
-    where = name if status is None else f"{name}: HTTP {status}"
-    return ProviderError(f"{where}: {_shorten(text)}", cause, retry_after=_retry_after(chain))
+    stated = _stated(chain)
+    text = _text(chain) if stated is None else str(stated)
+    if stated is not None and stated.status is not None:
+        where = f"{name}: error {stated.status} in an answer of HTTP 200"
+    else:
+        where = name if status is None else f"{name}: HTTP {status}"
+    return ProviderError(f"{where}: {_shorten(text)}", _cause(chain, status, text), retry_after=_retry_after(chain))
 
 
 def is_overflow(error: BaseException) -> bool:
     """Whether a refused request was refused for the length of its conversation."""
     chain = list(_chain(error))
-    refused = any(_status(link) in {400, 413, 422} for link in chain)
-    return refused and any(phrase in _text(chain).lower() for phrase in _NO_ROOM)
+    stated = _stated(chain)
+    statuses = {_status(link) for link in chain} if stated is None else {stated.status or 400}
+    text = _text(chain) if stated is None else str(stated)
+    return bool(statuses & {400, 413, 422}) and any(phrase in text.lower() for phrase in _NO_ROOM)
+
+
+def failed_call(error: BaseException) -> str | None:
+    """Return what the model wrote in place of a call that its server could read; None for any other failure."""
+    bodies = [body for link in _chain(error) if is_object(body := getattr(link, "body", None))]
+    return next((str(body.get("failed_generation") or "") for body in bodies if body.get("code") == _NO_CALL), None)
 
 
 def _cause(chain: list[BaseException], status: int | None, text: str) -> Cause:
-    if status is not None and 400 <= status < 500 and any(phrase in text.lower() for phrase in _NO_MONEY):
+    stated, words = _stated(chain), text.lower()
+    if stated is not None:
+        if stated.cause is not None:
+            return stated.cause
+        status = stated.status
+    refused = stated is not None if status is None else 400 <= status < 500
+    if refused and any(phrase in words for phrase in _NO_MONEY):
         return Cause.QUOTA
     if status is not None and status >= 300:
         return _STATUSES.get(status, Cause.SERVER if status >= 500 else Cause.BAD_REQUEST)
-    if "non-ChatCompletion" in text:  # Inspect reports a body of another shape as an error of the server
-        return Cause.MALFORMED
+    for link in chain if stated is None else (stated,):
+        for code in _codes(link):
+            if code.lower() in _CODES:
+                return _CODES[code.lower()]
+    if stated is not None:
+        return next((cause for phrases, cause in _WORDS if any(each in words for each in phrases)), Cause.SERVER)
     for table in (_PRECISE, _VAGUE):
         for link in chain:
             found = _by_class(link, table)
             if found is not None:
                 return found
-    for link in chain:
-        for code in _codes(link):
-            if code in _CODES:
-                return _CODES[code]
     return Cause.ADAPTER
+
+
+def _stated(chain: list[BaseException]) -> ReplyError | None:
+    """Return the failure that a reply of status 200 states, None where there was no such reply."""
+    return next((link for link in chain if isinstance(link, ReplyError)), None)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -185,6 +220,9 @@ def _response_metadata(response: object) -> Mapping[str, Any]:
 
 
 def _codes(error: BaseException) -> Iterator[str]:
+    if isinstance(error, ReplyError):
+        yield from error.codes
+        return
     code: Any = getattr(error, "code", None)
     if callable(code):  # gRPC
         code = getattr(code(), "name", None)

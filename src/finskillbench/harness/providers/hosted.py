@@ -34,7 +34,7 @@ from finskillbench.harness.cleaning import clean_turn, possible
 from finskillbench.harness.model import AUTO, FREE, Message, ToolCall, ToolSpec, Turn, Usage
 from finskillbench.harness.providers import batches
 from finskillbench.harness.providers.bounds import MAX_ANSWER_BYTES, MAX_BATCH_BYTES, bound_answers
-from finskillbench.harness.providers.errors import is_overflow, provider_error
+from finskillbench.harness.providers.errors import failed_call, is_overflow, provider_error
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
 from finskillbench.harness.providers.responses import Kept, ResponseCache
 from finskillbench.harness.providers.settings import (
@@ -227,6 +227,8 @@ class Hosted:
         except Exception as error:
             if is_overflow(error):
                 return Turn(stop="context_overflow", usage=FREE)
+            if (text := failed_call(error)) is not None:
+                return Turn(text)
             if self._batch and (told := batches.failure(error, self.name)) is not None:
                 raise told from error
             raise provider_error(error, self.name) from error

@@ -158,9 +158,10 @@ class Sitting:
         return stream_of(seat.name, turn)
 
     def _with_usual_ids(self, turn: Turn) -> Turn:
-        """A turn whose calls have ids that Hermes can tell apart from all others and leaves alone."""
+        """Return a turn with calls as offered, whose ids Hermes can tell apart from all others and leaves alone."""
         calls: list[ToolCall] = []
-        for i, call in enumerate(turn.tool_calls):
+        for i, made in enumerate(turn.tool_calls):
+            call = self.seat.understood(made, self._talk.offered)
             usual = _USUAL_ID.fullmatch(call.id) is not None and call.id not in self._order
             calls.append(call if usual else replace(call, id=f"call_{len(self.seat.calls)}_{i}"))
             self._order.append(calls[-1].id)

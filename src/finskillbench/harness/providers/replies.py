@@ -1,0 +1,230 @@
+"""Check and repair the JSON reply of a server before the provider's package parses it.
+
+A reply with a status of success may state a failure, and a complete answer may come with side fields of odd types.
+`read_reply` raises the first and repairs the second, for OpenAI's two protocols and everybody who copies them. What
+was answered is never changed: the text, and the name and the arguments of a call as the model wrote them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, MutableMapping, Sequence
+from typing import Any
+
+from finskillbench.errors import Cause
+from finskillbench.scoring.values import is_array, is_object
+
+_CHAT, _RESPONSES = "/chat/completions", "/responses"
+_FAILED = frozenset({"error", "failed", "network_error", "engine_error", "insufficient_system_resource"})
+"""Reasons to finish that state a failure of the provider: a gateway's, z.AI's and DeepSeek's among them."""
+_MODELS_OWN = frozenset({"malformed_function_call", "unexpected_tool_call"})
+"""Reasons of Google that state a mistake of the model, which gateways report as an error."""
+_FINISH = {
+    **dict.fromkeys(("max_tokens", "max_output_tokens", "max_length"), "length"),
+    **dict.fromkeys(("safety", "recitation", "prohibited_content", "blocklist", "sensitive"), "content_filter"),
+    **dict.fromkeys(("end_turn", "eos", "eos_token", "stop_sequence", *_MODELS_OWN), "stop"),
+    "tool_use": "tool_calls",
+}
+"""Reasons to finish in the words of other protocols."""
+_DECLINED = frozenset({"content_filter", "content_policy_violation", "invalid_prompt"})
+"""Codes of errors by which a filter declines: the model's own refusal, as if it came without an error."""
+_TEXT_FIELDS = ("refusal", "reasoning", "reasoning_content")
+_COUNTS = (("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens"))
+"""Token counts of the two protocols; some servers answer one in the words of the other."""
+_DETAILS = ("prompt_tokens_details", "completion_tokens_details", "input_tokens_details", "output_tokens_details")
+_SHOWN = 200
+"""Characters of a reply that cannot be read, in the message that says so."""
+
+
+class ReplyError(Exception):
+    """A reply with a status of success that states a failure, or is none.
+
+    `status` is the HTTP status that the reply states, `codes` are its codes and types; `cause` is set where the shape
+    of the reply decides.
+    """
+
+    def __init__(
+        self, message: str, status: int | None = None, codes: Sequence[str] = (), cause: Cause | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status, self.codes, self.cause = status, tuple(codes), cause
+
+
+def read_reply(path: str, headers: MutableMapping[str, str], body: bytes) -> bytes:
+    """Return the body of a successful reply to a request of `path`, repaired where its side fields need it.
+
+    A reply that is read is called JSON in `headers`, so that no client takes it for a text.
+
+    Raises
+    ------
+    ReplyError : it states a failure, is no JSON object, or has no answer.
+    """
+    if not path.endswith((_CHAT, _RESPONSES)):
+        return body
+    try:
+        value: object = json.loads(body)
+        if is_array(value) and len(value) == 1:  # Google lists its errors
+            value = value[0]
+        if not is_object(value):
+            raise ReplyError(f"an answer that is no JSON object: {_start(body)}", cause=Cause.MALFORMED)
+        reply = repaired(dict(value), chat=path.endswith(_CHAT))
+        headers["content-type"] = "application/json"
+        return body if reply == value else json.dumps(reply).encode()
+    except (ValueError, RecursionError) as error:
+        told = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ReplyError(f"an answer that is no JSON ({told}): {_start(body)}", cause=Cause.MALFORMED) from None
+
+
+def repaired(reply: dict[str, Any], *, chat: bool) -> dict[str, Any]:
+    """Return a parsed reply with its side fields repaired.
+
+    Raises
+    ------
+    ReplyError : it states a failure, or has no answer.
+    """
+    error: object = reply.get("error")
+    if is_object(error) and error.get("code") in _DECLINED:
+        reply = {**reply, "choices": [{"message": {}, "finish_reason": "content_filter"}]}
+    else:
+        _raise_error(reply)
+    if not chat:
+        if reply.get("status") in ("failed", "cancelled"):
+            raise ReplyError(f"an answer of status {reply['status']}")
+        return {**reply, "usage": _usage(reply.get("usage"), _COUNTS[1]), "model": _text(reply.get("model")) or ""}
+    choices = reply.get("choices")
+    if not choices or not is_array(choices):
+        raise ReplyError(f"an answer without choices: {_start(json.dumps(reply).encode())}", cause=Cause.EMPTY)
+    first = min(filter(is_object, choices), key=lambda choice: _count(choice.get("index")) or 0, default=None)
+    if first is None:
+        raise ReplyError("an answer whose choices are no objects", cause=Cause.MALFORMED)
+    fixed = {**reply, "choices": [_choice(dict(first))], "model": _text(reply.get("model")) or ""}
+    fixed.pop("prompt_logprobs", None)
+    return {**fixed, "usage": _usage(reply.get("usage"), _COUNTS[0])}
+
+
+def _raise_error(reply: Mapping[str, Any]) -> None:
+    """Raise the failure that a reply states, if it does: in `error`, or as a body that is nothing but an error."""
+    error: object = reply.get("error")
+    if not error and "choices" not in reply and "output" not in reply:
+        error = reply if reply.get("object") == "error" else reply.get("detail") or reply.get("message")
+    if not is_object(error):
+        if error:
+            raise ReplyError(str(error))
+        return
+    code = error.get("code")
+    parts = [_text(error.get("message")), _raw(error.get("metadata"))]
+    codes = [text for text in (_text(code), _text(error.get("type")), _text(error.get("status"))) if text]
+    if message := ": ".join(part for part in parts if part) or ", ".join(codes) or str(code or ""):
+        status = next((number for number in map(_count, (code, error.get("status"))) if number), None)
+        raise ReplyError(message, status if status and 400 <= status < 600 else None, codes)
+
+
+def _raw(metadata: object) -> str | None:
+    """Words of the upstream provider, which OpenRouter hands on."""
+    raw: object = metadata.get("raw") if is_object(metadata) else None
+    return json.dumps(raw) if is_object(raw) else _text(raw)
+
+
+def _choice(choice: dict[str, Any]) -> dict[str, Any]:
+    _raise_error({"choices": (), "error": choice.get("error")})
+    message: object = choice.get("message")
+    native, finish = (
+        (_text(choice.get(name)) or "").strip().lower() for name in ("native_finish_reason", "finish_reason")
+    )
+    if native not in _MODELS_OWN and (failed := _FAILED & {native, finish}):
+        text = _content(message.get("content")) if is_object(message) else None
+        raise ReplyError(f"an answer that finished with {'/'.join(failed)}{f': {text[:_SHOWN]}' if text else ''}")
+    if not is_object(message):
+        raise ReplyError("a choice without a message", cause=Cause.MALFORMED)
+    fixed = _message(dict(message))
+    reason = _FINISH.get(finish, finish)
+    if not reason or reason in _FAILED:
+        reason = "tool_calls" if fixed.get("tool_calls") else "stop"
+    return {**choice, "index": 0, "message": fixed, "finish_reason": reason, "logprobs": None}
+
+
+def _message(message: dict[str, Any]) -> dict[str, Any]:
+    made: object = message.get("tool_calls")
+    calls = [made] if is_object(made) else list(made) if is_array(made) else []
+    legacy: object = message.pop("function_call", None)
+    if not calls and is_object(legacy):
+        calls = [{"function": legacy}]
+    fixed = _typed(message, **dict.fromkeys(_TEXT_FIELDS, str))
+    details: object = fixed.get("reasoning_details")
+    if details is not None and not (is_array(details) and all(map(is_object, details))):
+        del fixed["reasoning_details"]
+    seen: set[str] = set()
+    fixed["tool_calls"] = [_call(call, number, seen) for number, call in enumerate(calls)] or None
+    return {**fixed, "role": "assistant", "content": _content(message.get("content"))}
+
+
+def _call(call: object, number: int, seen: set[str]) -> dict[str, Any]:
+    """Return a tool call with an id of its own and its arguments as text."""
+    if not is_object(call):
+        raise ReplyError("a tool call that is no object", cause=Cause.MALFORMED)
+    if call.get("type") == "custom":
+        return dict(call)
+    function: object = call.get("function", call)
+    name = function.get("name") if is_object(function) else None
+    if not is_object(function) or not isinstance(name, str):
+        raise ReplyError("a tool call without a name", cause=Cause.MALFORMED)
+    arguments: object = function.get("arguments")
+    text = "" if arguments is None else arguments if isinstance(arguments, str) else json.dumps(arguments)
+    stated = call.get("id")
+    known = str(stated) if stated and isinstance(stated, str | int) and str(stated) not in seen else f"call_{number}"
+    seen.add(known)
+    return {**call, "id": known, "type": "function", "function": {**function, "arguments": text}}
+
+
+def _content(content: object) -> str | None:
+    """Return the text of a message; parts that are no text, such as thoughts, are left out."""
+    if content is None or isinstance(content, str):
+        return content
+    parts = [content] if is_object(content) and "type" in content else content
+    if not is_array(parts):
+        return json.dumps(content)
+    texts = [part if isinstance(part, str) else part.get("text") for part in parts if isinstance(part, str | dict)]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _usage(usage: object, names: tuple[str, str]) -> dict[str, Any] | None:
+    """Return usage with counts that are whole numbers; None where input or output is unknown."""
+    if not is_object(usage):
+        return None
+    stated = [_count(usage.get(ours, usage.get(theirs))) for ours, theirs in zip(*_COUNTS, strict=True)]
+    total = _count(usage.get("total_tokens"))
+    known = [count for count in stated if count is not None]
+    if len(known) == 1 and total is not None:
+        known = [total - known[0] if count is None else count for count in stated]
+    if len(known) < len(names):
+        return None
+    details = {name: _details(usage[name]) for name in _DETAILS if name in usage}
+    counts = dict(zip(names, known, strict=True))
+    return {**usage, **details, **counts, "total_tokens": sum(known) if total is None else total}
+
+
+def _details(details: object) -> dict[str, Any] | None:
+    counts = {name: _count(value) for name, value in details.items()} if is_object(details) else {}
+    return {name: value for name, value in counts.items() if value is not None} or None
+
+
+def _count(value: object) -> int | None:
+    """Return a count that is a whole number, written as one, as a float or as text; else None."""
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if type(value) is int else None
+
+
+def _typed(fields: dict[str, Any], **kinds: type) -> dict[str, Any]:
+    """Return fields without those named that are of another type than they should be."""
+    return {name: value for name, value in fields.items() if name not in kinds or isinstance(value, kinds[name])}
+
+
+def _text(value: object) -> str | None:
+    return value.strip() or None if isinstance(value, str) else None
+
+
+def _start(body: bytes) -> str:
+    return repr(body[:_SHOWN].decode("utf-8", "replace"))
