@@ -93,6 +93,14 @@ def test_both_arms_are_priced() -> None:
     assert (treated.turns, treated.input_tokens) == (3, 200)
 
 
+def test_unknown_tokens_are_left_out_of_means() -> None:
+    rows = [row(SKILL, "a", 1.0, total_output_tokens=None), row(SKILL, "b", 1.0), row("no_skill", "a", 0.5)]
+    rows.append(row("no_skill", "b", 0.5))
+    treated, reference = evaluated(rows, SKILL, "no_skill", ["mine"], [RISK]).sides
+    assert (treated.counted, treated.input_tokens, treated.output_tokens) == (1, 100, 10)
+    assert (reference.counted, reference.rows) == (2, 2)
+
+
 def test_repeats_are_averaged() -> None:
     rows = [*simple(), row(SKILL, "b", 0.875)]
     found = evaluated(rows, SKILL, "no_skill", ["mine"], [RISK])

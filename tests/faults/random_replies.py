@@ -7,6 +7,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
+from tests.faults.anomalies import ANOMALIES
 from tests.faults.hostile import KEY
 from tests.faults.server import MODEL_FAULTS, OVERFLOW, READ, SUBMIT, Reply, error
 
@@ -35,7 +36,16 @@ _STATUSES = (
     599,
 )
 """None that ends the model's whole run by design."""
-_BASES = (SUBMIT, READ, *MODEL_FAULTS.values(), OVERFLOW, error(500, "oops"), error(429, "slow", retry_after="1"))
+_ENDS_THE_MODEL = {("auth",), ("quota",), ("unknown_model",)}
+_DAMAGED = (SUBMIT, READ, *MODEL_FAULTS.values(), OVERFLOW, error(500, "oops"), error(429, "slow", retry_after="1"))
+_BASES = (
+    *_DAMAGED * 4,
+    *(
+        each.reply
+        for each in ANOMALIES
+        if each.model == "openai-api/local/tiny" and each.follows not in _ENDS_THE_MODEL and len(each.reply.body) < 1e5
+    ),
+)
 _JUNK: tuple[Any, ...] = (
     *(None, True, False, -1, 0, 1.5, 10**30, 2**63, -(2**63), 1e308, "", "x", "\ud800", "\x00", KEY),
     *([], {}, [[]], {"a": None}, "y" * 50_000, [0] * 5_000),
@@ -57,6 +67,31 @@ def random_reply(draw: random.Random) -> Reply:
     for _ in range(draw.randint(1, 3)):
         reply = draw.choice((_value, _value, _value, _bytes, _header, _status, _manner, _stream))(draw, reply)
     return replace(reply, usage=None)
+
+
+def odd_side_fields(draw: random.Random) -> Reply:
+    """Return a good answer whose side fields hold anything, but for those that state a failure."""
+    body = json.loads(SUBMIT.body)
+    choice = body["choices"][0]
+    message = choice["message"]
+    call = message["tool_calls"][0]
+    usage = body["usage"]
+    places = [
+        *((body, name) for name in ("id", "object", "created", "model", "usage", "system_fingerprint", "provider")),
+        *((usage, name) for name in usage),
+        *((usage["prompt_tokens_details"], name) for name in ("cached_tokens", "cache_write_tokens")),
+        *((usage["completion_tokens_details"], name) for name in ("reasoning_tokens", "audio_tokens")),
+        *((choice, name) for name in ("index", "finish_reason", "native_finish_reason", "logprobs", "stop_reason")),
+        *((message, name) for name in ("role", "content", "reasoning", "reasoning_content", "reasoning_details")),
+        *((message, name) for name in ("annotations", "audio", "function_call", "tool_call_id", "refusal")),
+        *((call, name) for name in ("id", "type", "index", "extra_content")),
+    ]
+    for holder, name in draw.sample(places, draw.randint(1, 6)):
+        if draw.random() < 0.2:
+            holder.pop(name, None)
+        else:
+            holder[name] = draw.choice(_JUNK)
+    return replace(SUBMIT, body=json.dumps(body).encode(), usage=None)
 
 
 def _value(draw: random.Random, reply: Reply) -> Reply:

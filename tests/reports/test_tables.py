@@ -171,6 +171,15 @@ def test_resources_are_those_of_rows_that_came_to_an_end() -> None:
     assert bare.column("mean_latency") == (3.0,)
 
 
+def test_unknown_tokens_are_left_out_of_means_and_counted() -> None:
+    rows = table(*[("m", "no_skill", "rebalancing", f"r{i}", 0.5, 0.5) for i in range(3)]).with_columns(
+        total_input_tokens=pl.Series([100, None, 900]), total_output_tokens=pl.Series([10, None, 90])
+    )
+    found = resources_table(collect(rows))
+    assert (found.column("mean_tokens"), found.column("mean_output_tokens")) == ((550.0,), (50.0,))
+    assert found.notes[-1].endswith("left out of the token columns: no_skill: 1 of 3.")
+
+
 def test_harnesses_have_the_means_of_two_conditions() -> None:
     found = harnesses_table(collect(table(*two_models())))
     assert found.column("name") == ("all", "portfolio_construction", "risk_management", "a", "b")

@@ -46,15 +46,19 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What one arm took: rows, those in error, and means per episode; the price in all, None where it is not known."""
+    """What one arm took: rows, those in error, and means per episode; the price in all, None where it is not known.
+
+    Tokens are means over the `counted` rows of which input and output are known, None of none.
+    """
 
     condition: str
     rows: int
     errors: int
     turns: float
     tool_calls: float
-    input_tokens: float
-    output_tokens: float
+    counted: int
+    input_tokens: float | None
+    output_tokens: float | None
     cost_usd: float | None
 
 
@@ -182,11 +186,12 @@ def _part(name: str, paired: pl.DataFrame) -> Part:
 
 
 def _side(condition: str, rows: pl.DataFrame) -> Side:
-    columns = ("episodes", "tool_calls", "total_input_tokens", "total_output_tokens")
-    turns, calls, read, written = (sum(rows[name].to_list()) / rows.height for name in columns)
+    turns, calls = (sum(rows[name].to_list()) / rows.height for name in ("episodes", "tool_calls"))
+    counted = rows.select("total_input_tokens", "total_output_tokens").drop_nulls()
+    read, written = (sum(each.to_list()) / len(each) if len(each) else None for each in counted)
     errors = int(rows["failed"].sum())
     cost = None if rows["cost_usd"].has_nulls() else math.fsum(rows["cost_usd"].to_list())
-    return Side(condition, rows.height, errors, turns, calls, read, written, cost)
+    return Side(condition, rows.height, errors, turns, calls, counted.height, read, written, cost)
 
 
 def _loads(rows: pl.DataFrame, packages: Collection[str]) -> Loads:

@@ -19,7 +19,7 @@ from finskillbench.cli.run import perform
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from finskillbench.analysis.skills import Evaluation, Flip, Loads
+    from finskillbench.analysis.skills import Evaluation, Flip, Loads, Side
     from finskillbench.harness.skills.loader import SkillPackage
 
 EXAMPLE = """\b
@@ -174,14 +174,21 @@ def _costs(found: Evaluation) -> list[str]:
             f"{side.rows}{f' ({side.errors} err)' if side.errors else ''}",
             f"{side.turns:.1f}",
             f"{side.tool_calls:.1f}",
-            f"{side.input_tokens:,.0f}",
-            f"{side.output_tokens:,.0f}",
+            _tokens(side.input_tokens, side),
+            _tokens(side.output_tokens, side),
             "unknown" if side.cost_usd is None else f"{side.cost_usd:,.2f}",
         )
         for side in reversed(found.sides)
     ]
     header = ("mean of an episode", "episodes", "turns", "tool calls", "input tokens", "output tokens", "USD in all")
     return render_table(header, rows, words=1).splitlines()
+
+
+def _tokens(mean: float | None, side: Side) -> str:
+    """Return a mean of tokens, and over how many episodes it is where not over all."""
+    if mean is None:
+        return "unknown"
+    return f"{mean:,.0f}{f' (of {side.counted})' if side.counted < side.rows else ''}"
 
 
 def _triggers(found: Evaluation, *, named: bool) -> list[str]:

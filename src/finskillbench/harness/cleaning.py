@@ -97,7 +97,7 @@ def _decoded(arguments: str) -> str:
 
 
 def possible(usage: Usage) -> bool:
-    """Whether counts and price can be those of a call: whole, not negative, parts within their wholes."""
+    """Whether counts and price can be those of a call: whole, not negative, some input, parts within wholes."""
     counts = (
         usage.input_tokens,
         usage.cached_tokens,
@@ -106,9 +106,13 @@ def possible(usage: Usage) -> bool:
         usage.reasoning_tokens,
     )
     # Values of an adapter that nobody has checked: their types are part of the question.
-    if not all(type(count) is int and 0 <= count <= _MOST_TOKENS for count in counts):
+    if not all(count is None or (type(count) is int and 0 <= count <= _MOST_TOKENS) for count in counts):
         return False
     cost = usage.cost_usd
     if cost is not None and not (math.isfinite(cost) and 0 <= cost <= _MOST_USD):
         return False
-    return usage.cached_tokens + usage.cache_write_tokens <= usage.input_tokens
+    if usage.input_tokens is None:
+        return True
+    if usage.input_tokens == 0 and cost is None:
+        return False
+    return (usage.cached_tokens or 0) + (usage.cache_write_tokens or 0) <= usage.input_tokens

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from inspect import signature
-from typing import Any, Literal, Protocol, TypeGuard, runtime_checkable
+from typing import Any, Literal, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 Role = Literal["system", "user", "assistant", "tool"]
 AUTO = "auto"
@@ -37,7 +37,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one or more model calls, and their price in US dollars (None: unknown; a program costs 0).
+    """Tokens of one or more model calls, and their price in US dollars; None is unknown (a program costs 0).
 
     `input_tokens` is the whole input, of which `cached_tokens` were read from the provider's cache and
     `cache_write_tokens` written to it; `output_tokens` is all that was generated, `reasoning_tokens` included.
@@ -48,11 +48,11 @@ class Usage:
     not paid.
     """
 
-    input_tokens: int = 0
-    cached_tokens: int = 0
-    cache_write_tokens: int = 0
-    output_tokens: int = 0
-    reasoning_tokens: int = 0
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
     cost_usd: float | None = None
     reused_calls: int = 0
     saved_usd: float = 0.0
@@ -64,25 +64,31 @@ class Usage:
 
     @property
     def is_known(self) -> bool:
-        """Whether the provider said anything of it: no call is answered without input."""
-        return self.cost_usd is not None or self.input_tokens > 0
+        """Whether input and output are known, or the price: no call is answered without input."""
+        return self.cost_usd is not None or (bool(self.input_tokens) and self.output_tokens is not None)
 
     def __add__(self, other: Usage) -> Usage:
-        """Sum; the price of a sum is known only if both are."""
-        known = self.cost_usd is not None and other.cost_usd is not None
+        """Sum; a count or the price of a sum is known only if both are."""
         return Usage(
-            input_tokens=self.input_tokens + other.input_tokens,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
-            cost_usd=(self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
+            input_tokens=_sum(self.input_tokens, other.input_tokens),
+            cached_tokens=_sum(self.cached_tokens, other.cached_tokens),
+            cache_write_tokens=_sum(self.cache_write_tokens, other.cache_write_tokens),
+            output_tokens=_sum(self.output_tokens, other.output_tokens),
+            reasoning_tokens=_sum(self.reasoning_tokens, other.reasoning_tokens),
+            cost_usd=_sum(self.cost_usd, other.cost_usd),
             reused_calls=self.reused_calls + other.reused_calls,
             saved_usd=self.saved_usd + other.saved_usd,
         )
 
 
-FREE = Usage(cost_usd=0.0)
+N = TypeVar("N", int, float)
+
+
+def _sum(left: N | None, right: N | None) -> N | None:
+    return None if left is None or right is None else left + right
+
+
+FREE = Usage(input_tokens=0, cached_tokens=0, cache_write_tokens=0, output_tokens=0, reasoning_tokens=0, cost_usd=0.0)
 """What a program uses, and where sums begin."""
 
 

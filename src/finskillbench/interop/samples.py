@@ -38,7 +38,7 @@ def make_sample(row: Row, trace: Trace) -> EvalSample:
         ),
         scores={} if score is None else {SCORER: score},
         metadata=_metadata(row, trace),
-        model_usage={row.model: usage},
+        model_usage={} if usage is None else {row.model: usage},
         started_at=None if row.started is None else row.started.isoformat(),
         completed_at=None if row.ended is None else row.ended.isoformat(),
         total_time=row.latency_seconds + row.queue_seconds + row.retry_seconds,
@@ -61,7 +61,8 @@ def _limit(trace: Trace) -> EvalSampleLimit | None:
         return EvalSampleLimit(type="turn", limit=trace.turns, reason=f"no submission in {trace.turns} turns")
     if trace.ended == "budget_exhausted":
         generated = trace.usage.output_tokens
-        return EvalSampleLimit(type="token", limit=generated, reason=f"no submission in {generated} tokens of output")
+        told = "its tokens" if generated is None else f"{generated} tokens"
+        return EvalSampleLimit(type="token", limit=generated or 0, reason=f"no submission in {told} of output")
     if trace.ended == "context_overflow":
         return EvalSampleLimit(type="context", limit=0, reason="the conversation outgrew the model")
     return None

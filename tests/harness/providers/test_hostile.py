@@ -42,4 +42,7 @@ def test_a_hostile_answer_costs_at_most_its_episode(name: str) -> None:
     assert all(math.isfinite(wait) and 0 <= wait <= 120 for wait in waits)
     assert KEY.encode() not in orjson.dumps(trace)
     counts = trace.usage
-    assert 0 <= counts.cached_tokens <= counts.input_tokens < 1e5
+    if "usage_unknown" in trace.incidents:
+        assert (counts.input_tokens, counts.cached_tokens, counts.output_tokens, counts.cost_usd) == (None,) * 4
+    else:
+        assert 0 <= counts.cached_tokens <= counts.input_tokens < 1e5

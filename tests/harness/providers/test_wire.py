@@ -116,7 +116,7 @@ def test_anthropic_gets_its_signed_thinking_back(monkeypatch: pytest.MonkeyPatch
         said = Message("assistant", turn.text, turn.tool_calls, None, turn.replay)
         server.ask((*TALK, said, Message("tool", "[1]", tool_call_id="t1")))
     assert [json.loads(call.arguments) for call in turn.tool_calls] == [{"field": "x"}]
-    assert replace(turn.usage, cost_usd=None, reasoning_tokens=0) == Usage(
+    assert replace(turn.usage, cost_usd=None, reasoning_tokens=None) == Usage(
         input_tokens=150, cached_tokens=30, cache_write_tokens=20, output_tokens=9
     )
     assert turn.usage.reasoning_tokens > 0  # Inspect's count of the words that were thought

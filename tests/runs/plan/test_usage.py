@@ -56,10 +56,10 @@ def test_what_a_cache_spares_is_spared() -> None:
     assert found.expected.cost_usd == pytest.approx((36_000 * 2 + 12_000 * 0.5 + 480 * 10) / 1e6)
 
 
-def test_programs_and_errors_tell_nothing() -> None:
-    rows = [used(5), used(1, model="baseline/nop"), used(1, status=Status.ERROR)]
+def test_programs_errors_and_unknown_tokens_tell_nothing() -> None:
+    rows = [used(5), used(1, model="baseline/nop"), used(1, status=Status.ERROR), used(1, total_output_tokens=None)]
     assert forecast(rows).expected.calls == 60
-    with pytest.raises(InputError, match="pilot: no model has finished an episode there"):
+    with pytest.raises(InputError, match="pilot: no model has finished an episode with known tokens"):
         Earlier("pilot", rows[1:])
 
 

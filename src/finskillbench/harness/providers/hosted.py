@@ -291,8 +291,9 @@ class Hosted:
 
         if output.usage is None:
             # A refused request is not billed; of any other answer the price is unknown, unless none is ever asked.
-            free = output.stop_reason == "model_length" or self.price == NO_CHARGE
-            return FREE if free else Usage()
+            if output.stop_reason == "model_length":
+                return FREE
+            return Usage(cost_usd=0.0 if self.price == NO_CHARGE else None)
         usage = from_usage(output.usage)
         message = output.message
         if not possible(usage) or not usage.input_tokens or not (usage.output_tokens or _is_empty(message)):

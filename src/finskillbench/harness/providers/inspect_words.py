@@ -116,10 +116,12 @@ def from_stop(output: ModelOutput) -> Stop:
     return _STOPS.get(output.stop_reason, "done")
 
 
-def to_usage(usage: Usage) -> ModelUsage:
-    """Tokens for Inspect, whose input leaves out what went through the cache."""
+def to_usage(usage: Usage) -> ModelUsage | None:
+    """Tokens for Inspect, whose input leaves out what went through the cache; None where input or output is unknown."""
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return None
     return ModelUsage(
-        input_tokens=usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens,
+        input_tokens=usage.input_tokens - (usage.cached_tokens or 0) - (usage.cache_write_tokens or 0),
         input_tokens_cache_read=usage.cached_tokens,
         input_tokens_cache_write=usage.cache_write_tokens,
         output_tokens=usage.output_tokens,
@@ -136,10 +138,10 @@ def from_usage(usage: ModelUsage) -> Usage:
     apart = 0 < usage.output_tokens < reasoning or usage.total_tokens == whole + usage.output_tokens + reasoning
     return Usage(
         input_tokens=whole,
-        cached_tokens=read,
-        cache_write_tokens=written,
+        cached_tokens=usage.input_tokens_cache_read,
+        cache_write_tokens=usage.input_tokens_cache_write,
         output_tokens=usage.output_tokens + (reasoning if apart else 0),
-        reasoning_tokens=reasoning,
+        reasoning_tokens=usage.reasoning_tokens,
         cost_usd=usage.total_cost,
     )
 

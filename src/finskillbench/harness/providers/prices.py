@@ -37,14 +37,11 @@ class Price:
     output: float
 
     def cost(self, usage: Usage) -> float:
-        """US dollars for `usage`; reasoning is part of the output and billed with it."""
-        fresh = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
-        return (
-            fresh * self.input
-            + usage.cached_tokens * self.cached_input
-            + usage.cache_write_tokens * self.cache_write
-            + usage.output_tokens * self.output
-        ) / 1e6
+        """US dollars for what is known of `usage`; reasoning is part of the output and billed with it."""
+        cached, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
+        fresh = (usage.input_tokens or 0) - cached - written
+        output = (usage.output_tokens or 0) * self.output
+        return (fresh * self.input + cached * self.cached_input + written * self.cache_write + output) / 1e6
 
     def times(self, share: float) -> Price:
         """The same share of every price."""

@@ -87,19 +87,20 @@ def repaired(reply: dict[str, Any], *, chat: bool) -> dict[str, Any]:
         reply = {**reply, "choices": [{"message": {}, "finish_reason": "content_filter"}]}
     else:
         _raise_error(reply)
+    fixed = {**reply, **{name: _text(reply.get(name)) or "" for name in ("id", "model")}}
+    fixed["usage"] = _usage(reply.get("usage"), _COUNTS[0] if chat else _COUNTS[1])
     if not chat:
         if reply.get("status") in ("failed", "cancelled"):
             raise ReplyError(f"an answer of status {reply['status']}")
-        return {**reply, "usage": _usage(reply.get("usage"), _COUNTS[1]), "model": _text(reply.get("model")) or ""}
+        return fixed
     choices = reply.get("choices")
     if not choices or not is_array(choices):
         raise ReplyError(f"an answer without choices: {_start(json.dumps(reply).encode())}", cause=Cause.EMPTY)
     first = min(filter(is_object, choices), key=lambda choice: _count(choice.get("index")) or 0, default=None)
     if first is None:
         raise ReplyError("an answer whose choices are no objects", cause=Cause.MALFORMED)
-    fixed = {**reply, "choices": [_choice(dict(first))], "model": _text(reply.get("model")) or ""}
     fixed.pop("prompt_logprobs", None)
-    return {**fixed, "usage": _usage(reply.get("usage"), _COUNTS[0])}
+    return {**fixed, "choices": [_choice(dict(first))]}
 
 
 def _raise_error(reply: Mapping[str, Any]) -> None:
@@ -183,7 +184,7 @@ def _content(content: object) -> str | None:
     parts = [content] if is_object(content) and "type" in content else content
     if not is_array(parts):
         return json.dumps(content)
-    texts = [part if isinstance(part, str) else part.get("text") for part in parts if isinstance(part, str | dict)]
+    texts: list[object] = [part.get("text") if is_object(part) else part for part in parts]
     return "".join(text for text in texts if isinstance(text, str))
 
 

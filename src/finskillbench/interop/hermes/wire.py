@@ -185,11 +185,9 @@ def stream_of(model: str, turn: Turn) -> bytes:
     if turn.tool_calls:
         delta["tool_calls"] = [_call_of(i, call) for i, call in enumerate(turn.tool_calls)]
     finish = "tool_calls" if turn.tool_calls and turn.stop == "done" else _FINISH.get(turn.stop, "stop")
-    usage = {
-        "prompt_tokens": turn.usage.input_tokens,
-        "completion_tokens": turn.usage.output_tokens,
-        "total_tokens": turn.usage.input_tokens + turn.usage.output_tokens,
-    }
+    # Hermes wants numbers; what is recorded is the turn's own usage.
+    read, written = turn.usage.input_tokens or 0, turn.usage.output_tokens or 0
+    usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
     events: list[dict[str, Any]] = [
         {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]},
         {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]},

@@ -98,7 +98,8 @@ class Hermes:
         self._making = threading.Lock()
         self._playing: dict[str, Any] = {}
         # Threads that discard the oldest of eight cached lists of tools at once fail with a KeyError.
-        import_module("model_tools")._TOOL_DEFS_CACHE_MAX = sys.maxsize
+        tools: Any = import_module("model_tools")
+        tools._TOOL_DEFS_CACHE_MAX = sys.maxsize
         self._registry.deregister("skill_manage")
         for name in _SKILL_TOOLS:
             self._watch(name)

@@ -90,11 +90,11 @@ class Output:
 class _Spent(msgspec.Struct, forbid_unknown_fields=True):
     """One line of a usage file."""
 
-    input_tokens: int = 0
-    cached_tokens: int = 0
-    cache_write_tokens: int = 0
-    output_tokens: int = 0
-    reasoning_tokens: int = 0
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
     cost_usd: float | None = None
     model: str | None = None
 

@@ -184,10 +184,14 @@ def _messages(trace: Trace, width: int, most: int | None) -> Iterator[Line]:
 
 
 def _turn(call: CallRecord) -> str:
-    tokens = f"{call.usage.input_tokens:,} tokens in, {call.usage.output_tokens:,} out"
+    tokens = f"{_count(call.usage.input_tokens)} tokens in, {_count(call.usage.output_tokens)} out"
     by = f", {call.served_model}" if call.served_model else ""
     stop = "" if call.stop == "done" else f", {call.stop}"
     return f"assistant, turn {call.turn} ({tokens}, {call.seconds:.1f} s{by}{stop})"
+
+
+def _count(tokens: int | None) -> str:
+    return "unknown" if tokens is None else f"{tokens:,}"
 
 
 def _not_run(records: Sequence[ToolRecord]) -> Iterator[Line]:
@@ -202,8 +206,8 @@ def _end(trace: Trace, row: Row | None, width: int, most: int | None) -> Iterato
     usage = trace.usage
     cost = "cost unknown" if usage.cost_usd is None else f"{usage.cost_usd:.4f} USD"
     yield Line(
-        f"tokens:    {usage.input_tokens:,} in ({usage.cached_tokens:,} cached), {usage.output_tokens:,} out "
-        f"({usage.reasoning_tokens:,} reasoning), {cost}"
+        f"tokens:    {_count(usage.input_tokens)} in ({_count(usage.cached_tokens)} cached), "
+        f"{_count(usage.output_tokens)} out ({_count(usage.reasoning_tokens)} reasoning), {cost}"
     )
     yield Line(f"calls:     {trace.turns} of the model, {len(trace.tool_calls)} of tools, {trace.retries} retries")
     waited = f"{trace.queue_seconds:.1f} in queues, {trace.retry_seconds:.1f} on retries"

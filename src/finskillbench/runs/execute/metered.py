@@ -109,7 +109,7 @@ class Metered:
         limit = self._max_tokens if max_tokens is None else min(max_tokens, self._max_tokens)
         bound = 0.0 if self.price in (None, NO_CHARGE) else self._bound(self.price, messages, tools, limit)
         turn = self._recalled(messages, tools, tool_choice, max_tokens, repeat) or await self._paid(ask, bound)
-        self._seen, self._last = len(messages), turn.usage.input_tokens
+        self._seen, self._last = len(messages), turn.usage.input_tokens or 0
         return turn
 
     def _recalled(

@@ -189,9 +189,9 @@ def _answered(folder: Path, trial: _Trial, model: str, run_idx: int) -> Answered
         ended=ended,
         error=error,
         usage=Usage(
-            input_tokens=used.n_input_tokens or 0,
-            cached_tokens=used.n_cache_tokens or 0,
-            output_tokens=used.n_output_tokens or 0,
+            input_tokens=used.n_input_tokens,
+            cached_tokens=used.n_cache_tokens,
+            output_tokens=used.n_output_tokens,
             cost_usd=used.cost_usd,
         ),
         started=ran.started_at,

@@ -112,7 +112,7 @@ class Rehearsal:
         if trace.error is not None:
             what = f"{player} cannot play it under {condition}: {trace.error}"
             raise EditionError(f"{self._edition.path}: {task_id}: {what}; look at `finskillbench data validate`")
-        return Play(trace.turns, trace.usage.input_tokens, trace.usage.output_tokens)
+        return Play(trace.turns, trace.usage.input_tokens or 0, trace.usage.output_tokens or 0)
 
     async def _remembered(
         self, player: str, condition: str, task_id: str, verdicts: int, allowance: Allowance

@@ -49,7 +49,7 @@ def amount(calls: float, read: float, written: float, price: Price | None, cache
     """Calls and tokens with their price; `cached` is the part of the input that comes from a provider's cache."""
     usage = Usage(input_tokens=round(read), cached_tokens=min(round(cached), round(read)), output_tokens=round(written))
     cost = None if price is None else price.cost(usage)
-    return Amount(round(calls), usage.input_tokens, usage.output_tokens, cost)
+    return Amount(round(calls), round(read), round(written), cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class Earlier:
     Parameters
     ----------
     name : what the run is called in words.
-    rows : its rows; programs and episodes that ended in an error tell nothing.
+    rows : its rows; programs, episodes that ended in an error and those of unknown tokens are left out.
 
     Raises
     ------
@@ -146,10 +146,13 @@ class Earlier:
         self.name = name
         self._rows: dict[Entry, list[Row]] = {}
         for row in rows:
-            if row.model not in BASELINES and row.status is not Status.ERROR:
+            counted = row.total_input_tokens is not None and row.total_output_tokens is not None
+            if row.model not in BASELINES and row.status is not Status.ERROR and counted:
                 self._rows.setdefault(row.item.entry, []).append(row)
         if not self._rows:
-            raise InputError(f"{name}: no model has finished an episode there; run a pilot first, say with --limit 5")
+            raise InputError(
+                f"{name}: no model has finished an episode with known tokens; run a pilot first, say with --limit 5"
+            )
 
     def forecast(
         self, entry: Entry, condition: str, episodes: Counter[tuple[str, str]], most_calls: int, price: Price | None
@@ -215,9 +218,9 @@ def _between(nearest: str, condition: str) -> Floats:
 
 
 def _measures(rows: Sequence[Row]) -> Floats:
-    """Calls, input, output and cached tokens of each row."""
+    """Calls, input, output and cached tokens of each row; cached ones that are unknown are taken as none."""
     return np.array(
-        [(row.turns, row.total_input_tokens, row.total_output_tokens, row.total_cached_tokens) for row in rows],
+        [(row.turns, row.total_input_tokens, row.total_output_tokens, row.total_cached_tokens or 0) for row in rows],
         dtype=float,
     )
 

@@ -42,10 +42,14 @@ COLUMNS: Mapping[str, Column] = {
     "traps": Column("", "kind@place=avoided, fallen or unknown for each trap and control of the episode"),
     "episodes": Column("calls", "the published name of turns"),
     "turns": Column("calls", "answered model calls; of an agent that does not tell them, its tool calls"),
-    "total_input_tokens": Column("tokens", "input of all answered calls, cached ones included"),
-    "total_cached_tokens": Column("tokens", "part of the input that came from the provider's cache"),
-    "total_output_tokens": Column("tokens", "all that was generated, reasoning included"),
-    "total_reasoning_tokens": Column("tokens", "part of the output that was reasoning"),
+    "total_input_tokens": Column(
+        "tokens", "input of all answered calls, cached ones included; null where any is unknown"
+    ),
+    "total_cached_tokens": Column(
+        "tokens", "part of the input that came from the provider's cache; null where unknown"
+    ),
+    "total_output_tokens": Column("tokens", "all that was generated, reasoning included; null where any is unknown"),
+    "total_reasoning_tokens": Column("tokens", "part of the output that was reasoning; null where unknown"),
     "cost_usd": Column("US dollars", "price of the answered calls, reused ones included; null where it is not known"),
     "reused_calls": Column("calls", "answered calls whose answer came from the response cache"),
     "saved_usd": Column("US dollars", "part of cost_usd that was not paid, since answers were reused"),

@@ -127,5 +127,5 @@ def _cost(usage: Usage, price: Price | None) -> float:
         return usage.paid_usd
     price = price or NO_CHARGE
     # How much of the input was written to a cache stands in no row: taken at the dearer of the two prices.
-    written = usage.input_tokens - usage.cached_tokens if price.cache_write > price.input else 0
+    written = (usage.input_tokens or 0) - (usage.cached_tokens or 0) if price.cache_write > price.input else 0
     return price.cost(replace(usage, cache_write_tokens=written))

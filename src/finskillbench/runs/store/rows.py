@@ -83,10 +83,10 @@ class Row:
     traps: tuple[str, ...]
     episodes: Int64
     turns: Int64
-    total_input_tokens: Int64
-    total_cached_tokens: Int64
-    total_output_tokens: Int64
-    total_reasoning_tokens: Int64
+    total_input_tokens: Int64 | None
+    total_cached_tokens: Int64 | None
+    total_output_tokens: Int64 | None
+    total_reasoning_tokens: Int64 | None
     cost_usd: float | None
     reused_calls: Int64
     saved_usd: float
@@ -134,7 +134,7 @@ class Row:
 _COLUMN_TYPES: Mapping[Any, pl.DataType] = {
     **dict.fromkeys((str, str | None, Status, Profile | None), pl.String()),
     **dict.fromkeys((float, float | None), pl.Float64()),
-    int: pl.Int64(),
+    **dict.fromkeys((int, int | None), pl.Int64()),
     **dict.fromkeys((bool, bool | None), pl.Boolean()),
     date: pl.Date(),
     datetime | None: pl.Datetime("us", "UTC"),

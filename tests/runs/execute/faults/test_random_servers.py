@@ -13,14 +13,17 @@ from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
+import polars as pl
 import pytest
 from tests.faults.hosted import SERVED, warm
 from tests.faults.hostile import KEY
 from tests.faults.random_replies import random_reply
 from tests.faults.server import SUBMIT, FaultServer, Reply, Request
 
+from finskillbench.analysis.results import collect
 from finskillbench.harness.models import ModelOptions, get_model
 from finskillbench.harness.providers.prices import Price, PriceTable
+from finskillbench.reports.tables.episodes.resources import resources_table
 from finskillbench.runs.execute.run import run
 
 pytestmark = [
@@ -65,6 +68,13 @@ def test_random_answers_cost_at_most_their_episodes(memory_edition, episodes_of,
     rows = result.rows
     assert rows.height == episodes == result.ran == rows["task_id"].n_unique()
     assert result.stopped == {}
+    for incidents, read, written in rows.select("incidents", "total_input_tokens", "total_output_tokens").iter_rows():
+        assert ("usage_unknown" in incidents) == (read is None) == (written is None)
+    answered = rows.filter((pl.col("turns") > 0) & ~pl.col("incidents").list.contains("context_overflow"))
+    assert (answered["total_input_tokens"].drop_nulls() > 0).all()
+    resources = resources_table(collect(rows))
+    known = rows.filter(pl.col("status") != "error")["total_output_tokens"].drop_nulls()
+    assert resources.column("mean_output_tokens") == (known.mean(),)
     assert set(rows["status"]) <= {
         "scored",
         "error",

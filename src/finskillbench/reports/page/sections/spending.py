@@ -147,7 +147,9 @@ def _quantity(view: View, column: str, name: str, title: str, axis: str) -> Figu
         for condition in view.series
         if (entry, condition) in found
     )
-    table = Table(name, title, columns, cells, view.drawn_note)
+    unknown = rows[column].null_count()
+    left = (f"{unknown} of {rows.height} episodes, of which it is not known, are left out.",) if unknown else ()
+    table = Table(name, title, columns, cells, (*view.drawn_note, *left))
     spread = f"from {min(values):,.4g} to {max(values):,.4g}" if values else "of which none is known"
     words = f"{axis[0].upper()}{axis[1:]} for {len(lines)} models, a mark for each condition, {spread}."
     drawing = draw_marks(lines, view.series, f"{axis}{' (logarithmic)' if log else ''}", log=log)

@@ -28,7 +28,8 @@ _TAKEN = {
 }
 _NOTE = (
     "Of every episode that did not end in an error, repeats counted. Tokens: input (cached ones included) and output. "
-    "Latency: answered model calls and tools, without waiting. A cost that is not known for every row is absent."
+    "Latency: answered model calls and tools, without waiting. A cost that is not known for every row is absent; of "
+    "tokens the middle is that of the episodes whose count is known."
 )
 
 
@@ -38,7 +39,8 @@ def resources_table(results: Results) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (condition, *_figures(taken.filter(pl.col("condition") == condition))) for condition in results.conditions
     ]
-    return _table("resources", "What an episode takes, by condition", [Column("condition", "Condition")], rows, results)
+    told = (*notes(results, differences=False), _NOTE, *_uncounted(taken, ["condition"]))
+    return _table("resources", "What an episode takes, by condition", [Column("condition", "Condition")], rows, told)
 
 
 def model_resources_table(results: Results) -> Table:
@@ -51,7 +53,8 @@ def model_resources_table(results: Results) -> Table:
             if not part.is_empty():
                 rows.append((model, condition, *_figures(part)))
     first = [Column("model", "Model"), Column("condition", "Condition")]
-    return _table("resources_by_model", "What an episode takes, by model and condition", first, rows, results)
+    told = (*notes(results, differences=False), _NOTE, *_uncounted(taken, ["model", "condition"]))
+    return _table("resources_by_model", "What an episode takes, by model and condition", first, rows, told)
 
 
 def _taken(results: Results) -> pl.DataFrame:
@@ -68,16 +71,29 @@ def _figures(part: pl.DataFrame) -> list[Cell]:
     figures: list[Cell] = [part.height]
     for name in _QUANTITIES:
         values = part[name].cast(pl.Float64)
-        whole = not values.is_empty() and values.null_count() == 0
-        median, mean = values.median(), values.mean()
-        figures += [median, mean] if whole and isinstance(median, float) and isinstance(mean, float) else [None, None]
+        absent = name == "cost" and values.has_nulls()
+        figures += [None, None] if absent else [_known(values.median()), _known(values.mean())]
     return figures
 
 
-def _table(name: str, title: str, first: Sequence[Column], rows: Sequence[tuple[Cell, ...]], results: Results) -> Table:
+def _known(value: object) -> float | None:
+    return value if isinstance(value, float) else None
+
+
+def _uncounted(taken: pl.DataFrame, by: Sequence[str]) -> list[str]:
+    """Note of how many episodes of each group token counts are unknown, where there are any."""
+    groups = taken.group_by(by, maintain_order=True).agg(pl.len(), unknown=pl.col("tokens").is_null().sum())
+    found = groups.filter(pl.col("unknown") > 0).select(pl.concat_str(by, separator=", "), "unknown", "len").rows()
+    told = "; ".join(f"{name}: {unknown} of {episodes}" for name, unknown, episodes in found)
+    return [f"Episodes without token counts, which are left out of the token columns: {told}."] if found else []
+
+
+def _table(
+    name: str, title: str, first: Sequence[Column], rows: Sequence[tuple[Cell, ...]], footnotes: tuple[str, ...]
+) -> Table:
     columns = [*first, Column("episodes", "Episodes", Kind.COUNT)]
     for quantity, (told, unit, digits) in _QUANTITIES.items():
         for middle in ("median", "mean"):
             column = Column(f"{middle}_{quantity}", f"{middle.capitalize()} {told}", Kind.NUMBER, unit, digits=digits)
             columns.append(column)
-    return Table(name, title, tuple(columns), tuple(rows), (*notes(results, differences=False), _NOTE))
+    return Table(name, title, tuple(columns), tuple(rows), footnotes)
