@@ -2,6 +2,10 @@
 
 A server may send back what it was sent, the key among it: in an error, in an answer, in a header. What counts as a
 secret is the value of every environment variable that is named like one.
+
+A model may also write a key in another form to have it kept. Of a secret that is long enough to be no ordinary word,
+letters of either case, with anything but letters and digits between them, read forwards or backwards, count as the
+secret; so do its base64 and its URL-encoded form.
 """
 
 from __future__ import annotations
@@ -10,7 +14,8 @@ import base64
 import logging
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,6 +23,11 @@ REDACTED = "[redacted]"
 _NAMED_LIKE_ONE = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|COOKIE", re.IGNORECASE)
 _SHORTEST = 8
 """Shorter values are no secrets, and taking them out would mangle ordinary words."""
+
+_SHORTEST_CORE = 12
+"""Letters and digits from which on a secret is found with other characters between them."""
+_BETWEEN = r"[^0-9A-Za-z]{0,24}"
+_NOT_IN_CORE = re.compile(r"[^0-9a-z]+")
 
 _LOOKS = (
     r"\bsk-[A-Za-z0-9_-]{20,}",
@@ -39,19 +49,31 @@ _KEY = re.compile("|".join(f"(?:{each})" if not each.startswith("(?i)") else f"(
 
 
 class Redactor:
-    """Replaces secrets in texts, as they are and in the forms that a URL or a header gives them."""
+    """Replaces secrets in texts, in every form that the module names."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        forms = {form for secret in secrets for form in _forms(secret)}
+        known = [*secrets]
+        forms = {form for secret in known for form in _forms(secret)}
         # The longest first, so that none is cut by a shorter one that it contains.
         self._forms = sorted(forms, key=lambda form: (-len(form), form))
+        cores = {each for secret in known for form in _encoded(secret) for each in _cores(form)}
+        self._cores = sorted(cores, key=lambda core: (-len(core), core))
 
     def __call__(self, text: str) -> str:
         """The text without any secret; the same object where there is none."""
         for form in self._forms:
             if form in text:
                 text = text.replace(form, REDACTED)
+        if self._cores:
+            core = _NOT_IN_CORE.sub("", text.lower())
+            if any(each in core for each in self._cores):
+                text = self._spaced.sub(REDACTED, text)
         return text
+
+    @cached_property
+    def _spaced(self) -> re.Pattern[str]:
+        """Match a core with other characters between its own; compiled for the first text that holds one."""
+        return re.compile("|".join(map(_BETWEEN.join, self._cores)), re.IGNORECASE | re.ASCII)
 
 
 def logger(name: str) -> logging.Logger:
@@ -94,7 +116,28 @@ def _forms(secret: str) -> set[str]:
     raw = secret.encode("utf-8", "surrogateescape")
     basic = base64.b64encode(raw).decode()
     escaped = secret.encode("unicode_escape").decode()
-    return {secret, quote(secret, safe=""), basic, escaped, escaped.replace("/", "\\/")}
+    plain = {secret, quote(secret, safe=""), basic, escaped, escaped.replace("/", "\\/")}
+    if any(_cores(secret)):  # which covers the others
+        return plain
+    return {form for each in plain for one in (each, each.upper(), each.lower()) for form in (one, one[::-1])}
+
+
+def _encoded(secret: str) -> Iterator[str]:
+    """Yield a secret, its URL-encoded form, and its base64 wherever it stands in what is encoded."""
+    raw = secret.encode("utf-8", "surrogateescape")
+    yield from (secret, quote(secret, safe=""))
+    for before in range(3):
+        text = base64.b64encode(bytes(before) + raw).decode().rstrip("=")
+        # Characters that hold bits of a neighbour are not the secret's own.
+        whole = (before + len(raw)) * 8 // 6
+        yield text[-(-before * 8 // 6) : whole]
+
+
+def _cores(form: str) -> Iterator[str]:
+    """Yield the letters and digits of a form in small letters, forwards and backwards; none of one that is short."""
+    core = _NOT_IN_CORE.sub("", form.lower())
+    if form.isascii() and len(core) >= _SHORTEST_CORE and not core.isdecimal():
+        yield from (core, core[::-1])
 
 
 def _without_secrets(record: logging.LogRecord) -> bool:

@@ -74,6 +74,8 @@ HOSTILE: Mapping[str, Hostile] = MappingProxyType(
             lambda request: _whole(502, f"<html>{request.headers['authorization']}</html>".encode()), ("server_error",)
         ),
         "key in a text": Hostile(_said("you sent {}"), ("text_only",)),
+        "key backwards in a text": Hostile(lambda _: answer(text=KEY[::-1]), ("text_only",)),
+        "key spaced in a text": Hostile(lambda _: answer(text=" ".join(KEY.upper())), ("text_only",)),
         "key in a tool's name": Hostile(lambda request: answer((KEY, "{}")), ("unknown_tool",)),
         "key in arguments": Hostile(
             lambda request: answer(("get_task_data", json.dumps({"field": KEY}))), ("tool_failed",)

@@ -41,6 +41,10 @@ def test_a_hostile_answer_costs_at_most_its_episode(name: str) -> None:
     assert (trace.ended, trace.answer is None) == ("error" if expected.ends else "submitted", expected.ends)
     assert all(math.isfinite(wait) and 0 <= wait <= 120 for wait in waits)
     assert KEY.encode() not in orjson.dumps(trace)
+    written = "".join(filter(str.isalnum, " ".join(message.content for message in trace.messages).lower()))
+    core = "".join(filter(str.isalnum, KEY.lower()))
+    assert core not in written
+    assert core[::-1] not in written
     counts = trace.usage
     if "usage_unknown" in trace.incidents:
         assert (counts.input_tokens, counts.cached_tokens, counts.output_tokens, counts.cost_usd) == (None,) * 4
