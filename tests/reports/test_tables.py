@@ -14,6 +14,7 @@ from finskillbench.errors import InputError
 from finskillbench.reports.report import report
 from finskillbench.reports.tables.base import Estimate
 from finskillbench.reports.tables.common import gaps_of
+from finskillbench.reports.tables.episodes.conduct import budgets_table
 from finskillbench.reports.tables.episodes.failures import failures_table
 from finskillbench.reports.tables.episodes.resources import resources_table
 from finskillbench.reports.tables.scores.grouped import domains_table, subtasks_table
@@ -178,6 +179,14 @@ def test_unknown_tokens_are_left_out_of_means_and_counted() -> None:
     found = resources_table(collect(rows))
     assert (found.column("mean_tokens"), found.column("mean_output_tokens")) == ((550.0,), (50.0,))
     assert found.notes[-1].endswith("left out of the token columns: no_skill: 1 of 3.")
+
+
+def test_a_group_of_unknown_tokens_is_within_no_budget_and_named() -> None:
+    rows = table(*[(m, "no_skill", "rebalancing", f"r{i}", 1.0, 1.0) for m in ("m", "n") for i in range(2)])
+    found = budgets_table(collect(rows.with_columns(total_output_tokens=pl.Series([10, 20, None, 5]))))
+    assert found is not None
+    assert found.column("model") == ("m",)
+    assert found.notes[-1] == "Left out, with how many scored episodes are of unknown tokens: n, no_skill (1)."
 
 
 def test_harnesses_have_the_means_of_two_conditions() -> None:

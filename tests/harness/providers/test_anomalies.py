@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 import pytest_socket
-from tests.faults.anomalies import ANOMALIES, CLAUDE, RESPONSES, Anomaly, good
+from tests.faults.anomalies import ANOMALIES, good
+from tests.faults.answers import CLAUDE, RESPONSES, Anomaly
 from tests.faults.hosted import SERVED, play, served, warm
 from tests.faults.server import Reply, Request
 

@@ -65,10 +65,11 @@ def repeats_table(results: Results) -> Table | None:
 
 
 def budgets_table(results: Results) -> Table | None:
-    """Score within 4, 8, 16 and 32 thousand output tokens; None where nobody tells tokens."""
+    """Score within 4, 8, 16 and 32 thousand output tokens; None where tokens are known of no model."""
     if Measure.TOKENS.value not in results.rows.columns:
         return None
-    long = score_within(of_contenders(results), Measure.TOKENS, TOKEN_BUDGETS)
+    chosen = of_contenders(results)
+    long = score_within(chosen, Measure.TOKENS, TOKEN_BUDGETS)
     if long.is_empty():
         return None
     frame = long.select(_GROUP).unique(maintain_order=True)
@@ -81,7 +82,16 @@ def budgets_table(results: Results) -> Table | None:
         frame = frame.join(said, on=_GROUP, how="left", maintain_order="left")
     title = "Score within a budget of output tokens"
     columns = (*(MODEL, HARNESS, CONDITION), *names)
-    return framed("budgets", title, frame, columns, (*notes(results, differences=False), _BUDGET))
+    told = (*notes(results, differences=False), _BUDGET, *_left_out(chosen))
+    return framed("budgets", title, frame, columns, told)
+
+
+def _left_out(chosen: Results) -> tuple[str, ...]:
+    """Note which groups have no line, since the tokens of some of their scored episodes are unknown."""
+    unknown = chosen.rows.filter(pl.col("score").is_not_null() & pl.col(Measure.TOKENS.value).is_null())
+    groups = unknown.group_by("model", "condition", maintain_order=True).len().rows()
+    listed = "; ".join(f"{model}, {condition} ({count})" for model, condition, count in groups)
+    return (f"Left out, with how many scored episodes are of unknown tokens: {listed}.",) if groups else ()
 
 
 def savings_table(results: Results) -> Table | None:
