@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 import pytest_socket
 from tests.faults.anomalies import ANOMALIES, good
-from tests.faults.answers import CLAUDE, RESPONSES, Anomaly
+from tests.faults.answers import CLAUDE, RESPONSES, Anomaly, events
 from tests.faults.hosted import SERVED, play, served, warm
 from tests.faults.server import Reply, Request
 
+from finskillbench.errors import Cause, ProviderError
 from finskillbench.harness.providers.prices import Price, PriceTable
 
 pytestmark = [
@@ -74,6 +75,14 @@ def test_a_failure_that_stays_is_an_error_in_the_words_of_the_provider(
         trace = play(server.model)
     assert (trace.ended, trace.error_cause, trace.retries) == ("error", anomaly.follows[0], 3)
     assert anomaly.words in (trace.error or "")
+
+
+def test_an_error_of_no_known_type_inside_a_stream_is_the_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    strange = {"type": "error", "error": {"type": "strange_error", "message": "Something odd"}}
+    with served(events(strange), CLAUDE) as server, pytest.raises(ProviderError, match="Something odd") as caught:
+        server.ask()
+    assert caught.value.cause is Cause.SERVER
 
 
 def test_the_page_is_the_table() -> None:

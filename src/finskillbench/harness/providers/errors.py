@@ -57,9 +57,12 @@ _PRECISE: Mapping[str, Cause] = MappingProxyType(
     }
 )
 _VAGUE: Mapping[str, Cause] = MappingProxyType(
-    {"APITimeoutError": Cause.TIMEOUT, "APIConnectionError": Cause.CONNECTION}
+    {"APITimeoutError": Cause.TIMEOUT, "APIConnectionError": Cause.CONNECTION, "APIError": Cause.SERVER}
 )
-"""Classes that stand for several causes: they count only where the chain tells nothing better."""
+"""Classes that stand for several causes: they count only where the chain tells nothing better.
+
+An `APIError` without a status was stated inside a stream.
+"""
 _BUILT_IN: tuple[tuple[type[BaseException], Cause], ...] = (
     (OversizedAnswerError, Cause.MALFORMED),
     (TimeoutError, Cause.TIMEOUT),
