@@ -46,6 +46,24 @@ def test_an_error_that_states_nothing_is_none(empty: object) -> None:
     assert read["choices"][0]["message"]["content"] == "hello"
 
 
+def test_calls_of_one_turn_have_ids_of_their_own() -> None:
+    calls = [{"id": each, "function": {"name": "f", "arguments": "{}"}} for each in ("call_2", None, "", "call_2", 7)]
+    body = {"choices": [{"message": {"tool_calls": calls}, "finish_reason": "tool_calls"}]}
+    read = json.loads(read_reply("/v1/chat/completions", {}, json.dumps(body).encode()))
+    ids = [call["id"] for call in read["choices"][0]["message"]["tool_calls"]]
+    assert ids == ["call_2", "call_1", "call_2_", "call_2__", "7"]
+
+
+def test_a_body_that_is_nothing_but_an_error_states_one() -> None:
+    for body in (
+        {"error": True, "message": "no such thing"},
+        {"detail": "no such thing"},
+        {"message": "no such thing"},
+    ):
+        assert str(raised(body)) == "no such thing"
+    assert raised({"object": "error", "message": "no such thing", "code": 404}).status == 404
+
+
 def test_only_a_conversation_that_was_refused_is_too_long() -> None:
     words = "This model's maximum context length is 200 tokens."
     assert is_overflow(raised({"error": {"message": words}}))

@@ -106,8 +106,8 @@ def repaired(reply: dict[str, Any], *, chat: bool) -> dict[str, Any]:
 def _raise_error(reply: Mapping[str, Any]) -> None:
     """Raise the failure that a reply states, if it does: in `error`, or as a body that is nothing but an error."""
     error: object = reply.get("error")
-    if not error and "choices" not in reply and "output" not in reply:
-        error = reply if reply.get("object") == "error" else reply.get("detail") or reply.get("message")
+    if error is True or (not error and "choices" not in reply and "output" not in reply):
+        error = reply if reply.get("object") == "error" else reply.get("detail") or reply.get("message") or error
     if not is_object(error):
         if error:
             raise ReplyError(str(error))
@@ -172,7 +172,9 @@ def _call(call: object, number: int, seen: set[str]) -> dict[str, Any]:
     arguments: object = function.get("arguments")
     text = "" if arguments is None else arguments if isinstance(arguments, str) else json.dumps(arguments)
     stated = call.get("id")
-    known = str(stated) if stated and isinstance(stated, str | int) and str(stated) not in seen else f"call_{number}"
+    known = str(stated) if stated and isinstance(stated, str | int) else f"call_{number}"
+    while known in seen:
+        known = f"{known}_"
     seen.add(known)
     return {**call, "id": known, "type": "function", "function": {**function, "arguments": text}}
 
