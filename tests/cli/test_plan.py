@@ -111,4 +111,4 @@ def test_a_model_goes_on_as_in_an_earlier_run(edition: Path, capsys) -> None:
     assert "openai/gpt-5 no_skill: as 1 episodes with other arguments in pilot." in printed
     assert "A pilot tells more" not in printed
     assert cli.main(["plan", *some, "rebalancing", "--like", str(edition)]) == 2
-    assert "no model has finished an episode there" in capsys.readouterr().err
+    assert "no model has finished an episode with known tokens" in capsys.readouterr().err
