@@ -70,8 +70,8 @@ def test_a_skill_against_none(skill: Path, edition: Path, tmp_path: Path, capsys
     shown = capsys.readouterr().out
     lines = [" ".join(line.split()) for line in shown.splitlines()]
     assert lines[0] == f"{NAME}: skill:filing-notes against no_skill, test/careful"
-    assert "its domain 1 0.000 1.000 +1.000 -" in lines
-    assert "all 3 0.000 0.333 +0.333 -" in lines
+    assert "its domain 1 0.000 1.000 +1.000 [n/a]" in lines
+    assert "all 3 0.000 0.333 +0.333 [n/a]" in lines
     assert "skill:filing-notes 3 1.7 1.7 17 8 1.25" in lines
     assert "Meant for: fundamental_analysis (by its documents; --domain says otherwise)" in lines
     assert "Trigger: 1.00 (1 of 1) of the episodes of its domain" in lines

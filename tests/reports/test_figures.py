@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finskillbench.reports.figures.base import Figure
+from finskillbench.reports.figures.base import WIDE, Figure
 from finskillbench.reports.figures.forest import ForestLine, draw_forest
 from finskillbench.reports.figures.heat import draw_heat
 from finskillbench.reports.figures.scale import Scale, log_ticks, ticks
@@ -66,8 +66,8 @@ def test_a_drawing_is_well_formed_whatever_it_says(text: str) -> None:
         drawing.mark((5, 5), 3)
     drawing.legend([text], (0, 0))
     table = Table("name", text, (Column("a", "A"),), (("x",),))
-    figure = Figure(table, text, drawing)
-    for svg in (figure.svg(), figure.inline()):
+    figure = Figure(table, text, lambda _: drawing)
+    for svg in (figure.svg(), f"<g>{figure.inline()}</g>"):
         root = ElementTree.fromstring(svg)
         assert {element.tag.rpartition("}")[2] for element in root.iter()} <= {
             *("svg", "title", "desc", "style", "rect", "text", "g", "path", "circle")
@@ -79,7 +79,7 @@ def test_an_estimate_without_an_interval_has_a_mark_and_no_line() -> None:
     unknown = ForestLine("c", [None])
 
     def drawn(line: ForestLine) -> tuple[int, int, str]:
-        svg = draw_forest([("all", [line])], ["x"], "axis").inline("n", "t", "w")
+        svg = draw_forest([("all", [line])], ["x"], "axis", WIDE).inline("n", "t", "w", "wide")
         said = re.findall(r'class="(?:ink|quiet)"[^>]*>([^<]*)</text>', svg)
         return (
             svg.count('class="o1"'),
@@ -88,12 +88,12 @@ def test_an_estimate_without_an_interval_has_a_mark_and_no_line() -> None:
         )
 
     assert drawn(sure) == (3, 1, "+0.200 [+0.100, +0.300]")
-    assert drawn(unsure) == (0, 1, "+0.200 -")
+    assert drawn(unsure) == (0, 1, "+0.200 [n/a]")
     assert drawn(unknown) == (0, 0, "-")
 
 
 def test_what_cannot_be_said_has_no_colour_in_a_heat_map() -> None:
-    svg = draw_heat(["m"], ["a", "b"], [[None, -0.5]], differences=True).inline("n", "t", "w")
+    svg = draw_heat(["m"], ["a", "b"], [[None, -0.5]], differences=True).inline("n", "t", "w", "wide")
     assert 'class="none"' in svg
     assert 'class="l5"' in svg
     assert "-0.50" in svg
@@ -102,6 +102,6 @@ def test_what_cannot_be_said_has_no_colour_in_a_heat_map() -> None:
 def test_a_figure_is_the_same_picture_again() -> None:
     drawing = Drawing(60, 30)
     drawing.text((2, 20), "−0.5")
-    figure = Figure(Table("n", "T", (Column("a", "A", Kind.SCORE),), ((0.5,),)), "words", drawing)
+    figure = Figure(Table("n", "T", (Column("a", "A", Kind.SCORE),), ((0.5,),)), "words", lambda _: drawing)
     assert figure.png() == figure.png()
     assert figure.png().startswith(b"\x89PNG")

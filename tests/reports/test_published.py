@@ -234,7 +234,7 @@ def test_printed_values_stand_beside_ours() -> None:
     assert own.column("overall")[1] is None
     notes = " ".join(own.notes)
     assert "gpt-5.4" not in notes  # there is no column of differences to be printed otherwise
-    assert "gpt-5.4, curated - no_skill: +0.090 -" in " ".join(both.notes)
+    assert "gpt-5.4, curated - no_skill: +0.090 [n/a]" in " ".join(both.notes)
 
 
 def test_a_table_that_the_paper_has_not_stays() -> None:

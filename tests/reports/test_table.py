@@ -32,7 +32,7 @@ def test_the_rendered_table() -> None:
     text = render_text(Table("pooled", "Means", COLUMNS, rows, ("A note.",)))
     assert text.splitlines()[-4:] == [
         "gpt-4.1     5,280  0.366  +0.162 [+0.152, +0.171]  3.6 %        59.75",
-        "other           3      -                 +0.500 -      -         0.00",
+        "other           3      -             +0.500 [n/a]      -         0.00",
         "",
         "A note.",
     ]
@@ -43,7 +43,7 @@ def test_a_narrow_interval_shows_its_width() -> None:
     table = Table("t", "T", COLUMNS[3:4], ((Estimate(1e-5, 1e-6, 2e-5),), (Estimate(0.1, 0.1, 0.1),)))
     assert render_text(table).splitlines()[-2:] == [
         "+0.00001 [+0.00000, +0.00002]",
-        "                     +0.100 -",
+        "                 +0.100 [n/a]",
     ]
 
 

@@ -238,7 +238,7 @@ def test_programs_are_folded_into_a_ceiling_and_floors() -> None:
         ("infeasibility_detection", 1, None, None, 0.5, None, None),
         ("headline", 1, 1.0, 0.25, None, 0.0, 0.4),
     )
-    assert "curated - no_skill: +0.750 without an interval" in found.notes[1]
+    assert "curated - no_skill: +0.750 [n/a]" in found.notes[1]
 
 
 def test_what_a_mean_lacks_is_told_beside_it() -> None:
@@ -308,8 +308,8 @@ def test_the_short_table_of_one_model() -> None:
         "",
         "Subtask      Episodes  no_skill  curated  curated - no_skill",
         "-----------  --------  --------  -------  ------------------",
-        "rebalancing         4     0.150    0.650            +0.500 -",
-        "headline            4     0.150    0.650            +0.500 -",
+        "rebalancing         4     0.150    0.650        +0.500 [n/a]",
+        "headline            4     0.150    0.650        +0.500 [n/a]",
     ]
 
 

@@ -14,16 +14,14 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import polars as pl
-from scipy.special import bdtrc
 
 from finskillbench.analysis.inference.multiplicity import adjust, holm_weighted
+from finskillbench.analysis.inference.signs import Signs, cluster_signs
 from finskillbench.analysis.intervals import estimate
 from finskillbench.analysis.results import Results
 
 LEVEL = 0.05
 """The chance of any false difference in one table."""
-_LEAST = 1e-9
-"""A cluster that differs by less does not differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +65,9 @@ def differences(
         return pl.DataFrame(schema={"a": pl.String, "b": pl.String, "mean": pl.Float64, "p_holm": pl.Float64})
     frame = pl.concat(pairs)
     tested = adjust(estimate(frame, by=["a", "b"])).drop("p_holm", "p_fdr")
-    signs = _signs(frame)
+    signs = cluster_signs(frame, ["a", "b"])
     values = [
-        p if p is not None else _agreeing(mean, *signs.get((a, b), (0, 0)))
+        p if p is not None else signs.get((a, b), Signs(0, 0)).p(mean)
         for a, b, mean, p in tested.select("a", "b", "mean", "p").iter_rows()
     ]
     whose = owners or {name: name for name in models}
@@ -77,24 +75,6 @@ def differences(
     count = Counter(sides_of)
     adjusted = holm_weighted(values, [1 / count[each] for each in sides_of])
     return tested.with_columns(p=pl.Series(values, dtype=pl.Float64), p_holm=pl.Series(adjusted, dtype=pl.Float64))
-
-
-def _signs(frame: pl.DataFrame) -> dict[tuple[str, str], tuple[int, int]]:
-    """In how many clusters the first of two entries is better, and in how many it is worse."""
-    change = pl.col("difference")
-    means = frame.group_by("a", "b", "cluster").agg(change.mean())
-    counts = means.group_by("a", "b").agg(more=(change > _LEAST).sum(), less=(change < -_LEAST).sum())
-    return {(a, b): (more, less) for a, b, more, less in counts.iter_rows()}
-
-
-def _agreeing(mean: float | None, more: int, less: int) -> float:
-    """The two-sided p-value of the sign test; 1 where the mean says nothing, or the opposite of most clusters.
-
-    Clusters count once in the test and by their episodes in the mean, so that the two can disagree.
-    """
-    if mean is None or mean * (more - less) <= 0:
-        return 1.0
-    return min(1.0, 2 * float(bdtrc(max(more, less) - 1, more + less, 0.5)))
 
 
 def places(models: Sequence[str], told: pl.DataFrame) -> list[Place]:

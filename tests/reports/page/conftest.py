@@ -79,6 +79,25 @@ def whole_page(whole_rows: pl.DataFrame, tmp_path_factory: pytest.TempPathFactor
         return write_page(collect(whole_rows), tmp_path_factory.mktemp("page") / "whole")
 
 
+PROGRAMS = {"provider/model-1": "baseline/reference", "provider/model-2": "baseline/trivial"}
+
+
+@pytest.fixture(scope="session")
+def pages(whole_page: WrittenPage, tmp_path_factory: pytest.TempPathFactory) -> dict[str, WrittenPage]:
+    """Pages of nine models, of programs alone, of one model, of the desk suite, and of both suites."""
+    programs = synthetic_rows(2, episodes=4).with_columns(
+        model=pl.col("model").replace(PROGRAMS), status=pl.lit("scored"), incidents=pl.lit([], pl.List(pl.String))
+    )
+    one = synthetic_rows(2, ("no_skill", "curated"), episodes=8).filter(pl.col("model") == "provider/model-1")
+    desk = synthetic_rows(3, episodes=8, suite="desk")
+    rows = {"programs": programs, "one": one, "desk": desk, "both": pl.concat([desk, programs, one])}
+    folder = tmp_path_factory.mktemp("pages")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Figure, "png", lambda _: b"\x89PNG")
+        made = {name: write_page(collect(each), folder / name) for name, each in rows.items()}
+    return {"nine": whole_page, **made}
+
+
 @pytest.fixture
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is rendered as PNG, which takes most of the time of a page."""

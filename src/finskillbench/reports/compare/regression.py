@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import polars as pl
-from scipy.special import bdtrc, stdtr
+from scipy.special import stdtr
 
 from finskillbench.analysis.inference.multiplicity import holm
+from finskillbench.analysis.inference.signs import Signs, cluster_signs
 from finskillbench.analysis.intervals import estimate
 from finskillbench.analysis.results import EPISODE
 from finskillbench.domains.base import HEADLINE
@@ -100,7 +101,7 @@ def _hypotheses(frame: pl.DataFrame, shown: list[str], margin: float) -> Iterato
             continue
         chosen = chosen.with_columns(_=pl.lit(0))
         keys = by or ["_"]
-        signs = _clusters(chosen, keys, margin)
+        signs = cluster_signs(chosen, keys, margin)
         for line in estimate(chosen, by=keys).iter_rows(named=True):
             key = tuple(line[name] for name in keys)
             p = _p(line["mean"], line["error"], line["freedom"], signs[key], margin)
@@ -108,23 +109,12 @@ def _hypotheses(frame: pl.DataFrame, shown: list[str], margin: float) -> Iterato
             yield Hypothesis(line.get("sub_task", part), group, line["mean"], line["low"], line["high"], p)
 
 
-def _clusters(frame: pl.DataFrame, keys: list[str], margin: float) -> dict[tuple[object, ...], tuple[int, int]]:
-    """For each group how many clusters fell by more than the margin, and how many moved otherwise."""
-    change = pl.col("difference")
-    means = frame.group_by(*keys, "cluster").agg(change.mean())
-    counts = means.group_by(keys).agg(
-        fell=(change < -margin - LEAST_CHANGE).sum(), other=(change > -margin + LEAST_CHANGE).sum()
-    )
-    return {tuple(row[:-2]): (row[-2], row[-1]) for row in counts.iter_rows()}
-
-
-def _p(mean: float, error: float | None, freedom: float | None, signs: tuple[int, int], margin: float) -> float:
+def _p(mean: float, error: float | None, freedom: float | None, signs: Signs, margin: float) -> float:
     if mean >= -margin:
         return 1.0
     if error is not None and freedom is not None:
         return float(2 * stdtr(freedom, (mean + margin) / error))
-    fell, other = signs
-    return min(1.0, 2 * float(bdtrc(fell - 1, fell + other, 0.5)))
+    return signs.p(mean + margin)
 
 
 def _rejected(asked: list[Hypothesis]) -> list[Rejected]:

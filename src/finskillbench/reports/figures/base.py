@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from finskillbench.reports.figures.svg import Drawing, png
-from finskillbench.reports.tables.base import Table
+from finskillbench.reports.tables.base import Kind, Table
+
+WIDE, NARROW = 860.0, 360.0
+"""Widths that a figure is drawn at, in pixels: for windows, and for telephones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """`drawing` shows `table`; `words` say what somebody who cannot see it should know."""
+    """A drawing of `table` at any width; `words` describe it to readers who cannot see it."""
 
     table: Table
     words: str
-    drawing: Drawing
+    draw: Callable[[float], Drawing]
+
+    @property
+    def varies(self) -> bool:
+        """Whether two rows differ in a drawn quantity; counts are drawn only where there is nothing else."""
+        kinds = [column.kind for column in self.table.columns]
+        measured = {kind for kind in kinds if kind not in (Kind.TEXT, Kind.COUNT)} or {Kind.COUNT}
+        drawn = {
+            tuple(cell for kind, cell in zip(kinds, row, strict=True) if kind in measured) for row in self.table.rows
+        }
+        return len(drawn) > 1
 
     @property
     def name(self) -> str:
@@ -23,12 +37,16 @@ class Figure:
 
     def svg(self) -> str:
         """The figure as a file of its own."""
-        return self.drawing.file(self.table.title, self.words)
+        return self.draw(WIDE).file(self.table.title, self.words)
 
     def png(self) -> bytes:
         """The figure as a picture."""
         return png(self.svg())
 
     def inline(self) -> str:
-        """The figure as a part of a page."""
-        return self.drawing.inline(f"figure-{self.name}", self.table.title, self.words)
+        """The figure as a part of a page, at both widths; the style of the page shows one of them."""
+        widths = {"wide": WIDE, "narrow": NARROW}
+        return "".join(
+            self.draw(width).inline(f"figure-{self.name}-{kind}", self.table.title, self.words, kind)
+            for kind, width in widths.items()
+        )

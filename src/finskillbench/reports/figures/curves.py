@@ -7,11 +7,12 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from finskillbench.reports.figures.base import NARROW
 from finskillbench.reports.figures.scale import Scale
 from finskillbench.reports.figures.scatter import draw_axes
-from finskillbench.reports.figures.svg import Drawing
+from finskillbench.reports.figures.svg import Drawing, lines_of
 
-_WIDTH, _TALL, _LEFT, _GAP, _ABOVE, _BELOW = 820, 150, 44, 18, 26, 26
+_TALL, _LEFT, _GAP, _ABOVE, _BELOW = 150, 44, 18, 30, 26
 
 
 class Curve(NamedTuple):
@@ -27,18 +28,19 @@ def draw_panels(
     panels: Sequence[tuple[str, Sequence[Curve]]],
     series: Sequence[str],
     across: str,
+    width: float,
     *,
     log: bool = False,
     steps: bool = False,
 ) -> Drawing:
     """Draw a panel for each name; the vertical axis goes from 0 to 1. With `steps`, values hold until the next."""
-    columns = min(len(panels), 3) or 1
+    columns = min(len(panels), 3 if width > NARROW else 2) or 1
     rows = math.ceil(len(panels) / columns) or 1
-    drawing = Drawing(_WIDTH, 34 + rows * (_TALL + _ABOVE + _BELOW) + 24)
-    used = drawing.legend(series, (_LEFT + 10, 12), lines=True, width=_WIDTH - _LEFT)
+    drawing = Drawing(width, 0)
+    used = drawing.legend(series, (_LEFT + 10, 12), lines=True, width=width - _LEFT)
     xs = [x for _, curves in panels for curve in curves for x, _ in curve.points]
     low, high = (min(xs), max(xs)) if xs else (0.0, 1.0)
-    wide = (_WIDTH - _LEFT - _GAP * (columns - 1) - 10) / columns
+    wide = (width - _LEFT - _GAP * (columns - 1) - 10) / columns
     for place, (name, curves) in enumerate(panels):
         left = _LEFT + (place % columns) * (wide + _GAP)
         top = 10 + used + (place // columns) * (_TALL + _ABOVE + _BELOW) + _ABOVE
@@ -48,7 +50,9 @@ def draw_panels(
         draw_axes(drawing, horizontal, vertical, "", "")
         for curve in curves:
             _draw_curve(drawing, curve, horizontal, vertical, steps=steps)
-    drawing.text((_WIDTH / 2, drawing.height - 6), across, "quiet", "middle")
+    bottom = 10 + used + rows * (_TALL + _ABOVE + _BELOW)
+    drawing.centred((width / 2, bottom + 16), across, width)
+    drawing.height = bottom + 24 + 15 * (len(lines_of(across, width)) - 1)
     return drawing
 
 

@@ -28,8 +28,12 @@ class Scale:
 
     @property
     def ticks(self) -> list[float]:
-        """Round values to mark, four to nine of them."""
-        return log_ticks(self.low, self.high) if self.log else ticks(self.low, self.high)
+        """Round values to mark, as many as fit: four to nine of them on a long axis."""
+        room = abs(self.end - self.start)
+        if not self.log:
+            return ticks(self.low, self.high, min(5, int(room / 45)))
+        found = log_ticks(self.low, self.high)
+        return found[:: 1 + int(len(found) * 36 / room)]
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:

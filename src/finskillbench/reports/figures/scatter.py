@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from finskillbench.reports.figures.scale import Scale, short
-from finskillbench.reports.figures.svg import Drawing, Point
+from finskillbench.reports.figures.svg import Drawing, Point, lines_of
 
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _BOTTOM = 820, 430, 62, 28, 52
+_LEFT, _RIGHT, _BOTTOM = 62, 28, 52
 
 
 class Dot(NamedTuple):
@@ -45,17 +46,15 @@ class Plane:
     """The series of the first name."""
 
 
-def draw_scatter(dots: Sequence[Dot], plane: Plane) -> Drawing:
+def draw_scatter(dots: Sequence[Dot], plane: Plane, width: float) -> Drawing:
     """Draw points with their intervals over the lines of the plane."""
-    drawing = Drawing(_WIDTH, _HEIGHT)
-    top = 14 + drawing.legend(plane.series, (_LEFT + 10, 14), first=plane.first, width=_WIDTH - _LEFT - _RIGHT)
-    across = Scale(*plane.horizontal, _LEFT, _WIDTH - _RIGHT, plane.log)
-    up = Scale(*plane.vertical, _HEIGHT - _BOTTOM, top)
+    drawing = Drawing(width, 0)
+    top = 14 + drawing.legend(plane.series, (_LEFT + 10, 14), first=plane.first, width=width - _LEFT - _RIGHT)
+    across = Scale(*plane.horizontal, _LEFT, width - _RIGHT, plane.log)
+    up = Scale(*plane.vertical, top + max(0.4 * width, 220.0), top)
     draw_axes(drawing, across, up, plane.across, plane.up)
-    for value, name in plane.levels:
-        y = up(value)
-        drawing.line((across.start, y), (across.end, y), "level")
-        drawing.text((across.end, y - 5), name, "quiet small", "end")
+    drawing.height = up.start + _BOTTOM + 15 * (len(lines_of(plane.across, across.end - across.start)) - 1)
+    _draw_levels(drawing, [(up(value), name) for value, name in sorted(plane.levels)], across)
     if plane.bound:
         drawing.path([(across(x), up(y)) for x, y in plane.bound], plane.bound_kind)
     taken: list[tuple[float, float, float]] = []
@@ -70,6 +69,18 @@ def draw_scatter(dots: Sequence[Dot], plane: Plane) -> Drawing:
     return drawing
 
 
+def _draw_levels(drawing: Drawing, levels: Sequence[tuple[float, str]], across: Scale) -> None:
+    """Draw lines from the lowest to the highest; names of close ones stand together above the highest of them."""
+    names: list[str] = []
+    for (y, name), above in itertools.zip_longest(levels, [y for y, _ in levels[1:]]):
+        drawing.line((across.start, y), (across.end, y), "level")
+        names.append(name)
+        if above is None or y - above > 13 * len(names) + 5:
+            for place, each in enumerate(names):
+                drawing.text((across.end, y - 5 - 13 * place), each, "quiet small", "end")
+            names = []
+
+
 def draw_axes(drawing: Drawing, across: Scale, up: Scale, across_words: str, up_words: str) -> None:
     """Draw rules and numbers for two scales, with the words of both."""
     for value in up.ticks:
@@ -79,7 +90,7 @@ def draw_axes(drawing: Drawing, across: Scale, up: Scale, across_words: str, up_
         drawing.line((across(value), up.start), (across(value), up.start + 4), "zero")
         drawing.text((across(value), up.start + 18), short(value), "quiet small", "middle")
     if across_words:
-        drawing.text(((across.start + across.end) / 2, up.start + 38), across_words, "quiet", "middle")
+        drawing.centred(((across.start + across.end) / 2, up.start + 38), across_words, across.end - across.start)
     if up_words:
         drawing.upright((14, (up.start + up.end) / 2), up_words)
 

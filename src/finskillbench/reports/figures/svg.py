@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,8 @@ Anchor = Literal["start", "middle", "end"]
 Point = tuple[float, float]
 SIZE = 13
 """Letters, in pixels."""
+LETTER = SIZE * 0.54
+"""Mean width of a letter, in pixels."""
 _CLASSES = re.compile('class="([^"]*)"')
 _ZOOM = 1.5
 _MARKS = ("circle", "square", "diamond", "triangle", "down", "plus", "bar", "cross")
@@ -37,10 +40,11 @@ class Drawing:
         yield
         self._parts.append("</g>")
 
-    def line(self, start: Point, end: Point, kind: str) -> None:
-        """A straight line."""
+    def line(self, start: Point, end: Point, kind: str, *, behind: bool = False) -> None:
+        """A straight line, with `behind` under everything drawn before."""
         (x1, y1), (x2, y2) = start, end
-        self._parts.append(f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>')
+        part = f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+        self._parts.insert(0 if behind else len(self._parts), part)
 
     def rect(self, corner: Point, width: float, height: float, kind: str) -> None:
         """A rectangle by its upper left corner."""
@@ -55,13 +59,29 @@ class Drawing:
         self._parts.append(f'<path class="{kind}" d="M{words}{"Z" if closed else ""}"/>')
 
     def text(self, place: Point, words: str, kind: str = "ink", anchor: Anchor = "start", most: float = 0) -> None:
-        """Words on their base line; with `most`, cut to about so many pixels, and said in full to a pointer."""
+        """Words on their base line; with `most`, in two small lines where they are longer than so many pixels.
+
+        What does not fit into these either is cut, and a pointer shows it in full.
+        """
         x, y = place
-        room = int(most / (SIZE * 0.52)) if most else len(words)
-        shown = words if len(words) <= room else words[: max(room - 1, 1)] + "…"
-        told = "" if shown == words else f"<title>{_words(words)}</title>"
         anchored = "" if anchor == "start" else f' text-anchor="{anchor}"'
-        self._parts.append(f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}"{anchored}>{_words(shown)}{told}</text>')
+        if not most or len(words) <= int(most / LETTER):
+            self._parts.append(f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}"{anchored}>{_words(words)}</text>')
+            return
+        room = int(most / (LETTER * 0.85))
+        first = max(words.rfind(each, 0, room) for each in " /-_:.") + 1 or room
+        second = words[first:] if len(words) - first <= room else words[first : first + room - 1] + "…"
+        for line, lower in ((words[:first], -6), (second, 5)):
+            whole = f"<title>{_words(words)}</title>" if second.endswith("…") else ""
+            self._parts.append(
+                f'<text class="{kind} small" x="{x:.1f}" y="{y + lower:.1f}"{anchored}>{_words(line)}{whole}</text>'
+            )
+
+    def centred(self, place: Point, words: str, width: float) -> None:
+        """Words below an axis around a point, in as many lines as `width` needs; see `lines_of`."""
+        x, y = place
+        for number, line in enumerate(lines_of(words, width)):
+            self.text((x, y + 15 * number), line, "quiet", "middle")
 
     def slanted(self, place: Point, words: str) -> None:
         """Words above a column, rising to the right."""
@@ -112,10 +132,10 @@ class Drawing:
             x += room
         return y - place[1] + 18
 
-    def inline(self, name: str, title: str, words: str) -> str:
+    def inline(self, name: str, title: str, words: str, kind: str) -> str:
         """The element for a page that has `style.rules` in its own style; `name` is unique there."""
         return (
-            f'<svg class="figure" viewBox="0 0 {self.width:.0f} {self.height:.0f}" role="img" '
+            f'<svg class="figure {kind}" viewBox="0 0 {self.width:.0f} {self.height:.0f}" role="img" '
             f'aria-labelledby="{name}-title {name}-words" font-size="{SIZE}">'
             f'<title id="{name}-title">{_words(title)}</title><desc id="{name}-words">{_words(words)}</desc>'
             f"{''.join(self._parts)}</svg>"
@@ -135,6 +155,11 @@ class Drawing:
             f'<text class="ink bold" x="12" y="22" font-size="15">{_words(title)}</text>\n'
             f'<g transform="translate(0 {above})">\n{chr(10).join(self._parts)}\n</g>\n</svg>\n'
         )
+
+
+def lines_of(words: str, width: float) -> list[str]:
+    """Words in lines of at most so many pixels."""
+    return textwrap.wrap(words, int(width / LETTER)) or [""]
 
 
 def png(svg: str) -> bytes:

@@ -6,9 +6,7 @@ from finskillbench.reports.tables.base import ABSENT, Cell, Column, Estimate, Ki
 
 
 def cell_text(column: Column, cell: Cell, *, absent: str = ABSENT) -> str:
-    """One cell as text: `absent` for what cannot be said, an interval behind its value, `absent` in its place where
-    there is none.
-    """
+    """One cell as text: `absent` for an unknown value; an interval follows its value, "[n/a]" stands for none."""
     if cell is None:
         return absent
     if isinstance(cell, str):
@@ -16,20 +14,15 @@ def cell_text(column: Column, cell: Cell, *, absent: str = ABSENT) -> str:
     if not isinstance(cell, Estimate):
         return _number(column, cell, column.decimals)
     if cell.low is None or cell.high is None or cell.low == cell.high:  # a width of nothing is no certainty
-        return f"{_number(column, cell.value, column.decimals)} {absent}"
+        return f"{_number(column, cell.value, column.decimals)} [n/a]"
     decimals = _enough(column, cell.low, cell.high)
     value, low, high = (_number(column, each, decimals) for each in (cell.value, cell.low, cell.high))
     return f"{value} [{low}, {high}]"
 
 
-def difference_text(difference: Estimate | None, *, absent: str = ABSENT) -> str:
+def difference_text(difference: Estimate | None) -> str:
     """A difference of scores outside of a table."""
-    return cell_text(Column("difference", "Difference", Kind.DIFFERENCE, interval=True), difference, absent=absent)
-
-
-def difference_said(difference: Estimate) -> str:
-    """The same within a sentence."""
-    return difference_text(difference, absent="without an interval")
+    return cell_text(Column("difference", "Difference", Kind.DIFFERENCE, interval=True), difference)
 
 
 def titled(column: Column) -> str:

@@ -1,4 +1,4 @@
-"""What came out, in numbers and in a few sentences."""
+"""The results of one suite in numbers and in a few sentences."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from dataclasses import dataclass
 import polars as pl
 
 from finskillbench.analysis.results import distinct
-from finskillbench.reports.formats.cells import difference_said
+from finskillbench.reports.formats.cells import difference_text
 from finskillbench.reports.page.estimates import Said, estimates
-from finskillbench.reports.page.view import View, whose_of
-from finskillbench.reports.tables.base import ABSENT, Estimate
+from finskillbench.reports.page.view import View, many
+from finskillbench.reports.tables.base import Estimate
 from finskillbench.reports.tables.programs import mark_means, marks_run
+
+CALIBRATION = "Calibration run: programs only"
+"""Title of a page without a language model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One number with what it is, and what belongs below it."""
+    """One number, its name and a line below it."""
 
     name: str
     value: str
@@ -34,11 +37,13 @@ class Headline:
 
 
 def headline_of(view: View) -> Headline:
-    """The headline of a page: over the subtasks that count towards it, or over all where none does."""
-    scored = _counted(view.contending)
-    means = estimates(scored, ["condition"], "score")
+    """The headline of a suite: over the subtasks that count towards it, or over all where none does."""
+    warnings = tuple(_warnings(view))
+    if view.only_programs:
+        return Headline(tuple(_marks(view)), tuple(_calibration(view)), warnings)
+    means = estimates(_counted(view.contending), ["condition"], "score")
     tiles = [
-        Tile(f"Mean score, {name}", f"{means[name].mean.value:.3f}", _interval(means[name].mean))
+        Tile(f"Mean score, {name}", f"{means[name].mean.value:.3f}", _interval(means[name]))
         for name in view.conditions
         if name in means
     ]
@@ -47,25 +52,23 @@ def headline_of(view: View) -> Headline:
     )
     if view.main is not None:
         name = f"{view.main.treated} − {view.main.reference}"
-        value, below = (f"{gain.mean.value:+.3f}", _interval(gain.mean)) if gain else (ABSENT, "no pairs")
+        value, below = (f"{gain.mean.value:+.3f}", _interval(gain)) if gain else ("n/a", "no pairs")
         tiles.insert(0, Tile(name, value, below))
-    return Headline(tuple(tiles), tuple(_sentences(view, means, gain)), tuple(_warnings(view)))
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    return Headline(tuple(tiles), tuple(_sentences(view, means, gain)), warnings)
 
 
 def _sentences(view: View, means: dict[str, Said], gain: Said | None) -> Iterator[str]:
     counted = _counted(view.contending)
-    episodes, sub_tasks = counted["episode"].n_unique(), counted["sub_task"].n_unique()
     if not means:
-        yield "No episode was scored, so nothing can be said of skills; the statuses below tell how they ended."
+        yield "No episode was scored. The statuses below show how the episodes ended."
         return
-    size = f"{whose_of(view)} on {_many(episodes, 'episode')} of {_many(sub_tasks, 'subtask')}"
+    size = (
+        f"{view.named(view.pooled)} on {many(counted['episode'].n_unique(), 'episode')} of "
+        f"{many(counted['sub_task'].n_unique(), 'subtask')} of the {view.suite}"
+    )
     if view.main is None or gain is None:
-        told = ", ".join(f"{said.mean.value:.3f} under {name}" for name, said in means.items())
-        yield f"{size}: mean score {told}. No two conditions share scored episodes, so no difference can be said."
+        scores = ", ".join(f"{found.mean.value:.3f} under {name}" for name, found in means.items())
+        yield f"{size}: mean score {scores}. No two conditions share scored episodes: a difference is not available."
         return
     treated, _reference = view.main
     direction = "raised" if gain.mean.value > 0 else "lowered" if gain.mean.value < 0 else "did not change"
@@ -73,37 +76,37 @@ def _sentences(view: View, means: dict[str, Said], gain: Said | None) -> Iterato
     before, after = both["reference"].mean(), both["treated"].mean()
     moved = f" from {before:.3f} to {after:.3f}" if isinstance(before, float) and gain.mean.value else ""
     yield (
-        f"With {size}, {treated} {direction} the mean score{moved}: {difference_said(gain.mean)} on the same "
-        f"{_many(gain.pairs, 'pair')}, in {_many(gain.clusters, 'cluster')}."
+        f"With {size}, {treated} {direction} the mean score{moved}: {_difference(gain)} on the same "
+        f"{many(gain.pairs, 'pair')}, in {many(gain.clusters, 'cluster')}."
     )
     groups = estimates(view.paired(view.main), ["sub_task"])
     if len(groups) > 1:
         most, least = (pick(groups, key=lambda name: groups[name].mean.value) for pick in (max, min))
-        yield (
-            f"It changed {most} most ({difference_said(groups[most].mean)}) and {least} least "
-            f"({difference_said(groups[least].mean)})."
-        )
+        yield f"It changed {most} most ({_difference(groups[most])}) and {least} least ({_difference(groups[least])})."
     by_entry = estimates(both, ["entry"])
     if len(by_entry) > 1:
-        sure = [name for name, said in by_entry.items() if said.mean.low is not None and said.mean.low > 0]
+        sure = [name for name, found in by_entry.items() if found.mean.low is not None and found.mean.low > 0]
         yield f"{len(sure)} of {len(by_entry)} gained with an interval above 0."
-    yield from _marks(view)
+    marks = [f"{tile.name.lower()} {tile.value} ({tile.below})" for tile in _marks(view)]
+    if marks:
+        yield f"For comparison, programs score: {', '.join(marks)}."
 
 
-def _marks(view: View) -> Iterator[str]:
-    said = ((mark, mark_means(view.results, mark, ()).get(())) for mark in marks_run(view.results))
-    known = [
-        f"{mark.title.lower()} {value:.3f} ({mark.model}, {mark.condition})"
-        for mark, value in said
-        if value is not None
-    ]
-    if view.only_programs:
-        yield (
-            "No language model took part: these are baseline programs, the marks that models are held against"
-            f"{': ' if known else ''}{', '.join(known)}."
-        )
-    elif known:
-        yield f"Beside them stand programs: {', '.join(known)}."
+def _marks(view: View) -> Iterator[Tile]:
+    """The mean scores of the programs that mark the scale."""
+    for mark in marks_run(view.results):
+        value = mark_means(view.results, mark, ()).get(())
+        if value is not None:
+            yield Tile(mark.title, f"{value:.3f}", f"{mark.model}, {mark.condition}")
+
+
+def _calibration(view: View) -> Iterator[str]:
+    rows = _counted(view.rows)
+    yield (
+        f"No language model took part. {many(len(view.entries), 'baseline program')} ran "
+        f"{many(rows['episode'].n_unique(), 'episode')} of {many(rows['sub_task'].n_unique(), 'subtask')} of the "
+        f"{view.suite}. Their scores calibrate the scale; they do not show what skills are worth to a model."
+    )
 
 
 def _warnings(view: View) -> Iterator[str]:
@@ -118,9 +121,9 @@ def _warnings(view: View) -> Iterator[str]:
     ]
     if other:
         yield f"No {results.profile.value} scores for: {', '.join(other)}."
-    for column, what in {"edition": "editions", "scorer_version": "scorers", "commit": "states of the code"}.items():
+    for column, noun in {"edition": "editions", "scorer_version": "scorers", "commit": "states of the code"}.items():
         if column in rows.columns and len(distinct(rows, column)) > 1:
-            yield f"The rows are of {len(distinct(rows, column))} {what}; means over them mix what may not be alike."
+            yield f"The rows are of {len(distinct(rows, column))} {noun}; means over them mix what may not be alike."
     aside = distinct(rows.filter(~pl.col("headline")), "sub_task")
     if aside:
         yield f"Not in the headline: {', '.join(aside)}."
@@ -131,8 +134,16 @@ def _counted(frame: pl.DataFrame) -> pl.DataFrame:
     return frame if counted.is_empty() else counted
 
 
-def _interval(mean: Estimate) -> str:
+def _difference(found: Said) -> str:
+    """A difference with its interval, or with the p-value of its sign test."""
+    return difference_text(found.mean) + (
+        "" if found.p is None else f", exact sign test over clusters p = {found.p:.2g}"
+    )
+
+
+def _interval(found: Said) -> str:
+    mean: Estimate = found.mean
     if mean.low is None or mean.high is None:
-        return "no interval can be said"
+        return "95 % interval n/a" + ("" if found.p is None else f"; sign test p = {found.p:.2g}")
     sign = "+" if mean.low < 0 else ""
     return f"95 % interval {mean.low:{sign}.3f} to {mean.high:{sign}.3f}"

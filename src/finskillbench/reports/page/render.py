@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from finskillbench.reports.figures.heat import heat_text
 from finskillbench.reports.figures.style import difference_step, rules, score_step
 from finskillbench.reports.formats.cells import cell_text
 from finskillbench.reports.tables.base import Cell, Estimate, Kind
@@ -52,7 +53,14 @@ def _page(template: str, style: str, script: str, content: Mapping[str, object])
         "base-uri 'none'; form-action 'none'"
     )
     ours = {"style": Markup(style), "theme": Markup(theme), "script": Markup(script), "policy": policy}
-    helpers = {"cell_text": cell_text, "sorting": sorting, "step": step, "TEXT": Kind.TEXT, "newline": Markup("\n")}
+    helpers = {
+        "cell_text": cell_text,
+        "heat_text": heat_text,
+        "sorting": sorting,
+        "step": step,
+        "TEXT": Kind.TEXT,
+        "newline": Markup("\n"),
+    }
     return environment(_TEMPLATES).get_template(template).render(**content, **ours, **helpers)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from finskillbench.analysis.results import CURATED, Comparison, Results, distinct, pairs
+from finskillbench.episode import PAPER_SUITE
 
 MOST_DRAWN = 24
 """Entries that a figure has room for."""
@@ -32,6 +33,27 @@ class View:
     pooled: tuple[str, ...]
     programs: tuple[str, ...]
     main: Comparison | None
+
+    @property
+    def suite(self) -> str:
+        """The suite of the rows, in words."""
+        return f"{self.rows['suite'][0] or PAPER_SUITE} suite"
+
+    def population(self, frame: pl.DataFrame, entries: Sequence[str] | None = None) -> str:
+        """The caption of a figure over some lines: how many episodes, of which suite and of which models."""
+        who = self.pooled if entries is None else entries
+        episodes, sub_tasks = frame["episode"].n_unique(), frame["sub_task"].n_unique()
+        return (
+            f"Over {many(episodes, 'episode')} of {many(sub_tasks, 'subtask')} of the {self.suite}; {self.named(who)}."
+        )
+
+    def named(self, entries: Sequence[str]) -> str:
+        """Some entries in words."""
+        models = set(distinct(self.rows.filter(~pl.col("program")), "entry"))
+        if len(entries) == 1:
+            return entries[0] if entries[0] in models else f"{entries[0]}, a program"
+        counts = {"model": len(models.intersection(entries)), "program": len(set(entries) - models)}
+        return " and ".join(many(count, noun) for noun, count in counts.items() if count)
 
     @property
     def only_programs(self) -> bool:
@@ -99,11 +121,30 @@ def view_of(results: Results) -> View:
     )
 
 
-def whose_of(view: View) -> str:
-    """Who the means are taken over, in words."""
-    if len(view.pooled) == 1:
-        return view.pooled[0]
-    return f"{len(view.pooled)} {'programs' if view.only_programs else 'models'}"
+def views_of(results: Results) -> list[View]:
+    """A view of each suite, the paper's first."""
+    return [view_of(_of_suite(results, suite)) for suite in sorted(distinct(results.rows, "suite"))]
+
+
+def _of_suite(results: Results, suite: str) -> Results:
+    """The lines of one suite; those of another suite than the paper's all count towards its headline."""
+    counted = {"headline": pl.lit(True)} if suite else {}
+    rows, episodes = (
+        frame.filter(pl.col("suite") == suite).with_columns(**counted) for frame in (results.rows, results.episodes)
+    )
+    present, conditions = set(rows["sub_task"]), set(rows["condition"])
+    return replace(
+        results,
+        rows=rows,
+        episodes=episodes,
+        profiles={name: each for name, each in results.profiles.items() if name in present},
+        conditions=tuple(name for name in results.conditions if name in conditions),
+    )
+
+
+def many(count: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _main(results: Results) -> Comparison | None:

@@ -15,13 +15,13 @@ from finskillbench.edition.validation.report import ValidationReport
 from finskillbench.errors import InputError
 from finskillbench.reports.page.episodes import FOLDER as EPISODES
 from finskillbench.reports.page.episodes import write_episodes
-from finskillbench.reports.page.headline import headline_of
+from finskillbench.reports.page.headline import CALIBRATION, Headline, headline_of
 from finskillbench.reports.page.lineage import editions_of, lineage_of
 from finskillbench.reports.page.packed import packed
 from finskillbench.reports.page.render import index_page
 from finskillbench.reports.page.sections import Section, sections_of
 from finskillbench.reports.page.trajectories import ITEM, Located, choose, locate
-from finskillbench.reports.page.view import View, view_of
+from finskillbench.reports.page.view import View, many, view_of, views_of
 from finskillbench.reports.read import RunRows
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.files import make_folder, write_beside
@@ -83,14 +83,14 @@ def write_page(
     chosen = choose(view, failures, located, trajectories)
     editions = editions_of(runs)
     pages = write_episodes(out, view, located, chosen, editions, truth=truth)
-    sections = sections_of(view, failures)
-    files = dict(_files(sections))
+    suites = _suites(results, view, failures)
+    files = dict(_files([section for suite in suites for section in suite.sections]))
     content: Mapping[str, object] = {
         "title": _title(view),
         "subtitle": _subtitle(view),
         "truth": truth and bool(pages),
-        "headline": headline_of(view),
-        "sections": sections,
+        "calibration": CALIBRATION if view.only_programs else "",
+        "suites": suites,
         "lineage": lineage_of(view, runs, editions, validation, audit),
         "packed_words": _packed_words(view, len(pages), trajectories, sought=causes is not None),
         "filters": [
@@ -142,19 +142,43 @@ def _places(view: View, column: str) -> dict[str, int]:
     return {name: place for place, name in enumerate(distinct(view.rows, column))}
 
 
+@dataclass(frozen=True, slots=True)
+class _Suite:
+    """The part of a page on one suite; `title` is empty where there is no other."""
+
+    name: str
+    title: str
+    headline: Headline
+    sections: Sequence[Section]
+
+
+def _suites(results: Results, whole: View, failures: Sequence[str | None]) -> list[_Suite]:
+    views = views_of(results)
+    made: list[_Suite] = []
+    for view in views:
+        name = view.suite.partition(" ")[0]
+        causes = [
+            cause for cause, suite in zip(failures, whole.rows["suite"], strict=True) if suite == view.rows["suite"][0]
+        ]
+        sections = sections_of(view, causes, f"{name}_" if made else "")
+        made.append(_Suite(name, view.suite.capitalize() if len(views) > 1 else "", headline_of(view), sections))
+    return made
+
+
 def _title(view: View) -> str:
+    if view.only_programs:
+        return f"FinSkillBench: {CALIBRATION[0].lower()}{CALIBRATION[1:]}"
     if view.main is None:
         return f"FinSkillBench: scores under {view.conditions[0]}"
-    return f"FinSkillBench: what {view.main.treated} skills were worth"
+    return f"FinSkillBench: {view.main.treated} against {view.main.reference}"
 
 
 def _subtitle(view: View) -> str:
     days = view.rows["ended"].drop_nulls() if "ended" in view.rows.columns else pl.Series([], dtype=pl.Date)
     when = f", run from {days.min():%Y-%m-%d} to {days.max():%Y-%m-%d}" if len(days) else ""
-    return (
-        f"{', '.join(view.entries[:9])}{' and others' if len(view.entries) > 9 else ''}; {view.rows.height:,} episodes "
-        f"under {', '.join(view.conditions)}{when}; profile {view.results.profile.value}"
-    )
+    who = f"{', '.join(view.entries[:9])}{' and others' if len(view.entries) > 9 else ''}"
+    size = f"{many(view.rows['episode'].n_unique(), 'episode')}, {many(view.rows.height, 'row')}"
+    return f"{who}; {size} under {', '.join(view.conditions)}{when}; profile {view.results.profile.value}"
 
 
 def _packed_words(view: View, pages: int, trajectories: int | None, *, sought: bool) -> str:
@@ -170,7 +194,7 @@ def _packed_words(view: View, pages: int, trajectories: int | None, *, sought: b
         else f"{trajectories} of every cell (model, condition, subtask), from the worst to the best"
     )
     if not sought:
-        rule += "; with --failures causes of failure are looked for too"
+        rule += "; causes of failure were not looked for"
     return (
         f"{pages:,} of {view.rows.height:,} trajectories came with this page: {rule}. For any other, its row says the "
         "command that shows it. A cell of the heat map leads to its episodes here."

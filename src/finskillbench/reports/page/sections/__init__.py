@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from finskillbench.reports.figures.base import Figure
+from finskillbench.reports.formats.cells import cell_text
 from finskillbench.reports.page.sections.budgets import budget_figures
 from finskillbench.reports.page.sections.gains import gain_figures
 from finskillbench.reports.page.sections.outcomes import outcome_figures
@@ -16,14 +17,15 @@ from finskillbench.reports.page.sections.repeats import repeat_figures
 from finskillbench.reports.page.sections.scores import HeatMap, heat_figures, heat_maps
 from finskillbench.reports.page.sections.spending import spending_figures
 from finskillbench.reports.page.view import View
-from finskillbench.reports.tables.base import Table
+from finskillbench.reports.tables.base import Kind
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
     """One section: `figures` below each other, `switched` one at a time, heat maps as tables, and plain tables.
 
-    `pictures` are figures that only go to files: heat maps stand in the page as tables.
+    `pictures` are figures that only go to files: heat maps stand in the page as tables. `remarks` are sentences in the
+    place of figures in which nothing varies.
     """
 
     name: str
@@ -34,7 +36,7 @@ class Section:
     switched: tuple[Figure, ...] = ()
     heats: tuple[HeatMap, ...] = ()
     pictures: tuple[Figure, ...] = ()
-    tables: tuple[Table, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def drawn(self) -> tuple[Figure, ...]:
@@ -52,18 +54,18 @@ class Section:
     @property
     def empty(self) -> bool:
         """Whether it has nothing to show."""
-        return not (self.drawn or self.heats or self.tables)
+        return not (self.drawn or self.heats or self.remarks)
 
 
-def sections_of(view: View, causes: Sequence[str | None]) -> list[Section]:
-    """The sections that have something to show, in their order."""
+def sections_of(view: View, causes: Sequence[str | None], prefix: str = "") -> list[Section]:
+    """The sections that have something to show, in their order; names of sections and figures begin with `prefix`."""
     heats = tuple(heat_maps(view))
     failures = view.rows.select("entry", "condition").with_columns(cause=pl.Series(causes, dtype=pl.String))
     made = [
         Section(
             "gains",
             "Gains",
-            "What skills changed",
+            "Differences between conditions",
             "Every difference is between scores of the same episode under two conditions.",
             figures=tuple(gain_figures(view)),
         ),
@@ -93,4 +95,43 @@ def sections_of(view: View, causes: Sequence[str | None]) -> list[Section]:
             figures=tuple(outcome_figures(view, failures.drop_nulls())),
         ),
     ]
-    return [each for each in made if not each.empty]
+    return [_named(each, prefix) for each in map(_varied, made) if not each.empty]
+
+
+def _varied(section: Section) -> Section:
+    """The section with a sentence in the place of each figure in which nothing varies."""
+    constant = [each for each in (*section.figures, *section.switched) if not each.varies]
+    return replace(
+        section,
+        figures=tuple(each for each in section.figures if each.varies),
+        switched=tuple(each for each in section.switched if each.varies),
+        remarks=tuple(map(_remark, constant)),
+    )
+
+
+def _remark(figure: Figure) -> str:
+    """What a figure would show in every row."""
+    table = figure.table
+    if not table.rows:
+        return f"{table.title}: no values. {' '.join(table.notes)}"
+    row = zip(table.columns, table.rows[0], strict=True)
+    values = [f"{column.title} {cell_text(column, cell)}" for column, cell in row if column.kind is not Kind.TEXT]
+    where = "the only row" if len(table.rows) == 1 else f"each of {len(table.rows)} rows"
+    return f"{table.title}: {', '.join(values)} in {where}. {table.notes[0] if table.notes else ''}"
+
+
+def _named(section: Section, prefix: str) -> Section:
+    if not prefix:
+        return section
+
+    def named(figures: Sequence[Figure]) -> tuple[Figure, ...]:
+        return tuple(replace(each, table=replace(each.table, name=f"{prefix}{each.name}")) for each in figures)
+
+    return replace(
+        section,
+        name=f"{prefix}{section.name}",
+        figures=named(section.figures),
+        switched=named(section.switched),
+        pictures=named(section.pictures),
+        heats=tuple(replace(each, name=f"{prefix}{each.name}", file=f"{prefix}{each.file}") for each in section.heats),
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import polars as pl
 
@@ -27,7 +28,9 @@ _NOTE = (
 
 
 def budget_figures(view: View) -> Iterator[Figure]:
-    """A figure for each quantity that is known and was spent."""
+    """A figure for each quantity that is known and was spent; none of programs, which have no budget."""
+    if view.only_programs:
+        return
     rows = view.rows.filter(pl.col("headline") & pl.col("entry").is_in(view.drawn))
     for measure in _MEASURES:
         if measure.value not in rows.columns:
@@ -73,10 +76,11 @@ def _figure(view: View, measure: Measure, rows: pl.DataFrame, budgets: Sequence[
         for line in lines.iter_rows(named=True)
         if line["mean"] is not None
     ]
-    table = Table(name, title, columns, tuple(cells), (_NOTE, *view.drawn_note))
+    notes = (view.population(rows, view.drawn), _NOTE)
+    table = Table(name, title, columns, tuple(cells), notes)
     words = (
         f"A panel for each of {len(panels)} models: the mean score within a budget of {unit}, a line for each "
         f"condition, for budgets from {min(budgets):,.4g} to {max(budgets):,.4g}."
     )
-    drawing = draw_panels(panels, view.series, f"budget of {unit} (logarithmic)", log=True)
-    return Figure(table, words, drawing)
+    axis = f"budget of {unit} of an episode (logarithmic)"
+    return Figure(table, words, partial(draw_panels, panels, view.series, axis, log=True))

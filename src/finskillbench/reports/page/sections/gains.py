@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import polars as pl
 
@@ -10,8 +11,9 @@ from finskillbench.analysis.results import distinct
 from finskillbench.reports.figures.base import Figure
 from finskillbench.reports.figures.forest import ForestLine, draw_forest
 from finskillbench.reports.figures.scatter import Dot, Plane, draw_scatter
+from finskillbench.reports.figures.svg import Drawing
 from finskillbench.reports.page.estimates import Said, estimates
-from finskillbench.reports.page.view import View, whose_of
+from finskillbench.reports.page.view import View, many
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
 
 _COLUMNS = (
@@ -21,11 +23,13 @@ _COLUMNS = (
     Column("difference", "Difference", Kind.DIFFERENCE, interval=True),
     Column("pairs", "Pairs", Kind.COUNT),
     Column("clusters", "Clusters", Kind.COUNT),
+    Column("sign_p", "Sign test p", Kind.NUMBER, digits=4),
 )
 _INTERVALS = (
     "Differences are paired by episode; 95 % intervals count what episodes share (market date, mandate, company) once. "
-    "Where none can be said there is no line, and - stands for it."
+    "[n/a] stands for an interval that cannot be computed; p is then that of the exact sign test over clusters."
 )
+_ABSENT = (None,) * 4
 
 
 def gain_figures(view: View) -> Iterator[Figure]:
@@ -33,31 +37,40 @@ def gain_figures(view: View) -> Iterator[Figure]:
     if view.main is None or view.paired(view.main).is_empty():
         return
     yield by_group(view)
-    yield by_model(view)
-    yield baseline_and_gain(view)
+    if len(view.entries) > 1 and not view.only_programs:
+        yield by_model(view)
+    if not view.only_programs:
+        yield baseline_and_gain(view)
 
 
 def by_group(view: View) -> Figure:
     """Differences over all that are compared: pooled, by domain and by subtask, the largest first."""
     said = {each: _by_groups(view, each) for each in view.compared}
-    names = {"pooled": ["headline"], "domain": distinct(view.contending, "domain")}
+    names = {"pooled": ["headline"], "domain": distinct(_headline(view.contending), "domain")}
     main = said[view.compared[0] if view.main is None else view.main]["sub_task"]
     names["subtask"] = sorted(main, key=lambda name: -main[name].mean.value)
     sections, rows = list[tuple[str, list[ForestLine]]](), list[tuple[Cell, ...]]()
-    titles = {"pooled": "Headline, all episodes", "domain": "By domain", "subtask": "By subtask"}
+    assert view.main is not None  # the caller looked
+    pooled = said[view.main]["pooled"].get("headline")
+    titles = {
+        "pooled": f"Headline, {many(pooled.pairs if pooled else 0, 'pair')}",
+        "domain": "By domain, headline",
+        "subtask": "By subtask",
+    }
     keys = {"pooled": "pooled", "domain": "domain", "subtask": "sub_task"}
     for of, members in names.items():
         lines: list[ForestLine] = []
         for name in members:
             found = [said[each][keys[of]].get(name) for each in view.compared]
-            lines.append(ForestLine(name, [one.mean if one else None for one in found], of == "pooled"))
+            lines.append(_line(name, found, bold=of == "pooled"))
             rows += [
-                (of, name, _named(each), *(one if one else (None, None, None)))
-                for each, one in zip(view.compared, found, strict=True)
+                (of, name, _named(each), *(one or _ABSENT)) for each, one in zip(view.compared, found, strict=True)
             ]
         sections.append((titles[of], lines))
-    table = Table("gains_by_group", f"What skills changed, over {whose_of(view)}", _COLUMNS, tuple(rows), (_INTERVALS,))
-    return Figure(table, _words(table), draw_forest(sections, [_named(each) for each in view.compared], _axis(view)))
+    title = f"Difference between conditions, {view.named(view.pooled)}"
+    notes = (view.population(view.paired(view.main)), _INTERVALS)
+    table = Table("gains_by_group", title, _COLUMNS, tuple(rows), notes)
+    return Figure(table, _words(table), _forest(view, sections))
 
 
 def by_model(view: View) -> Figure:
@@ -65,22 +78,15 @@ def by_model(view: View) -> Figure:
     said = {each: estimates(_headline(view.paired(each, view.entries)), ["entry"]) for each in view.compared}
     main = said[view.main or view.compared[0]]
     order = sorted(view.entries, key=lambda name: -main[name].mean.value if name in main else 9.0)
-    lines = [
-        ForestLine(name, [said[each][name].mean if name in said[each] else None for each in view.compared])
-        for name in order
-        if name in view.drawn
-    ]
+    lines = [_line(name, [said[each].get(name) for each in view.compared]) for name in order if name in view.drawn]
     rows = [
-        ("model", name, _named(each), *(said[each].get(name) or (None, None, None)))
-        for name in order
-        for each in view.compared
+        ("model", name, _named(each), *(said[each].get(name) or _ABSENT)) for name in order for each in view.compared
     ]
-    title = f"What skills changed, by {'program' if view.only_programs else 'model'} (headline)"
-    table = Table("gains_by_model", title, _COLUMNS, tuple(rows), (_INTERVALS, *view.drawn_note))
-    drawing = draw_forest(
-        [("All episodes of the headline", lines)], [_named(each) for each in view.compared], _axis(view)
-    )
-    return Figure(table, _words(table), drawing)
+    assert view.main is not None  # the caller looked
+    population = view.population(_headline(view.paired(view.main, view.entries)), view.entries)
+    notes = (population, _INTERVALS, *view.drawn_note)
+    table = Table("gains_by_model", "Difference between conditions by model, headline", _COLUMNS, tuple(rows), notes)
+    return Figure(table, _words(table), _forest(view, [("Headline", lines)]))
 
 
 def baseline_and_gain(view: View) -> Figure:
@@ -111,7 +117,7 @@ def baseline_and_gain(view: View) -> Figure:
         f"Gain against the mean under {reference}",
         columns,
         tuple(cells.iter_rows()),
-        ("The dashed line is the most that can be gained: a mean of 1.",),
+        (view.population(paired, view.entries), "The dashed line is the most that can be gained: a mean of 1."),
     )
     low, high = min([0.0, *(dot.y for dot in dots)]), min(max([0.2, *(dot.y * 1.2 for dot in dots)]), 1.0)
     plane = Plane(
@@ -129,7 +135,17 @@ def baseline_and_gain(view: View) -> Figure:
         f"A point for each of {len(dots)} pairs of model and subtask: across, its mean under {reference}; up, what "
         f"{view.main.treated} added. {up} of them gained, {sum(dot.y < 0 for dot in dots)} lost."
     )
-    return Figure(table, words, draw_scatter(dots, plane))
+    return Figure(table, words, partial(draw_scatter, dots, plane))
+
+
+def _line(name: str, found: Sequence[Said | None], *, bold: bool = False) -> ForestLine:
+    means, signs = [each and each.mean for each in found], [each and each.p for each in found]
+    return ForestLine(name, means, bold, signs)
+
+
+def _forest(view: View, sections: Sequence[tuple[str, Sequence[ForestLine]]]) -> Callable[[float], Drawing]:
+    axis = f"difference in mean score from {view.compared[0].reference}, with 95 % interval"
+    return partial(draw_forest, sections, [_named(each) for each in view.compared], axis)
 
 
 def _by_groups(view: View, comparison: tuple[str, str]) -> dict[str, dict[str, Said]]:
@@ -149,15 +165,11 @@ def _named(comparison: tuple[str, str]) -> str:
     return f"{comparison[0]} − {comparison[1]}"
 
 
-def _axis(view: View) -> str:
-    return f"difference in mean score from {view.compared[0].reference}, with 95 % interval"
-
-
 def _words(table: Table) -> str:
     """The estimates of the first line and how the others spread."""
     known = [(str(row[1]), row[3]) for row in table.rows if isinstance(row[3], Estimate)]
     if not known:
-        return "No difference can be said: no episode has a score under both conditions."
+        return "No difference is available: no episode has a score under both conditions."
     name, first = known[0]
     most, least = max(known, key=lambda one: one[1].value), min(known, key=lambda one: one[1].value)
     return (

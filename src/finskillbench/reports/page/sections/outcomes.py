@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import polars as pl
 
@@ -20,7 +21,7 @@ _NONE = "none"
 
 
 def outcome_figures(view: View, causes: pl.DataFrame) -> Iterator[Figure]:
-    """Status and incidents; causes of failures where somebody found some (columns entry, condition, cause)."""
+    """Status and incidents; causes of failures where some were found (columns entry, condition, cause)."""
     rows = view.rows.filter(pl.col("entry").is_in(view.entries))
     order = [each.value for each in Status]
     yield _bars(view, rows.select("entry", "condition", kind="status"), order, "status", "Status of episodes")
@@ -76,8 +77,9 @@ def _bars(view: View, rows: pl.DataFrame, order: Sequence[str], name: str, title
     cells: list[tuple[Cell, ...]] = [
         (entry, condition, *(counts.get((entry, condition, kind), 0) for kind in kinds)) for entry, condition in pairs
     ]
-    table = Table(name, title, columns, tuple(cells), (*((note,) if note else ()), *view.drawn_note))
+    notes = [view.population(view.rows, view.entries), note, *view.drawn_note]
+    table = Table(name, title, columns, tuple(cells), tuple(filter(None, notes)))
     whole = rows["kind"].value_counts(sort=True)
     parts = [f"{kind} {number:,}" for kind, number in whole.iter_rows()]
     words = f"Stacked bars for {len(bars)} pairs of model and condition. In all: {', '.join(parts)}."
-    return Figure(table, words, draw_shares(bars, series, "count"))
+    return Figure(table, words, partial(draw_shares, bars, series, "episodes"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import polars as pl
 
@@ -54,8 +55,9 @@ def repeat_figures(view: View) -> Iterator[Figure]:
             if points:
                 curves.append(Curve(series, points, [each.low for _, each in line], [each.high for _, each in line]))
         panels.append((entry, curves))
-    table = Table("pass_k", "pass^k: all of k repeats have a full score", _COLUMNS, tuple(rows), view.drawn_note)
+    notes = (view.population(view.rows.filter("headline"), view.entries), *view.drawn_note)
+    table = Table("pass_k", "pass^k: all of k repeats have a full score", _COLUMNS, tuple(rows), notes)
     words = (
         f"A panel for each of {len(panels)} models: the chance that all of k repeats are right, for k from 1 to {most}."
     )
-    yield Figure(table, words, draw_panels(panels, view.series, "k, repeats of an episode"))
+    yield Figure(table, words, partial(draw_panels, panels, view.series, "k, repeats of an episode"))

@@ -32,11 +32,9 @@ class HeatMap:
     programs: tuple[str, ...]
     columns: tuple[str, ...]
     values: tuple[tuple[float | None, ...], ...]
-
-    @property
-    def file(self) -> str:
-        """What its picture is called."""
-        return f"heat_{slug(self.name)}"
+    population: str
+    file: str
+    """Name of its picture."""
 
 
 def heat_maps(view: View) -> list[HeatMap]:
@@ -49,15 +47,15 @@ def heat_maps(view: View) -> list[HeatMap]:
             f"{treated}_minus_{reference}",
             f"{treated} − {reference}",
             treated,
-            _means(view.paired(each, everyone), "difference"),
+            view.paired(each, everyone),
             differences=True,
         )
         for each in order
         for treated, reference in [each]
     ]
     for condition in view.conditions:
-        means = _means(view.episodes.filter(pl.col("condition") == condition), "score")
-        maps.append(_map(view, condition, condition, condition, means, differences=False))
+        frame = view.episodes.filter(pl.col("condition") == condition)
+        maps.append(_map(view, condition, f"mean score, {condition}", condition, frame, differences=False))
     return maps
 
 
@@ -69,22 +67,34 @@ def heat_figures(view: View, maps: Sequence[HeatMap]) -> Iterator[Figure]:
         kind = Kind.DIFFERENCE if each.differences else Kind.SCORE
         columns = (Column("model", "Model"), *(Column(slug(name), name, kind) for name in each.columns))
         cells = tuple((row, *values) for row, values in zip(rows, each.values, strict=True))
-        table = Table(each.file, f"Model by subtask: {each.title}", columns, cells, view.drawn_note)
+        table = Table(each.file, f"Model by subtask: {each.title}", columns, cells, (each.population, *view.drawn_note))
         known = [value for values in each.values for value in values if value is not None]
         spread = f"from {min(known):+.3f} to {max(known):+.3f}" if known else "of which none can be said"
         words = f"A heat map of {len(rows)} models by {len(each.columns)} subtasks, {spread}."
         shown, values = [rows[place] for place in drawn], [each.values[place] for place in drawn]
-        yield Figure(table, words, draw_heat(shown, each.columns, values, differences=each.differences))
+        drawing = draw_heat(shown, each.columns, values, differences=each.differences)
+        yield Figure(table, words, lambda _, drawing=drawing: drawing)
 
 
-def _map(
-    view: View, name: str, title: str, condition: str, means: dict[tuple[str, str], float], *, differences: bool
-) -> HeatMap:
+def _map(view: View, name: str, title: str, condition: str, frame: pl.DataFrame, *, differences: bool) -> HeatMap:
+    means = _means(frame, "difference" if differences else "score")
     counted = set(distinct(view.episodes.filter(pl.col("headline")), "sub_task"))
-    columns = (*view.results.sub_tasks, HEADLINE) if counted else tuple(view.results.sub_tasks)
-    everyone = [*view.entries, *view.programs]
+    columns = (*view.results.sub_tasks, HEADLINE) if len(counted) > 1 else tuple(view.results.sub_tasks)
+    entries, programs = (
+        tuple(name for name in names if any((name, column) in means for column in columns))
+        for names in (view.entries, view.programs)
+    )
+    if differences:  # a program that reads no skill has the same scores under each condition
+        programs_of = set(distinct(view.rows.filter("program"), "entry"))
+        moved = {entry for (entry, _), mean in means.items() if mean}
+        entries, programs = (
+            tuple(name for name in names if name in moved or name not in programs_of) for names in (entries, programs)
+        )
+    everyone = [*entries, *programs]
     values = tuple(tuple(means.get((entry, column)) for column in columns) for entry in everyone)
-    return HeatMap(name, title, condition, differences, view.entries, view.programs, columns, values)
+    population = view.population(frame, everyone)
+    file = f"heat_{slug(name)}"
+    return HeatMap(name, title, condition, differences, entries, programs, columns, values, population, file)
 
 
 def _means(frame: pl.DataFrame, value: str) -> dict[tuple[str, str], float]:

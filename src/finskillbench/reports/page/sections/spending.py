@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import polars as pl
 
@@ -16,14 +17,20 @@ from finskillbench.reports.tables.base import Cell, Column, Kind, Table
 from finskillbench.reports.tables.programs import mark_means, marks_run
 
 _QUANTITIES = {
-    "total_output_tokens": ("output_tokens", "Output tokens of an episode", "mean output tokens of an episode"),
-    "turns": ("turns", "Turns of an episode", "mean turns of an episode"),
-    "latency_seconds": ("seconds", "Seconds of an episode", "mean seconds of an episode"),
+    "total_output_tokens": (
+        "output_tokens",
+        "Output tokens of an episode, headline",
+        "mean output tokens of an episode",
+    ),
+    "turns": ("turns", "Turns of an episode, headline", "mean turns of an episode"),
+    "latency_seconds": ("seconds", "Seconds of an episode, headline", "mean seconds of an episode"),
 }
 
 
 def spending_figures(view: View) -> Iterator[Figure]:
-    """The figures of the section."""
+    """The figures of the section; none of programs, which cost nothing."""
+    if view.only_programs:
+        return
     said = estimates(view.episodes.filter(pl.col("headline")), ["entry", "condition"], "score")
     yield cost_and_score(view, said)
     for column, (name, title, axis) in _QUANTITIES.items():
@@ -93,14 +100,15 @@ def cost_and_score(view: View, said: dict[str, Said]) -> Figure:
         (entry, condition, amount, found.mean, "yes" if (amount, found.mean.value) in on else "no")
         for entry, condition, amount, found in points
     ]
-    notes = [f"Nothing is known of what {each} cost." for each in unpriced[:5]]
+    notes = [view.population(rows, view.entries)]
+    notes += [f"The cost of {each} is unknown." for each in unpriced[:5]]
     if not priced:
         notes.append("No prices are known: output tokens stand in their place.")
-    notes.append("On the frontier is whoever no other beats at the same or a lower price.")
+    notes.append("A point is on the frontier where no other has a higher score at the same or a lower cost.")
     table = Table("cost_and_score", f"What a score costs, in {unit}", columns, tuple(cells), tuple(notes))
     best = [f"{entry} under {condition}" for entry, condition, *_, flag in cells if flag == "yes"]
     words = f"{len(dots)} points of model and condition. On the frontier: {', '.join(map(str, best)) or 'none'}."
-    return Figure(table, words, draw_scatter(dots, plane))
+    return Figure(table, words, partial(draw_scatter, dots, plane))
 
 
 def _levels(view: View) -> list[tuple[float, str]]:
@@ -122,7 +130,7 @@ def _frontier(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]
 
 
 def _quantity(view: View, column: str, name: str, title: str, axis: str) -> Figure:
-    rows = view.rows.filter(pl.col("entry").is_in(view.entries) & ~pl.col("failed"))
+    rows = view.rows.filter(pl.col("headline") & pl.col("entry").is_in(view.entries) & ~pl.col("failed"))
     grouped = rows.group_by("entry", "condition").agg(
         mean=pl.col(column).mean(), half=pl.col(column).median(), most=pl.col(column).max(), episodes=pl.len()
     )
@@ -149,8 +157,9 @@ def _quantity(view: View, column: str, name: str, title: str, axis: str) -> Figu
     )
     unknown = rows[column].null_count()
     left = (f"{unknown} of {rows.height} episodes, of which it is not known, are left out.",) if unknown else ()
-    table = Table(name, title, columns, cells, (*view.drawn_note, *left))
+    notes = (view.population(rows, view.entries), *view.drawn_note, *left)
+    table = Table(name, title, columns, cells, notes)
     spread = f"from {min(values):,.4g} to {max(values):,.4g}" if values else "of which none is known"
     words = f"{axis[0].upper()}{axis[1:]} for {len(lines)} models, a mark for each condition, {spread}."
-    drawing = draw_marks(lines, view.series, f"{axis}{' (logarithmic)' if log else ''}", log=log)
-    return Figure(table, words, drawing)
+    axis = f"{axis}{' (logarithmic)' if log else ''}"
+    return Figure(table, words, partial(draw_marks, lines, view.series, axis, log=log))

@@ -143,14 +143,22 @@ function draw() {
 
 function line(row) {
   const made = document.createElement("tr");
-  made.insertCell().append(trajectory(row));
+  const first = made.insertCell();
+  first.append(trajectory(row));
+  first.dataset.label = "Trajectory";
   for (const shown of SHOWN) {
     const cell = made.insertCell();
     const value = shown.value(row) ?? null;
-    cell.textContent = value === null ? "-" : shown.text ? shown.text(value) : value;
+    cell.dataset.label = shown.title;
+    cell.append(...breakable(value === null ? "n/a" : shown.text ? shown.text(value) : value));
     if (shown.text) cell.className = "number";
   }
   return made;
+}
+
+// A name that may be broken after each of its parts.
+function breakable(text) {
+  return text.split(/(?<=[_/])/).flatMap((part) => [part, document.createElement("wbr")]);
 }
 
 // A link where the trajectory came with the page, else the command that shows it.
@@ -164,7 +172,7 @@ function trajectory(row) {
     return link;
   }
   const folder = named("arm")(row);
-  if (folder === null) return "-";
+  if (folder === null) return "n/a";
   const details = document.createElement("details");
   const summary = document.createElement("summary");
   const code = document.createElement("code");

@@ -6,7 +6,7 @@ import polars as pl
 
 from finskillbench.analysis.results import CURATED, REFERENCE, Comparison, Results, pairs
 from finskillbench.episode import Profile
-from finskillbench.reports.formats.cells import difference_said
+from finskillbench.reports.formats.cells import difference_text
 from finskillbench.reports.tables.base import Cell, Column, Kind, Table
 from finskillbench.reports.tables.common import REFERENCE_PROGRAM, gaps_of, headlines, order_of, with_headline
 from finskillbench.reports.tables.notes import PAIRED
@@ -78,4 +78,4 @@ def _worth(results: Results) -> list[str]:
     gap = gaps_of(paired).get(())
     if gap is None:
         return []
-    return [f"Headline, {REFERENCE_PROGRAM}, {CURATED} - {REFERENCE}: {difference_said(gap.estimate)}. {PAIRED}"]
+    return [f"Headline, {REFERENCE_PROGRAM}, {CURATED} - {REFERENCE}: {difference_text(gap.estimate)}. {PAIRED}"]
