@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from finskillbench.domains import Subtask, by_method, by_name
 from finskillbench.domains.playing import RECORD
@@ -55,9 +56,7 @@ def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdi
         return verdict(status, True, zeros, {"reason": f"no submission: {submission.ended}"})
     try:
         with seldom_sought():  # 300,000 empty lists would start the search 500 times
-            answer = parse_submission(submission.answer)
-            if subtask.stage is not None:  # the record was kept by us: an answer cannot put another in its place
-                answer = {**answer, RECORD: submission.record or {}}
+            answer = judged_answer(submission, subtask)
             scored = _scored(subtask, profiles, answer, truth, task_input)
     except InvalidSubmission as failure:
         return verdict(Status.INVALID_SUBMISSION, False, zeros, {"reason": failure.reason})
@@ -66,6 +65,19 @@ def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdi
     for profile in subtask.scorers.keys() - scored.keys():
         details[profile.value] = {"not_judged": "the label carries no proof"}
     return verdict(Status.SCORED, True, scores, details)
+
+
+def judged_answer(submission: Submission, subtask: Subtask | None) -> dict[str, Any]:
+    """The answer as scorers see it: with the record of an interactive episode; empty where nothing was submitted.
+
+    Raises
+    ------
+    InvalidSubmission : the text is no JSON object.
+    """
+    answer = {} if submission.answer is None else parse_submission(submission.answer)
+    if subtask is not None and subtask.stage is not None:  # an answer cannot put another record in its place
+        answer = {**answer, RECORD: submission.record or {}}
+    return answer
 
 
 def unjudged(submission: Submission, sub_task: str) -> Verdict:

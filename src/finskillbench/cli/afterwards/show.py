@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -29,7 +30,7 @@ def show(
         Path | None, typer.Option(help="Edition with the truth; by default the one that the run was made from.")
     ] = None,
 ) -> None:
-    """Print one episode: who said what, tool calls with their results, the verdict, and expected beside given."""
+    """Print one episode: its messages and tool calls, the verdict, the points that each part lost, and both answers."""
     from finskillbench.errors import InputError
     from finskillbench.runs.afterwards.show import Line, comparison, conversation, find_trajectory, row_of, truth_of
     from finskillbench.runs.store.trajectories import read_trajectory
@@ -48,12 +49,18 @@ def show(
     row, truth = row_of(path, trajectory), truth_of(path, trajectory, edition)
     most = None if full else lines
     try:
-        for line in conversation(trajectory, row, width=max(console.width(), 40), most=most):
+        width = max(console.width(), 40)
+        lines_shown = conversation(trajectory, row, width=width, most=most)
+        if isinstance(truth, str):
+            end = [Line(f"expected:  {truth}")]
+        else:
+            end = comparison(truth, trajectory.trace.submission, width=width, most=most)
+        cut = False
+        for line in chain(lines_shown, end):
             typer.secho(line.text, bold=line.heading or None)
-        known = not isinstance(truth, str)
-        end = comparison(truth, trajectory.trace.answer, most=most) if known else [Line(f"expected:  {truth}")]
-        for line in end:
-            typer.secho(line.text, bold=line.heading or None)
+            cut = cut or line.cut
+        if cut:
+            typer.echo("\nLines are left out; --full shows them.")
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

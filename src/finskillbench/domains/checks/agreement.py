@@ -67,7 +67,7 @@ def differences(left: Mapping[str, object], right: Mapping[str, object]) -> list
 
 def with_leaves(answer: JsonObject, values: Mapping[str, object]) -> dict[str, Any]:
     """A copy of an answer in which the leaves at some paths have other values; paths that it lacks are passed over."""
-    return {key: _replaced(item, _quoted(key), values) for key, item in answer.items()}
+    return {key: _replaced(item, quoted(key), values) for key, item in answer.items()}
 
 
 def compare(leaves: Iterable[Leaf], where: str, findings: Findings) -> None:
@@ -106,12 +106,12 @@ def _collect(value: object, path: str, found: dict[str, object]) -> None:
     """Add path to leaf, `.key` into an object and `[name or place]` into a list; an empty one of either is a leaf."""
     if is_object(value) and value:
         for key, item in value.items():
-            _collect(item, f"{path}.{_quoted(key)}" if path else _quoted(key), found)
+            _collect(item, f"{path}.{quoted(key)}" if path else quoted(key), found)
     elif isinstance(value, list | tuple) and value:
         entries = cast("Sequence[object]", value)
-        names = _names(entries)
+        names = entry_names(entries)
         for place, item in enumerate(entries):
-            name = place if names is None else _quoted(names[place])
+            name = place if names is None else quoted(names[place])
             _collect(item, f"{path}[{name}]", found)
     else:
         found[path] = list(cast("tuple[object]", value)) if isinstance(value, tuple) else value
@@ -119,22 +119,23 @@ def _collect(value: object, path: str, found: dict[str, object]) -> None:
 
 def _replaced(value: object, path: str, values: Mapping[str, object]) -> object:
     if is_object(value) and value:
-        return {key: _replaced(item, f"{path}.{_quoted(key)}", values) for key, item in value.items()}
+        return {key: _replaced(item, f"{path}.{quoted(key)}", values) for key, item in value.items()}
     if isinstance(value, list | tuple) and value:
         entries = cast("Sequence[object]", value)
-        names = _names(entries)
-        places = range(len(entries)) if names is None else map(_quoted, names)
+        names = entry_names(entries)
+        places = range(len(entries)) if names is None else map(quoted, names)
         return [_replaced(item, f"{path}[{place}]", values) for place, item in zip(places, entries, strict=True)]
     return values[path] if path in values else cast(object, value)
 
 
 @lru_cache(maxsize=2**12)  # the same keys and tickers come again and again
-def _quoted(key: str) -> str:
+def quoted(key: str) -> str:
+    """A key as a path holds it."""
     return key if _PLAIN.fullmatch(key) else json.dumps(key)
 
 
-def _names(entries: Sequence[object]) -> list[str] | None:
-    """The text that each entry begins with; None unless all are objects that begin with different texts."""
+def entry_names(entries: Sequence[object]) -> list[str] | None:
+    """The text that each entry of a list begins with; None unless all are objects that begin with different texts."""
     names = [next(iter(entry.values()), None) if is_object(entry) else None for entry in entries]
     texts = [name for name in names if isinstance(name, str)]
     return texts if len(set(texts)) == len(entries) else None

@@ -13,7 +13,7 @@ from finskillbench.errors import FinSkillBenchError
 from finskillbench.reports.page.render import episode_page
 from finskillbench.reports.page.trajectories import Located
 from finskillbench.reports.page.view import View
-from finskillbench.runs.afterwards.show import Line, comparison, conversation
+from finskillbench.runs.afterwards.show import Line, comparison, conversation, known_by_id
 from finskillbench.runs.store.files import make_folder, write_beside
 from finskillbench.runs.store.rows import Row, from_frame
 from finskillbench.runs.store.trajectories import read_trajectory
@@ -22,7 +22,7 @@ FOLDER = "episodes"
 LINES = 16
 """Lines of a prompt, of arguments or of a result that a page shows."""
 _WIDTH = 96
-_SPEAKERS = re.compile(r"--- (system|user|assistant|agent|result|ended|expected)")
+_SPEAKERS = re.compile(r"--- (system|user|assistant|agent|result|ended|points|expected)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def write_episodes(
             continue
         name = f"{FOLDER}/{place:05}.html"
         title = f"{row.task_id}: {view.rows['entry'][place]}, {row.condition}"
-        page = episode_page(title, _blocks(lines), f"finskillbench show {quote(str(found.file))} --full", truth=truth)
+        page = episode_page(title, _blocks(lines), f"finskillbench show {quote(str(found.file))}", truth=truth)
         write_beside(out / name, page.encode())
         pages[place] = name
     return pages
@@ -85,7 +85,9 @@ def _told(found: Located, row: Row, editions: Mapping[str, Edition | str], *, tr
     elif not edition.has_truth:
         yield Line("expected:  the edition was handed out without it")
     else:
-        yield from comparison(edition.truth(row.task_id), trajectory.trace.answer, most=4 * LINES)
+        yield from comparison(
+            known_by_id(edition, row.task_id), trajectory.trace.submission, width=_WIDTH, most=4 * LINES
+        )
 
 
 def _blocks(lines: Iterable[Line]) -> list[Block]:

@@ -7,23 +7,28 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from glob import escape
+from inspect import getdoc
 from pathlib import Path
 
 import orjson
 
-from finskillbench.domains.checks.agreement import leaf_by_leaf
-from finskillbench.edition import load_edition
+from finskillbench.domains.checks.agreement import leaf_by_leaf, leaves_of
+from finskillbench.edition import Edition, load_edition
 from finskillbench.edition.store import MANIFEST
-from finskillbench.episode import Truth
+from finskillbench.episode import Submission
 from finskillbench.errors import InputError
 from finskillbench.harness.trace import OURS, CallRecord, ToolRecord, Trace
+from finskillbench.runs.afterwards.failures.attempt import Known
+from finskillbench.runs.afterwards.failures.runs import known_of
+from finskillbench.runs.afterwards.losses import Loss, losses
 from finskillbench.runs.store.files import file_name
 from finskillbench.runs.store.journal import read_history
 from finskillbench.runs.store.record import FILE as RECORD
 from finskillbench.runs.store.record import read_record
 from finskillbench.runs.store.rows import Row
 from finskillbench.runs.store.trajectories import Trajectory, read_trajectory
-from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
+from finskillbench.runs.verdicts import judged_answer
+from finskillbench.scoring.strict_json import InvalidSubmission
 
 SHOWN_LINES = 12
 """Lines of a prompt, of a call's arguments or of a result that are shown unless all are asked for."""
@@ -37,6 +42,8 @@ class Line:
 
     text: str
     heading: bool = False
+    cut: bool = False
+    """Whether it stands for lines that are left out."""
 
 
 def find_trajectory(
@@ -86,8 +93,8 @@ def row_of(path: Path, trajectory: Trajectory) -> Row | None:
     return read_history(path.absolute().parents[2]).rows.get(trajectory.item)
 
 
-def truth_of(path: Path, trajectory: Trajectory, edition: Path | None = None) -> Truth | str:
-    """The truth of a trajectory's task, or why it cannot be had.
+def truth_of(path: Path, trajectory: Trajectory, edition: Path | None = None) -> Known | str:
+    """The truth of a trajectory's task with its input, or why it cannot be had.
 
     Parameters
     ----------
@@ -111,27 +118,50 @@ def truth_of(path: Path, trajectory: Trajectory, edition: Path | None = None) ->
         if edition is not None:
             raise InputError(f"{named}: is another edition ({found.digest[:12]}) than {trajectory.edition[:12]}")
         return "the edition of the run was replaced by another; --edition names it"
-    return found.truth(trajectory.item.task_id) if found.has_truth else "the edition was handed out without it"
+    return known_by_id(found, trajectory.item.task_id) if found.has_truth else "the edition was handed out without it"
 
 
-def comparison(truth: Truth, answer: str | None, *, most: int | None = SHOWN_LINES) -> Iterator[Line]:
-    """What was expected beside what was given, leaf by leaf, those that differ first."""
-    yield from _block("expected and given")
+def known_by_id(edition: Edition, task_id: str) -> Known:
+    """What an edition with its truth knows of a task."""
+    return known_of(edition, next(each for each in edition.episodes() if each.task_id == task_id))
+
+
+def comparison(
+    known: Known, submission: Submission, *, width: int = 100, most: int | None = SHOWN_LINES
+) -> Iterator[Line]:
+    """The formula of the score, the points that each part lost, and both answers leaf by leaf.
+
+    Only differences in parts that cost points are marked; they come first.
+    """
     try:
-        given = {} if answer is None else parse_submission(answer)
+        given = judged_answer(submission, known.subtask)
     except InvalidSubmission as failure:
+        yield from _block("expected and given")
         yield Line(f"no answer to compare: {failure.reason}")
         return
-    leaves = sorted(leaf_by_leaf(truth.expected_output, given), key=lambda leaf: leaf.agrees)
+    lost: list[Loss] = []
+    if known.subtask is not None:
+        lost = losses(known, given)
+        points = known.points(known.truth.expected_output) - known.points(given)
+        yield from _block(f"points lost under {known.profile}: {points:.4f}")
+        yield from _text((getdoc(known.scorer) or "").partition("\n\n")[0], width, most)
+        for loss in lost:
+            yield Line(printable(f"{-loss.points:>9.4f}  {loss.part or 'the parts together'}"))
+        if lost:
+            yield Line("Each loss is that of the part alone, put into the expected answer.")
+    yield from _block("expected and given")
+    leaves = leaf_by_leaf(known.truth.expected_output, given)
+    costly = {leaf.path for leaf in leaves if not leaf.agrees and any(loss.covers(leaf) for loss in lost)}
+    leaves.sort(key=lambda leaf: (leaf.path not in costly, leaf.agrees))
     shown = leaves[:most]
     wide = max((len(leaf.path) for leaf in shown), default=0)
     for leaf in shown:
         expected = "(nothing)" if leaf.absent == "first" else _value(leaf.first)
         got = "(nothing)" if leaf.absent == "second" else _value(leaf.second)
-        yield Line(printable(f"{'  ' if leaf.agrees else '! '}{leaf.path:<{wide}}  {expected:>14}  {got:>14}"))
+        mark = "! " if leaf.path in costly else "  "
+        yield Line(printable(f"{mark}{leaf.path:<{wide}}  {expected:>14}  {got:>14}"))
     if len(shown) < len(leaves):
-        wrong = sum(not leaf.agrees for leaf in leaves)
-        yield Line(f"   ... ({len(leaves)} values in all, {wrong} differ; --full shows them)")
+        yield Line(f"   ... ({len(leaves)} values in all, {len(costly)} of them wrong where it costs points)", cut=True)
 
 
 def _value(value: object) -> str:
@@ -221,7 +251,11 @@ def _end(trace: Trace, row: Row | None, width: int, most: int | None) -> Iterato
     yield Line(f"verdict:   {row.status}" + ("" if row.valid_json else ", not valid JSON"))
     scores = [f"{name} {value:.4f}" for name, value in row.scores.items() if value is not None]
     yield Line(f"scores:    {', '.join(scores) or 'none'} (scorers {row.scorer_version})")
-    yield from _text(orjson.dumps(orjson.loads(row.scoring_details), option=orjson.OPT_INDENT_2).decode(), width, most)
+    details = orjson.loads(row.scoring_details)
+    if row.score_profile in details:
+        yield Line(f"terms of {row.score_profile}:")
+        terms = leaves_of(details[row.score_profile]).items()
+        yield from _text("\n".join(f"  {name}: {_value(value)}" for name, value in terms), width, most)
 
 
 def _block(heading: str) -> Iterator[Line]:
@@ -237,7 +271,7 @@ def _text(text: str, width: int, most: int | None) -> Iterator[Line]:
         room = len(line) if most is None else width * (most - shown + 1)
         for piece in textwrap.wrap(printable(line[:room]), width, replace_whitespace=False) or [""]:
             if shown == most:
-                yield Line(f"   ... ({len(text):,} characters in all; --full shows them)")
+                yield Line(f"   ... ({len(text):,} characters in all)", cut=True)
                 return
             yield Line(piece)
             shown += 1

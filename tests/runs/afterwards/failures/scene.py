@@ -126,7 +126,7 @@ class Scene:
         if isinstance(answer, dict):
             right, given = parts(self.right), parts(answer)
             same = {key for key in right if key in given and plain(given[key]) == plain(right[key])}
-            if same and same != set(right):
+            if same and any(value is not None and given.get(key) is None for key, value in right.items()):
                 self.must.add("partial_answer")
         return handed_in(answer)
 

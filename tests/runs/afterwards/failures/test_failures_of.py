@@ -30,10 +30,10 @@ def as_returned(scene: Scene) -> list[Step]:
     return [scene.load(), scene.run(), scene.submit_output()]
 
 
-def played(edition: Edition, out: Path, recipe: Recipe, condition: str = "no_skill") -> str:
-    """One stress test played by a recipe; its task."""
+def played(edition: Edition, out: Path, recipe: Recipe, condition: str = "no_skill", sub_task: str = SUBTASK) -> str:
+    """One episode, by default a stress test, played by a recipe; its task."""
     model = Scripted("one", recipe, edition)
-    (task,) = model.study(edition.episodes([SUBTASK])[:1])
+    (task,) = model.study(edition.episodes([sub_task])[:1])
     run(edition, [model], [condition], tasks=[task], out=out)
     return task
 
@@ -137,3 +137,44 @@ def test_no_answer_is_too_strange(wrong: Path, synthetic_edition: Edition, answe
         assert found.evidence.encode()
     silent = replace(trajectory, trace=replace(trajectory.trace, messages=(), tool_calls=()))
     assert explain(silent, Status.SCORED, known).causes
+
+
+def other_limit(scene: Scene) -> list[Step]:
+    """A call of the optimiser in which one limit is another."""
+    constraints = scene.right["optimizer_call"]["constraints"]
+    name = next(name for name, value in constraints.items() if isinstance(value, float))
+    return [
+        scene.read(),
+        scene.submit(
+            {
+                "optimizer_call": {
+                    **scene.right["optimizer_call"],
+                    "constraints": {**constraints, name: constraints[name] * 1.3},
+                }
+            }
+        ),
+    ]
+
+
+def zero_left_out(scene: Scene) -> list[Step]:
+    """A signal that is 0 is left out, which costs what a wrong one costs."""
+    signals = scene.right["piotroski_components"]
+    name = next(name for name, value in signals.items() if value == 0)
+    return [
+        scene.read(),
+        scene.submit(
+            {**scene.right, "piotroski_components": {key: value for key, value in signals.items() if key != name}}
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sub_task", "recipe", "cause"),
+    [("tool_use_parameterization", other_limit, "arithmetic"), ("earnings_quality", zero_left_out, "wrong_choice")],
+)
+def test_a_wrong_part_is_no_partial_answer(
+    synthetic_edition: Edition, tmp_path: Path, sub_task: str, recipe: Recipe, cause: str
+) -> None:
+    played(synthetic_edition, tmp_path / "run", recipe, sub_task=sub_task)
+    (line,) = failures_of(tmp_path / "run").to_dicts()
+    assert line["causes"] == [cause]

@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from finskillbench.domains import Subtask, by_method, by_name, domain
-from finskillbench.domains.base import Misreading
+from finskillbench.domains.base import Misreading, Scorer
 from finskillbench.domains.checks.agreement import Leaf, differences, leaf_by_leaf, leaves_of, with_leaves
 from finskillbench.episode import JsonObject, Profile, Status, Truth
 from finskillbench.errors import InputError
@@ -20,7 +20,8 @@ from finskillbench.harness.skills.loader import SkillPackage, curated
 from finskillbench.harness.words.prompts import INPUT_SECTION, SCHEMA_SECTION
 from finskillbench.runs.afterwards.failures.calls import Call, calls_of, script_runs
 from finskillbench.runs.store.trajectories import Trajectory
-from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
+from finskillbench.runs.verdicts import judged_answer
+from finskillbench.scoring.strict_json import InvalidSubmission
 from finskillbench.scoring.values import number, text
 
 NEARLY = 1e-3
@@ -49,6 +50,30 @@ class Known:
     def subtask(self) -> Subtask | None:
         """The subtask; None for an imported episode under a name, and with a method, that are not registered."""
         return subtask_called(self.truth.sub_task, text(self.truth.verification.get("method")) or "")
+
+    @cached_property
+    def profile(self) -> Profile:
+        """The profile that is explained: certified where the label is proved, else the first that is defined.
+
+        Raises
+        ------
+        LookupError : the subtask is not registered.
+        """
+        if self.subtask is None:
+            raise LookupError(self.truth.sub_task)
+        scorers = self.subtask.scorers
+        return Profile.CERTIFIED if self.truth.proof and Profile.CERTIFIED in scorers else next(iter(scorers))
+
+    @cached_property
+    def scorer(self) -> Scorer[Any]:
+        """The scorer of this profile; LookupError as for `profile`."""
+        profile = self.profile
+        assert self.subtask is not None  # it has this profile
+        return self.subtask.scorers[profile]
+
+    def points(self, answer: JsonObject) -> float:
+        """The score of an answer under this profile; LookupError as for `profile`."""
+        return self.scorer(answer, self.truth, self.task_input).value
 
     @cached_property
     def leaves(self) -> dict[str, object]:
@@ -124,11 +149,11 @@ class Attempt:
     @cached_property
     def answer(self) -> dict[str, Any] | None:
         """The submission as it is judged; None where there is none, or it is no JSON object."""
-        submitted = self.trajectory.trace.answer
-        if submitted is None or self.status is not Status.SCORED:
+        submission = self.trajectory.trace.submission
+        if submission.answer is None or self.status is not Status.SCORED:
             return None
         try:
-            return parse_submission(submitted)
+            return judged_answer(submission, self.subtask)
         except InvalidSubmission:
             return None
 
@@ -212,13 +237,9 @@ class Attempt:
 
     def costs(self, values: Mapping[str, object]) -> bool:
         """Whether the label with some leaves altered, by their paths, scores less than the label itself."""
-        subtask, known = self.subtask, self.known
-        if subtask is None or known is None:
+        if self.subtask is None or self.known is None:
             return False
-        profile = Profile.CERTIFIED if known.truth.proof and Profile.CERTIFIED in subtask.scorers else None
-        scorer = subtask.scorers[profile or next(iter(subtask.scorers))]
-        whole = scorer(self.expected, known.truth, known.task_input).value
-        return scorer(with_leaves(self.expected, values), known.truth, known.task_input).value < whole - 1e-9
+        return self.known.points(with_leaves(self.expected, values)) < self.known.points(self.expected) - 1e-9
 
 
 def nearly(given: float, expected: float) -> bool:

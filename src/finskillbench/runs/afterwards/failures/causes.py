@@ -56,7 +56,7 @@ MEANINGS: Mapping[FailureCause, str] = {
     FailureCause.DATA_NOT_READ: "fields that the prompt does not print were never read",
     FailureCause.WRONG_CHOICE: "verdicts, names or counts are wrong, and every other number right",
     FailureCause.ARITHMETIC: "numbers are wrong, and nothing above explains them",
-    FailureCause.PARTIAL_ANSWER: "some parts are right, others wrong or absent",
+    FailureCause.PARTIAL_ANSWER: "some parts are right, others left out or null",
     FailureCause.UNEXPLAINED: "no rule that could be tried explains it",
 }
 """What each cause means, in one phrase."""

@@ -12,6 +12,7 @@ from finskillbench.domains.checks.agreement import Leaf
 from finskillbench.runs.afterwards.failures.attempt import Attempt, nearly
 from finskillbench.runs.afterwards.failures.causes import FailureCause
 from finskillbench.runs.afterwards.failures.rules.base import Found, Rule, several, shown
+from finskillbench.runs.afterwards.losses import losses
 from finskillbench.scoring.values import is_object, number, text
 
 
@@ -40,7 +41,7 @@ def discarded(attempt: Attempt, before: Sequence[Found]) -> Iterator[Found]:
 
 def wrong_value(attempt: Attempt, before: Sequence[Found]) -> Iterator[Found]:
     """Numbers, or only words, verdicts and counts, are wrong in a way that nothing above explains."""
-    left = _left(attempt, before)
+    left = _left(attempt, before) or ([] if before else _costly(attempt))
     if not left:
         return
     numbers = [leaf for leaf in left if isinstance(leaf.first, float) or isinstance(leaf.second, float)]
@@ -50,19 +51,17 @@ def wrong_value(attempt: Attempt, before: Sequence[Found]) -> Iterator[Found]:
 
 
 def partial(attempt: Attempt, before: Sequence[Found]) -> Iterator[Found]:
-    """Of the parts that the schema names, at the top or below its only key, some are right and some are not."""
+    """Of the parts that the schema names, at the top or below its only key, some are right and some left out."""
     if attempt.answer is None or attempt.subtask is None or attempt.known is None:
         return
     if any(found.cause == FailureCause.EMPTY_ANSWER for found in before):
         return  # its nulls are right where the label's are
     parts = _parts(attempt.subtask.answer, attempt.expected)
-    wrong = sorted(part for part in parts if any(_of(leaf.path, part) and not _alike(leaf) for leaf in attempt.leaves))
-    wrong = sorted(
-        {*wrong, *(part for part in _absent_parts(attempt) & parts if _at(attempt.expected, part) is not None)}
-    )
-    right = sorted(parts - set(wrong))
-    if right and wrong:
-        yield Found(FailureCause.PARTIAL_ANSWER, f"{several(right)} right; {several(wrong)} wrong or absent")
+    absent = {part for part in _absent_parts(attempt) & parts if _at(attempt.expected, part) is not None}
+    wrong = {part for part in parts if any(_of(leaf.path, part) and not _alike(leaf) for leaf in attempt.leaves)}
+    right = sorted(parts - absent - wrong)
+    if right and absent:
+        yield Found(FailureCause.PARTIAL_ANSWER, f"{several(right)} right; {several(sorted(absent))} left out or null")
 
 
 def unexplained(attempt: Attempt, before: Sequence[Found]) -> Iterator[Found]:
@@ -82,6 +81,19 @@ def _left(attempt: Attempt, before: Sequence[Found]) -> list[Leaf]:
         leaf
         for leaf in attempt.leaves
         if leaf.path not in explained and not _alike(leaf) and not any(_of(leaf.path, part) for part in absent)
+    ]
+
+
+def _costly(attempt: Attempt) -> list[Leaf]:
+    """The leaves off by usual rounding, or a zero that is left out, which cost points all the same."""
+    if attempt.known is None or attempt.answer is None or attempt.subtask is None:
+        return []
+    absent = _absent_parts(attempt)
+    found = losses(attempt.known, attempt.answer)
+    return [
+        leaf
+        for leaf in attempt.leaves
+        if any(loss.covers(leaf) for loss in found) and not any(_of(leaf.path, part) for part in absent)
     ]
 
 
