@@ -18,7 +18,7 @@ Examples:
   finskillbench drive editions/seven --name my-agent --limit 2 --out runs/my-agent \\
     --agent-command 'my-agent --mcp {mcp_config} --prompt {prompt_file}'
   finskillbench drive editions/seven --name my-agent --condition no_skill --out runs/my-agent \\
-    --agent-command 'sh /full/path/agent.sh {mcp_url} {prompt_file} {usage_file}'"""
+    --agent-command 'sh agent.sh {mcp_url} {prompt_file} {usage_file}'"""
 SERVE_EXAMPLE = """\b
 Examples:
   finskillbench serve editions/seven TASK_ID --condition curated --out runs/by-hand
@@ -40,8 +40,9 @@ class DriveOptions(ArmOptions):
         typer.Option(
             metavar="COMMAND",
             help="Command line of the agent. {mcp_config} is a file that tells MCP clients how to reach the tools, "
-            "{mcp_url} an address for those that take one, {prompt_file} the task, {usage_file} where it may tell its "
-            "tokens and price.",
+            "{mcp_url} an address for those that take one, {prompt_file} the task, {usage_file} where it may write its "
+            "tokens and price. It runs in an empty folder: words that name existing files are resolved against the "
+            "current folder first.",
         ),
     ]
     name: Annotated[str, typer.Option(help="Under which rows file the agent.")]

@@ -45,8 +45,8 @@ class PlanOptions(RunOptions):
 def plan(options: PlanOptions) -> None:
     """Print episodes, model calls, tokens and cost by model and condition; the same arguments as `run`.
 
-    Baselines play a sample of the episodes in memory; of other models an earlier run tells, or what was published:
-    nothing is written and no provider is asked. Episodes that the run folder already holds are left out.
+    Figures come from an earlier run of the model, or from what was published; baseline programs cost nothing. Nothing
+    is written and no provider is asked. Episodes that the run folder already holds are left out.
     """
     from finskillbench.harness.conditions import parse_condition
     from finskillbench.runs.plan.estimate import estimate, left_to_run
@@ -76,14 +76,12 @@ def plan(options: PlanOptions) -> None:
         )
         left, finished = left_to_run(folder, loaded, work, shard=part, retry_errors=options.retry_errors)
         estimates = estimate(
-            loaded,
             work,
             left,
             prices=options.called.charged,
             like=like,
             given=options.given,
             allow_unconfined=options.allow_unconfined,
-            progress=lambda done, total: progress("Playing a sample", done, total),
         )
     typer.echo(_table("Expected", estimates, lambda each: _figures(each.expected)))
     typer.echo(_table("From - to", estimates, _spread))

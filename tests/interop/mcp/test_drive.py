@@ -43,6 +43,27 @@ def test_a_command_that_cannot_be_started_is_refused(
     assert not (tmp_path / "run").exists()
 
 
+def test_files_are_those_of_the_folder_where_the_command_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "agent.py").touch()
+    (tmp_path / "tests").mkdir()
+    words = parse_command("python agent.py --config=agent.py --plain=other.py -m tests {mcp_url}")
+    file = str(tmp_path / "agent.py")
+    assert words[1:] == (file, f"--config={file}", "--plain=other.py", "-m", "tests", "{mcp_url}")
+
+
+def test_an_agent_that_cannot_start_is_one_error(small_edition, tmp_path, monkeypatch, capsys, caplog) -> None:
+    monkeypatch.setattr("finskillbench.interop.mcp.command._WAITS", ())
+    arguments = ["drive", str(small_edition.path), "--name", NAME, "--out", str(tmp_path / "run")]
+    arguments += ["--condition", "no_skill", "--agent-command", f"{sys.executable} absent.py {{mcp_config}}"]
+    assert cli.main(arguments) == 1
+    captured = capsys.readouterr()
+    assert (captured.out + captured.err + caplog.text).count("absent.py") == 1
+    assert "Mean score" not in captured.out
+
+
 def test_the_command_line_drives_and_prints_a_table(small_edition, tmp_path, capsys) -> None:
     arguments = ["drive", str(small_edition.path), "--name", NAME, "--out", str(tmp_path / "run")]
     arguments += ["--agent-command", over_stdio("submits"), "--condition", "no_skill", "--limit", "1"]

@@ -26,7 +26,7 @@ def print_result(result: RunResult, edition: Edition, *, page: bool = False) -> 
     if not edition.has_truth:
         typer.echo("No scores: the edition was handed out without its truth; finskillbench submit makes a bundle for")
         typer.echo("whoever holds it.")
-    elif result.rows.height:
+    elif not (result.rows["status"] == "error").all():  # else the end of the run says all there is
         found = report(result.rows)
         typer.echo(found)
         if page:

@@ -90,7 +90,8 @@ class _Sitting:
             raise
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - an agent's bug costs one episode
             foreseen = isinstance(error, ProviderError)
-            _log.warning("%s: %s failed", seat.episode.task_id, seat.name, exc_info=not foreseen)
+            if not foreseen:  # what is foreseen is in the row, and in the end of a run that it stops
+                _log.warning("%s: %s failed", seat.episode.task_id, seat.name, exc_info=True)
             failure = _failure(seat.name, error)
             if seat.toolbox.answer is None and not seat.records:
                 seat.incidents.append(failure.cause.value)

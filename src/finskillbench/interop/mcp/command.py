@@ -36,7 +36,9 @@ _WAITS = (1.0, 2.0, 4.0)
 
 
 def parse_command(text: str) -> tuple[str, ...]:
-    """The words of a command line, the first as the full path of its program.
+    """The words of a command line with full paths: of its program, and of existing files that words name from here.
+
+    Agents run in folders of their own. `--option=FILE` names a file as `FILE` does.
 
     Raises
     ------
@@ -54,7 +56,13 @@ def parse_command(text: str) -> tuple[str, ...]:
     program = shutil.which(words[0])
     if program is None:
         raise InputError(f"--agent-command: the program {words[0]!r} is not found; give its full path")
-    return (str(Path(program).absolute()), *words[1:])
+    return (str(Path(program).absolute()), *map(_resolved, words[1:]))
+
+
+def _resolved(word: str) -> str:
+    """A word in which an existing file of the current folder has its full path."""
+    option, equals, name = word.rpartition("=")
+    return f"{option}{equals}{Path(name).absolute()}" if name and Path(name).is_file() else word
 
 
 class Watch:

@@ -319,7 +319,8 @@ class Work:
     def _stop(self, what: str, why: str) -> None:
         if what not in self.stopped:
             self.stopped[what] = why
-            self._notify(why if what == RUN else f"{what} is stopped: {why}")
+            if any(map(self._may_start, self.labels)):  # else the end of the run follows, and states it
+                self._notify(f"{what} is stopped: {why}")
 
     def _notify(self, notice: str) -> None:
         self.board.notice = notice
