@@ -89,7 +89,7 @@ def drive(options: DriveOptions) -> None:
             skills=options.folders,
             limit=options.limit,
             sample=options.sample,
-            tasks=options.task,
+            tasks=options.tasks(loaded),
             epochs=options.epochs,
             turns=options.turns,
             token_budget=options.token_budget,

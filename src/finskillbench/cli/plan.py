@@ -70,7 +70,7 @@ def plan(options: PlanOptions) -> None:
             arms,
             limit=options.limit,
             sample=options.sample,
-            tasks=options.task,
+            tasks=options.tasks(loaded),
             limits=options.limits,
             epochs=options.epochs,
         )

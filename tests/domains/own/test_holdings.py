@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,9 @@ from tests.domains.own.mistakes import OF_QUANTITIES, OF_WEIGHTS, QUANTITIES, WE
 
 from finskillbench.domains import catalog_files
 from finskillbench.domains.catalog import Catalog, examine_catalog, read_catalog_folder
-from finskillbench.domains.risk.own.books import BOOKS
+from finskillbench.domains.risk.own.books import BOOKS, tasks_of_book
 from finskillbench.edition import Edition
-from finskillbench.errors import CatalogError
+from finskillbench.errors import CatalogError, InputError
 from finskillbench.panels import Panels, read_panels
 from finskillbench.sources.catalog.holdings import Book
 
@@ -172,3 +173,24 @@ def test_a_mandate_that_no_portfolio_keeps_is_told_by_its_line(
     assert mistake.startswith("mandates.json, line 1: mandates[0]: no portfolio of the ")
     assert told in mistake
     assert examined(read(tmp_path, a_book(panels), mandates=CORE % (0.1, 0.5, 0.3)), panels) == ()
+
+
+def test_the_tasks_of_a_book_are_found_by_its_name() -> None:
+    manifest = {"parameters": {"books": {"core-20240328": {}, "core-20240628": {}, "my_core-20240328": {}}}}
+    tasks = [
+        f"{prefix}_2024-03-28_{book}-20240328{end}"
+        for prefix in ("rm_cm", "rm_ri")
+        for book in ("core", "my_core")
+        for end in ("", "_pension")
+    ]
+    patterns = tasks_of_book(manifest, "core")
+    found = [task for task in tasks if any(fnmatchcase(task, pattern) for pattern in patterns)]
+    assert found == [task for task in tasks if "my_core" not in task]
+    assert tasks_of_book(manifest, "core-20240628") == [
+        "*_????-??-??_core-20240628",
+        "*_????-??-??_core-20240628_*",
+    ]
+    with pytest.raises(InputError, match="no portfolio 'fund'; there are core, my_core"):
+        tasks_of_book(manifest, "fund")
+    with pytest.raises(InputError, match="built without holdings in a catalog"):
+        tasks_of_book({}, "fund")

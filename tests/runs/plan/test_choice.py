@@ -78,10 +78,17 @@ def test_single_tasks_are_taken_in_the_order_of_the_file() -> None:
     assert [each.task_id for each in chosen] == ["a_003", "a_047"]
 
 
+def test_patterns_name_every_task_that_they_match() -> None:
+    pool = [*episodes("rebalancing", "a", [0] * 12), *episodes("normalization", "b", [0] * 3)]
+    chosen = choose_episodes(pool, tasks=["a_01?", "b_*"])
+    assert [each.task_id for each in chosen] == ["a_010", "a_011", "b_000", "b_001", "b_002"]
+
+
 @pytest.mark.parametrize(
     ("which", "words"),
     [
         ({"tasks": ["a_01"]}, "there is no task 'a_01'; there are a_00"),
+        ({"tasks": ["a_00*", "b_*"]}, r"there is no task 'b_\*'"),
         ({"tasks": []}, "no task was named"),
         ({"tasks": ["a_001"], "limit": 3}, "single tasks are named: leave out limit and sample"),
         ({"tasks": ["a_001"], "sample": 3}, "single tasks are named: leave out limit and sample"),

@@ -14,6 +14,7 @@ from finskillbench.cli.options.kinds import (
     AllowUnconfined,
     Epochs,
     Limit,
+    Portfolios,
     Sample,
     SkillPython,
     Skills,
@@ -59,6 +60,7 @@ class ArmOptions:
     limit: Limit = None
     sample: Sample = None
     task: Tasks = None
+    portfolio: Portfolios = None
     epochs: Epochs = 1
     turns: Turns = MAX_TURNS
     token_budget: TokenBudget = None
@@ -73,7 +75,19 @@ class ArmOptions:
         ------
         InputError : the edition was built without it; with the command that builds it.
         """
-        return part_of(edition, self.suite, named=bool(self.subtask or self.task))
+        return part_of(edition, self.suite, named=bool(self.subtask or self.task or self.portfolio))
+
+    def tasks(self, edition: Edition) -> list[str] | None:
+        """The ids and patterns of the tasks that the options name; None for none.
+
+        Raises
+        ------
+        InputError : the edition has no portfolio of a name.
+        """
+        from finskillbench.domains.risk.own.books import tasks_of_book
+
+        of_books = (each for name in self.portfolio or () for each in tasks_of_book(edition.manifest, name))
+        return [*(self.task or ()), *of_books] or None
 
     @property
     def allowance(self) -> Allowance:

@@ -36,7 +36,13 @@ Sample = Annotated[
 ]
 Tasks = Annotated[
     list[str] | None,
-    typer.Option(help="Single tasks by their ids, which `finskillbench read` lists; repeatable."),
+    typer.Option(
+        help="Tasks by their ids, which `finskillbench read` lists, or patterns such as 'rm_*_P001*'; repeatable."
+    ),
+]
+Portfolios = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Tasks of a portfolio of your catalog, by its file's name; repeatable."),
 ]
 EditionFolder = Annotated[
     Path | None,

@@ -250,6 +250,15 @@ class RunOptions(ArmOptions):
         from finskillbench.runs.plan.defaults import run_folder
 
         single = [(each.models, each.called.arguments, each.allowance.arguments) for each in self.single]
-        what = (single, self.conditions, edition.suites, self.subtask, self.limit, self.sample, self.task, self.epochs)
+        what = (
+            single,
+            self.conditions,
+            edition.suites,
+            self.subtask,
+            self.limit,
+            self.sample,
+            self.tasks(edition),
+            self.epochs,
+        )
         brought = {arm: [each.digest for each in given.packages.values()] for arm, given in self.given.items()}
         return self.out or run_folder(edition, *what, self.harness, self.limits, self.shard, brought)

@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 
 from finskillbench.domains import cluster_of, domain, subtasks
 from finskillbench.edition import Edition
@@ -29,7 +30,7 @@ def choose_episodes(
     episodes : in file order.
     limit : episodes per subtask, >= 1; None takes the number of the full-run protocol.
     sample : episodes in all, >= 1; None takes all.
-    tasks : task ids, in place of both.
+    tasks : task ids, or patterns of them such as "pc_rebal_*", in place of both.
 
     Raises
     ------
@@ -84,10 +85,14 @@ def _named(episodes: Sequence[Episode], tasks: Sequence[str], *, numbered: bool)
     if not tasks:
         raise InputError("no task was named; name one, or leave tasks out")
     known = {episode.task_id for episode in episodes}
-    if unknown := [task for task in tasks if task not in known]:
-        like = get_close_matches(unknown[0], known, n=3) or sorted(known)[:3]
-        raise InputError(f"there is no task {unknown[0]!r}; there are {', '.join(like)}")
-    return tuple(episode for episode in episodes if episode.task_id in tasks)
+    chosen: set[str] = set()
+    for task in tasks:
+        found = {task} if task in known else {each for each in known if fnmatchcase(each, task)}
+        if not found:
+            like = get_close_matches(task, known, n=3) or sorted(known)[:3]
+            raise InputError(f"there is no task {task!r}; there are {', '.join(like)}")
+        chosen |= found
+    return tuple(episode for episode in episodes if episode.task_id in chosen)
 
 
 def _sample(episodes: Sequence[Episode], count: int) -> frozenset[str]:

@@ -19,7 +19,7 @@ from finskillbench.domains.risk.own.mandates import mandates_in
 from finskillbench.engines.risk.mandate import Kind
 from finskillbench.engines.risk.portfolio import Portfolio
 from finskillbench.episode import JsonObject
-from finskillbench.errors import CatalogError
+from finskillbench.errors import CatalogError, InputError
 from finskillbench.panels import Panels
 from finskillbench.panels.market.estimates.covariance import WINDOW
 from finskillbench.scoring.values import mapping
@@ -174,6 +174,22 @@ def _weights(rows: Sequence[HeldRow], amounts: Sequence[float], tickers: Sequenc
 def own_books(manifest: JsonObject) -> set[str]:
     """The ids of the portfolios of an edition that a user brought."""
     return set(mapping(mapping(manifest.get("parameters")).get("books")))
+
+
+def tasks_of_book(manifest: JsonObject, name: str) -> list[str]:
+    """Patterns of the ids of all tasks of a user's portfolio.
+
+    Raises
+    ------
+    InputError : the edition has none of that name.
+    """
+    books = sorted(own_books(manifest))
+    found = [each for each in books if name in (each, each.rpartition("-")[0])]
+    if not found:
+        names = sorted({each.rpartition("-")[0] for each in books})
+        there = f"there are {', '.join(names)}" if names else "it was built without holdings in a catalog"
+        raise InputError(f"the edition has no portfolio {name!r}; {there}")
+    return [f"*_????-??-??_{each}{end}" for each in found for end in ("", "_*")]
 
 
 def _no_example() -> Mapping[str, str]:
