@@ -26,6 +26,7 @@ from tests.sampling import THOROUGH, thorough
 from tests.website import scene
 from typer.main import get_command
 from website.blocks import Block, BlockError, blocks_of, run_shell
+from website.commands import walk
 from website.journeys import EDITION, FOLDER, builds_the_edition, play, tutorials
 
 import finskillbench
@@ -52,12 +53,53 @@ def _commands(block: Block, variables: Mapping[str, str]) -> Iterator[list[str]]
             yield words[1:end]
 
 
+def _in_sentences(page: str) -> Iterator[Block]:
+    """The commands in the sentences of a page, each as a block."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for found in re.finditer(r"(?<!`)`(finskillbench [^`]+)`", text):
+        line = text.count("\n", 0, found.start()) + 1
+        yield Block(page, line, line, "bash", " ".join(found[1].split()), None)
+
+
+def _examples(words: tuple[str, ...], epilog: str) -> Block:
+    """The examples of a command's help, without their remarks."""
+    lines = epilog.replace("\b", "").partition(":")[2].replace(", then: ", "\n").splitlines()
+    text = "\n".join(re.sub(r" {3,}\(.*\)$", "", line).strip() for line in lines)
+    return Block(" ".join(words), 0, 0, "bash", text.replace("\\\n", "\\\n  "), None)
+
+
+HELP = {" ".join(words): _examples(words, command.epilog or "") for words, command in walk()}
+"""The examples of every help text."""
+ABSENT = {
+    "leaderboard build": "bundles of others",
+    "drive": "an agent of the reader",
+    "serve": "a client that connects",
+    "data fetch": "the network",
+    "data import": "the published release",
+    "data build": "minutes",
+    "demo": "minutes",
+    "audit": "minutes",
+    "data validate": "minutes",
+    "doctor": "an answer that depends on the machine",
+    "data doctor": "raw files",
+    "skills eval": "a model for minutes",
+}
+"""Commands whose examples need what a test has not; their options are checked as of all."""
+NOT_RUN = ("openai/", "mine/model", "--jobs", "inspect view", "results_all", "--shard", "some-program", "--catalog")
+"""Words of examples that need a key, another program or minutes."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, *HELP])
 def test_every_command_of_a_page_is_one_with_such_options(page: str) -> None:
-    """Read as the command line reads it: the command exists, it has these options, each with its value."""
+    """Read as the command line reads it: the command exists, it has these options, each with its value.
+
+    Pages, the commands in their sentences, and the examples of help texts.
+    """
     program = get_command(app)
-    blocks = [block for block in PAGES[page] if block.language == "bash"]
+    every = [HELP[page]] if page in HELP else [*PAGES[page], *([] if page == "CHANGELOG.md" else _in_sentences(page))]
+    blocks = [block for block in every if block.language == "bash"]
+    assert page not in HELP or f"finskillbench {page}" in HELP[page].text
     told = [re.findall(r'^([A-Z]+)="?([^"\n]*(?:\n +[^"]*)?)"?$', block.text, re.MULTILINE) for block in blocks]
     variables = {name: " ".join(value.split()) for found in told for name, value in found}
     for block in blocks:
@@ -194,6 +236,34 @@ def test_what_a_page_shows_as_printed_is_printed(
         assert head.split() in [line.split() for line in printed], head
     for word in re.findall(r"^([A-Z][\w ]+):", shown, re.MULTILINE):
         assert any(line.startswith(word) for line in printed), word
+
+
+@thorough
+@pytest.mark.slow
+def test_the_examples_of_every_help_text_run(
+    synthetic_edition: Edition, alone: Alone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    """One after another in the folder that they speak of; a check may have found something."""
+    folder = _scene(alone, synthetic_edition, tmp_path)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(scene.cache_with_default(tmp_path / "cache", folder / EDITION)))
+    Path("editions/seven-again").symlink_to(folder / EDITION)
+    Path("run.toml").write_text('edition = "editions/seven"\nmodel = ["baseline/nop"]\nlimit = 1\n')
+    Path("audit.json").write_bytes(b"")
+    assert main(["audit", str(EDITION), "--check", "chance", "--json", "audit.json"]) in (0, 1)
+    first = _stands_for(folder, folder)["TASK_ID"]
+    labels = (folder / EDITION / "episodes" / "normalization.jsonl").read_bytes().splitlines()
+    names = {"TASK_ID": first, "fa_norm_AAPL_2024-03-30": json.loads(labels[0])["task_id"]}
+    failed: list[str] = []
+    for block in (block for page, block in HELP.items() if page not in ABSENT):
+        for words in _commands(block, {}):
+            if not any(word in " ".join(words) for word in NOT_RUN):
+                for name, value in names.items():
+                    words = [word.replace(name, value) for word in words]
+                files = [sorted(map(str, Path().glob(word))) if "*" in word else [word] for word in words]
+                if main([word for each in files for word in each]) not in (0, 1):
+                    failed.append(f"{' '.join(words)}: {capsys.readouterr().err.splitlines()[-1:]}")
+    assert failed == []
 
 
 @thorough

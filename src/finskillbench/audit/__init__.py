@@ -21,15 +21,23 @@ from finskillbench.edition import Edition
 from finskillbench.errors import InputError
 from finskillbench.findings import Check, Findings
 
-__all__ = ["AuditReport", "audit_edition", "names_of_checks"]
+__all__ = ["AuditReport", "audit_edition", "names_of_checks", "refuse_unknown_checks"]
 
 Progress = Callable[[str, int, int | None], None]
 
 
-def names_of_checks(names: Iterable[str]) -> tuple[str, ...]:
-    """The checks that apply to editions with episodes of some domains, in the order of the table."""
-    brought = dict.fromkeys(name for one in _registered(names) for name in brought_by(domain(one)))
+def names_of_checks(names: Iterable[str] | None = None) -> tuple[str, ...]:
+    """The checks that apply to editions with episodes of some domains, or of any, in the order of the table."""
+    those = [one.name for one in domains()] if names is None else _registered(names)
+    brought = (name for one in those for name in brought_by(domain(one)))
     return tuple(dict.fromkeys((LABELS, *CHECKS, *brought)))
+
+
+def refuse_unknown_checks(checks: Collection[str], names: Iterable[str] | None = None) -> None:
+    """Raise InputError for a check that does not exist for some domains, or for any."""
+    known = names_of_checks(names)
+    if unknown := sorted(set(checks) - set(known)):
+        raise InputError(f"there is no check {', '.join(unknown)}; choose from: {', '.join(known)}")
 
 
 def _registered(names: Iterable[str]) -> list[str]:
@@ -60,10 +68,8 @@ def audit_edition(
     InputError : a check that there is not.
     """
     there = _registered(one.skill for one in edition.episodes())
+    refuse_unknown_checks(only or (), there)
     names = names_of_checks(there)
-    unknown = sorted(set(only or ()) - set(names))
-    if unknown:
-        raise InputError(f"there is no check {', '.join(unknown)}; choose from: {', '.join(names)}")
     wanted = [name for name in names if only is None or name in only]
     started = time.perf_counter()
     pieces = pieces_of(edition, wanted, there)

@@ -12,6 +12,7 @@ import typer
 from finskillbench.cli.display import console
 from finskillbench.cli.display.results import INTERRUPTED, print_result
 from finskillbench.cli.options.arms import ArmOptions
+from finskillbench.cli.options.kinds import checked, find_condition
 
 DRIVE_EXAMPLE = """\b
 Examples:
@@ -76,6 +77,7 @@ def drive(options: DriveOptions) -> None:
     from finskillbench.interop.mcp.drive import drive as drive_agent
 
     parse_command(options.agent_command)
+    _ = options.given  # wrong folders of skills are refused before the edition is read
     with console.Progress() as progress:
         progress("reading the edition")
         loaded = options.part(load_edition(options.edition))
@@ -108,7 +110,7 @@ def serve(
     edition: _Edition,
     task_id: Annotated[str, typer.Argument(help="The episode.")],
     out: _Out,
-    condition: Annotated[str, typer.Option(help="As of run.")] = "no_skill",
+    condition: Annotated[str, typer.Option(callback=checked(find_condition), help="As of run.")] = "no_skill",
     name: Annotated[str, typer.Option(help="Under which rows file whoever connects.")] = "mcp/client",
     http: Annotated[
         int | None,

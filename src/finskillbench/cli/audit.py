@@ -40,9 +40,10 @@ def audit(
 
     Exit code 0: nothing was found; 1: something was; 2: the audit could not run.
     """
-    from finskillbench.audit import audit_edition
+    from finskillbench.audit import audit_edition, refuse_unknown_checks
     from finskillbench.edition import load_edition
 
+    refuse_unknown_checks(check or ())
     with console.Progress() as progress:
         progress("reading the edition")
         loaded = load_edition(edition, suite)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EXAMPLE = """\b
 Examples:
   finskillbench skills eval my-skills/my-package --model openai/gpt-5 --max-cost 5
-  finskillbench skills eval my-skills/new --against my-skills/old --domain risk_management --model mymodel:make"""
+  finskillbench skills eval my-skills/new --against my-skills/old --domain risk_management --model my_module:model"""
 PER_SUBTASK = 3
 """Episodes of each subtask where no number is given: some forty of an edition, most of which are controls."""
 SHOWN = 10

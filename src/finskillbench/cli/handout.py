@@ -62,12 +62,13 @@ def handout(
     from finskillbench.edition import load_edition
     from finskillbench.errors import InputError
     from finskillbench.harness.skills.given import GIVEN_ARM, parse_skills
-    from finskillbench.runs.handout.write import ANSWER, hand_out
+    from finskillbench.runs.handout.write import ANSWER, check_hand_out, hand_out
 
     own = parse_skills([] if skills is None else [skills])
     if own and condition is not None:
         raise InputError("--skills is a condition of its own; leave out --condition")
     arm = next((f"{GIVEN_ARM}{name}" for name in own), condition or "no_skill")
+    check_hand_out(arm, own, layout, image)
     with console.Progress() as progress:
         progress("reading the edition")
         loaded = part_of(load_edition(edition), suite, named=bool(subtask))

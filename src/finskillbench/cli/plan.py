@@ -95,7 +95,7 @@ def _closing(options: PlanOptions, estimates: Sequence[Estimate], folder: Path, 
 
     for basis in dict.fromkeys(each.forecast.basis for each in estimates):
         of = [f"{each.model} {each.condition}" for each in estimates if each.forecast.basis == basis]
-        yield f"{', '.join(of)}: {basis}."
+        yield f"{'All' if len(of) == len(estimates) > 1 else ', '.join(of)}: {basis}."
     if options.like is None and any("published" in each.forecast.basis for each in estimates):
         yield "A pilot tells more: run with --limit 5, then plan --like with its run folder."
     if finished:

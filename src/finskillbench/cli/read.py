@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from finskillbench.cli.options.kinds import Skills
+from finskillbench.cli.options.kinds import Skills, checked, find_condition
 
 if TYPE_CHECKING:
     from finskillbench.edition import Edition
@@ -19,13 +19,13 @@ EXAMPLE = """\b
 Examples:
   finskillbench read editions/seven
   finskillbench read editions/seven TASK_ID --condition curated
-  finskillbench read editions/seven TASK_ID --field covariance"""
+  finskillbench read editions/seven TASK_ID --field covariance_matrix"""
 
 
 def read(
     edition: Annotated[Path, typer.Argument(help="Folder of the edition.")],
     task_id: Annotated[str | None, typer.Argument(help="Task of the episode; left out, all are listed.")] = None,
-    condition: Annotated[str, typer.Option(help="As of run.")] = "no_skill",
+    condition: Annotated[str, typer.Option(callback=checked(find_condition), help="As of run.")] = "no_skill",
     skills: Skills = None,
     field: Annotated[str | None, typer.Option(help="Print what get_task_data returns for this field.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Messages and tools as JSON, as a model gets them.")] = False,
@@ -41,15 +41,15 @@ def read(
     from finskillbench.harness.trace import OURS
     from finskillbench.runs.execute.material import prepare
 
+    if task_id is None and (field is not None or as_json):
+        raise InputError("--field and --json are of one episode; name its task")
+    given = read_given(parse_skills(skills or ()), run_here=False)
     loaded = load_edition(edition)
     if task_id is None:
-        if field is not None or as_json:
-            raise InputError("--field and --json are of one episode; name its task")
         for each in loaded.episodes():
             typer.echo(f"{each.task_id}  {each.sub_task}  {each.difficulty}  {each.as_of_date}")
         return
     episode = _find(loaded, task_id)
-    given = read_given(parse_skills(skills or ()), run_here=False)
     arm = next(iter(given), parse_condition(condition))
     mounted = mount_all([arm], given)[arm]
     seat = Seat("reader", OURS, prepare(loaded, episode).under(mounted), Surroundings(filings=loaded.filings))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 EXAMPLE = """\b
 Examples:
   finskillbench run
-  finskillbench run --edition editions/mine --model baseline/reference --limit 5 --out runs/mine
+  finskillbench run --edition editions/seven --model baseline/reference --limit 5 --out runs/mine
   finskillbench run --file run.toml
   finskillbench run --model openai/gpt-4o --condition no_skill --condition curated --max-cost 25"""
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 EXAMPLE = """\b
 Examples:
-  finskillbench score editions/mine answers.jsonl --out rows.jsonl
-  finskillbench score editions/mine handed-out --model mine --out rows.parquet
-  finskillbench score editions/mine tasks --jobs jobs/2026-11-22__10-00-00 --out rows.parquet"""
+  finskillbench score editions/seven answers.jsonl --out rows.jsonl
+  finskillbench score editions/seven out/plain --model mine --out rows.parquet
+  finskillbench score editions/seven out/tasks --jobs jobs/2026-11-22__10-00-00 --out rows.parquet"""
 
 
 def score(

@@ -122,6 +122,7 @@ def report(
     holds. Exit code 1 if a floor of --fail-under or an acceptance criterion does not hold.
     """
     from finskillbench.analysis.cutoffs import parse_cutoffs
+    from finskillbench.episode import Profile
     from finskillbench.errors import InputError
     from finskillbench.reports.compare.gates import check_finished, check_thresholds, parse_floor
     from finskillbench.reports.formats import Format
@@ -145,6 +146,9 @@ def report(
         )
     if criteria is not None and not validation:
         raise InputError("--criteria belongs to the validation pack; add --validation --out DIR")
+    cutoffs = parse_cutoffs(cutoff) if cutoff else None
+    if profile is not None and profile not in {*Profile}:
+        raise InputError(f"--profile {profile!r} is unknown; choose from: {', '.join(Profile)}")
     with console.Progress() as progress:
         progress("Reading the rows")
         read = [only(run, suite=suite) for run in read_runs(runs)] if suite else read_runs(runs)
@@ -152,7 +156,6 @@ def report(
         if failures and not validation:
             rows, causes = _explained(rows, read, progress)
         progress("Making the tables")
-        cutoffs = parse_cutoffs(cutoff) if cutoff else None
         found = make_report(rows, profile, exclude or (), paper=paper, cutoffs=cutoffs)
         written, judged = list[Path](), check_thresholds(found.results, floors)
         if validation and out is not None:

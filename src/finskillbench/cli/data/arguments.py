@@ -8,11 +8,17 @@ from typing import Annotated
 import typer
 
 from finskillbench.cli.display import console
+from finskillbench.cli.options.kinds import checked, find_suite
 
 EditionArgument = Annotated[Path, typer.Argument(metavar="EDITION", help="Folder of the edition.")]
 PartOfEdition = Annotated[
     str | None,
-    typer.Option("--suite", metavar="NAME", help="Only this suite, paper or desk. Default: all there are."),
+    typer.Option(
+        "--suite",
+        callback=checked(find_suite),
+        metavar="NAME",
+        help="Only this suite, paper or desk. Default: all there are.",
+    ),
 ]
 NewFolder = Annotated[
     Path,

@@ -18,7 +18,7 @@ EXAMPLE = """\b
 Examples:
   finskillbench data info editions/seven
   finskillbench data info editions/seven --shortcuts
-  finskillbench data info editions/real --cutoff provider/model=2026-03-31"""
+  finskillbench data info editions/seven --cutoff provider/model=2026-03-31"""
 _FICTIONAL = "synthetic"
 """The kind of source whose companies nobody can have read about."""
 

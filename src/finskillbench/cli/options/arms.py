@@ -23,6 +23,8 @@ from finskillbench.cli.options.kinds import (
     Tasks,
     TokenBudget,
     Turns,
+    checked,
+    find_condition,
 )
 from finskillbench.episode import PAPER_SUITE
 from finskillbench.harness.allowance import MAX_TURNS, Allowance
@@ -49,6 +51,7 @@ class ArmOptions:
     condition: Annotated[
         list[str] | None,
         typer.Option(
+            callback=checked(find_condition),
             help="no_skill, curated, self_generated, docs_only, scripts_only, inline, placebo, "
             "self_generated_persistent, code or code_curated; repeatable. Default: the first three.",
         ),

@@ -2,22 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
 from finskillbench.cli.display import console
 from finskillbench.harness.allowance import LEAST_TOKENS
 
+T = TypeVar("T", str | None, list[str] | None)
+
+
+def checked(find: Callable[[str], object]) -> Callable[[T], T]:
+    """A callback that refuses unknown names when they are read, before anything is opened for them."""
+
+    def check(value: T) -> T:
+        for name in [value] if isinstance(value, str) else value or ():
+            find(name)
+        return value
+
+    return check
+
+
+def find_suite(name: str) -> None:
+    """Refuse an unknown suite."""
+    from finskillbench.domains import suites_named
+
+    suites_named(name)
+
+
+def _find_subtask(name: str) -> None:
+    from finskillbench.domains import by_name
+
+    by_name(name)
+
+
+def find_condition(name: str) -> None:
+    """Refuse an unknown condition."""
+    from finskillbench.harness.conditions import parse_condition
+
+    parse_condition(name)
+
+
 Suite = Annotated[
     str | None,
     typer.Option(
+        callback=checked(find_suite),
         metavar="NAME",
         help="Suite: paper, desk, or all. Default: paper, or that of the named subtasks.",
     ),
 ]
-Subtasks = Annotated[list[str] | None, typer.Option(help="Subtask; repeatable. Default: all of the suite.")]
+Subtasks = Annotated[
+    list[str] | None,
+    typer.Option(callback=checked(_find_subtask), help="Subtask; repeatable. Default: all of the suite."),
+]
 Limit = Annotated[
     int | None,
     typer.Option(

@@ -218,20 +218,13 @@ class RunOptions(ArmOptions):
         return entries if self.harness == _OURS else [entry.under(self.harness) for entry in entries]
 
     def check_names(self) -> None:
-        """Refuse a wrong name before an edition is built for it."""
-        from finskillbench.domains import by_name, suites_named
-        from finskillbench.harness.conditions import parse_condition
+        """Refuse wrong models, settings, limits, skills or harness before an edition is read or built for them."""
         from finskillbench.harness.models import check_model
 
-        checks = (
-            (self.models, check_model),
-            (self.conditions, parse_condition),
-            (self.subtask or (), by_name),
-            ([self.suite] if self.suite else (), suites_named),
-        )
-        for names, find in checks:
-            for name in names:
-                find(name)
+        for name in self.models:
+            check_model(name)
+        _ = self.called, self.limits, self.given
+        self.loop()
 
     def open_edition(self, progress: console.Progress) -> Edition:
         """The suite of the edition named by the option, or the default edition of that suite."""

@@ -92,7 +92,7 @@ class NotebookProgress:
 
     def __init__(self) -> None:
         self._bar, self._started = Bar(), time.monotonic()
-        self._shown = 0.0
+        self._shown = -_SECONDS_BETWEEN_UPDATES  # the first call is shown at once
 
     def __call__(self, board: Board, row: Row | None) -> None:
         """Show the board, at most twice a second and at the end."""

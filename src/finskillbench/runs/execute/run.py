@@ -6,6 +6,7 @@ This is the entry: arguments are checked here, before anything is written; `runs
 from __future__ import annotations
 
 import asyncio
+import inspect
 import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -223,14 +224,21 @@ T = TypeVar("T")
 def _blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     """The same for callers that do not await; where a loop runs already, as in a notebook, in a thread of its own."""
 
+    name, signature = function.__name__.removeprefix("a"), inspect.signature(function)
+
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{name}(): {error}") from None
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             return asyncio.run(function(*args, **kwargs))
         return _beside(function(*args, **kwargs))
 
+    call.__name__ = call.__qualname__ = name
     return call
 
 

@@ -23,7 +23,7 @@ from finskillbench.edition.store import CANARY_FILE, new_folder
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition, Mount, mount_all, package_names
-from finskillbench.harness.skills.given import Given, SkillFolder, read_given
+from finskillbench.harness.skills.given import SkillFolder, read_given
 from finskillbench.harness.skills.loader import SKILL_FILE, SkillPackage
 from finskillbench.harness.words.compaction import refers_to_facts
 from finskillbench.harness.words.prompts import task_prompt
@@ -106,12 +106,7 @@ def hand_out(
         image that does not fit, or an `out` that is not empty or cannot be written. Nothing is left half-written.
     EditionError : the panels cannot be read.
     """
-    mounted = _mounted(condition, read_given(skills, run_here=False))
-    if layout is Layout.HARBOR:
-        run = mounted.arm.scripts and any(package.scripts for package in mounted.packages.values())
-        image = harbor.check_image(image, scripts=run)
-    elif image is not None:
-        raise InputError("--image is of Harbor's tasks; add --format harbor")
+    mounted, image = check_hand_out(condition, skills, layout, image)
     episodes = choose_episodes(edition.episodes(_foldable(edition, subtasks)), limit, sample)
     tasks = _folders(episodes)
     record = Record(layout=layout, edition=edition.digest, condition=condition, mount=mounted.digest, tasks=tasks)
@@ -157,14 +152,27 @@ def _folders(episodes: Sequence[Episode]) -> dict[str, str]:
     return tasks
 
 
-def _mounted(condition: str, given: Mapping[str, Given]) -> Mount:
-    mounted = mount_all([condition], given)[condition]
+def check_hand_out(
+    condition: str, skills: Mapping[str, SkillFolder | Path | str], layout: Layout, image: str | None
+) -> tuple[Mount, str | None]:
+    """The packages and the image of a hand-out, checked before an edition is read.
+
+    Raises
+    ------
+    InputError : as of `hand_out`.
+    """
+    mounted = mount_all([condition], read_given(skills, run_here=False))[condition]
     if mounted.arm.own or mounted.arm.inline or mounted.arm.indexes_scripts or mounted.arm.code:
         raise InputError(
             f"condition {condition!r} takes tools of our loop, which a folder does not have; hand out no_skill, "
             "curated, docs_only, placebo or skills of your own"
         )
-    return mounted
+    if layout is Layout.HARBOR:
+        run = mounted.arm.scripts and any(package.scripts for package in mounted.packages.values())
+        return mounted, harbor.check_image(image, scripts=run)
+    if image is not None:
+        raise InputError("--image is of Harbor's tasks; add --format harbor")
+    return mounted, None
 
 
 def _write(folder: Path, edition: Edition, episode: Episode, mounted: Mount, skills: Path, image: str | None) -> str:
