@@ -33,7 +33,7 @@ def list_packages() -> None:
         typer.echo("No curated packages.")
 
 
-@app.command("lint", epilog="Example: finskillbench skills lint my-skills/portfolio-notes")
+@app.command("lint", epilog="Example: finskillbench skills lint my-skills/mine")
 def lint_packages(
     packages: Annotated[
         list[str] | None,

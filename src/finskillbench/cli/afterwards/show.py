@@ -15,7 +15,7 @@ from finskillbench.cli.display import console
 EXAMPLE = """\b
 Examples:
   finskillbench show runs/mine TASK_ID --model baseline/reference --condition curated
-  finskillbench show runs/mine/trajectories/baseline-nop__no_skill/TASK_ID__0.json.gz --full"""
+  finskillbench show runs/mine/trajectories/baseline-reference__curated/TASK_ID__0.json.gz --full"""
 
 
 def show(
