@@ -1,4 +1,4 @@
-"""What skills changed: by subtask, domain and model, and against what was there without them."""
+"""Differences between conditions: by subtask, domain and model, and against the mean without skills."""
 
 from __future__ import annotations
 
