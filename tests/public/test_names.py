@@ -17,31 +17,24 @@ from finskillbench.analysis.ranking import differences
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
 from finskillbench.reports.leaderboard import gather
-from finskillbench.runs.bundle.names import folded
+from finskillbench.reports.leaderboard.entrants import normalized
 from finskillbench.runs.bundle.plain import refuse_words
 
-ALIKE = ("Bob", "ＢＯＢ", "B0b", "b o b", "Bob\u0332", "\u0412\u043eb", "Bob.", "\u0392ob", "B\u00f6b")
+SAME = ("bob smith", "ＢＯＢ Smith", "Bob  Smith", "BobSmith")
 
 
-@pytest.mark.parametrize("name", ALIKE)
-def test_names_that_look_alike_are_the_same(name: str) -> None:
-    assert folded(name) == folded("Bob")
+@pytest.mark.parametrize("name", SAME)
+def test_names_differ_by_more_than_case_blanks_and_width(name: str) -> None:
+    assert normalized(name) == normalized("Bob Smith") != normalized("Bob Smyth")
 
 
-def test_names_that_look_unlike_are_not() -> None:
-    names = ("Ann", "Bob", "Carl", "Team 2", "Team 3", "北京", "東京", "Лаборатория", "Lab")
-    assert len({folded(name) for name in names}) == len(names)
-
-
-@pytest.mark.parametrize(
-    "name", ["Bob\u3164", "\u115fBob", "Bob\u2800", "Bob\ufe0f", "B\u034fob", "B\u043eb", "B\u03bfb", "Bob\U000e0101"]
-)
-def test_what_cannot_be_seen_or_is_of_two_alphabets_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match=r"cannot be seen|mixes letters"):
+@pytest.mark.parametrize("name", ["Bob\u200b", "\u202eBob", "B\u00adob", "Bob\ue000"])
+def test_characters_that_are_not_visible_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match="cannot be seen"):
         refuse_words("name", name)
 
 
-def test_words_of_one_alphabet_each_are_taken() -> None:
+def test_names_of_any_alphabet_are_taken() -> None:
     for name in ("Лаборатория Bob", "α-Lab", "株式会社カブ", "Müller & Söhne", "Lab №1"):
         refuse_words("name", name)
 
@@ -116,17 +109,13 @@ def test_a_board_takes_so_many_entries_of_one(
 def test_what_a_reader_should_know_is_remarked(
     bundled: Bundled, keys: dict[str, Path], small: Edition, tmp_path: Path
 ) -> None:
-    first, copy = bundled(), bundled("strong", "Bob", "bob")
+    first = bundled()
     forger = Forger(bundled("weak", "Bob", "bob"), keys["bob"])
     forger.rows(
         lambda _, row: replace(row, run_idx=7, skills_loaded=("x",) if row.condition == "no_skill" else ()),
     )
     forger.answers(lambda lines: [{**line, "run_idx": 7} for line in lines])
-    told = {each.bundle.path.name: each.remarks for each in gather([first, copy, forger.path], small).taken}
+    told = {each.bundle.path.name: each.remarks for each in gather([first, forger.path], small).taken}
     assert "of its repeats only 7, counted from 0" in told["weak-bob.zip"]
     assert "skills were loaded in 36 episodes without any" in told["weak-bob.zip"]
-    assert "72 of 72 answers are byte for byte those of strong-bob.zip" in told["strong-ann.zip"]
-    assert "72 of 72 answers are byte for byte those of strong-ann.zip" in told["strong-bob.zip"]
-    assert not any(
-        "byte for byte" in remark or "repeats" in remark for remark in gather([first], small).taken[0].remarks
-    )
+    assert not any("repeats" in remark for remark in told["strong-ann.zip"])

@@ -6,6 +6,7 @@ name of a model stands in for another's line.
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ import polars as pl
 from finskillbench.harness.entries import NO_ARGUMENTS, Entry, labels
 from finskillbench.harness.skills.given import GIVEN_ARM
 from finskillbench.runs.bundle.judge import Judged
-from finskillbench.runs.bundle.names import folded
 from finskillbench.runs.store.rows import Row, to_frame
 
 
@@ -39,8 +39,8 @@ class Listed:
 
     @property
     def owner(self) -> str:
-        """The same as it is told from others."""
-        return folded(self.submitter)
+        """The normalised name of the submitter."""
+        return normalized(self.submitter)
 
     def rows(self, part: Judged) -> list[Row]:
         """Its rows in a bundle."""
@@ -59,6 +59,11 @@ class Listed:
         )
 
 
+def normalized(name: str) -> str:
+    """Return a submitter's name without case and blanks, compatible forms of letters as one."""
+    return "".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+
 def shown(row: Row) -> str:
     """What a board calls the condition of a row: skills of somebody's own by name and digest, since names are free."""
     return f"{row.condition} {row.mount[:12]}" if row.condition.startswith(GIVEN_ARM) else row.condition
@@ -68,7 +73,7 @@ def entrants_of(taken: Sequence[Judged]) -> tuple[Listed, ...]:
     """Every entry of every submitter, under labels that are told apart."""
     parts: dict[tuple[str, Entry], list[Judged]] = {}
     for judged in taken:
-        who = folded(judged.bundle.manifest.submitter.name)
+        who = normalized(judged.bundle.manifest.submitter.name)
         for entry in dict.fromkeys(row.item.entry for row in judged.rows):
             parts.setdefault((who, entry), []).append(judged)
     named = zip(_labels(parts), parts.items(), strict=True)

@@ -9,9 +9,8 @@ from pathlib import Path
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
 from finskillbench.harness.entries import Entry
-from finskillbench.reports.leaderboard.copies import with_copies
+from finskillbench.reports.leaderboard.entrants import normalized
 from finskillbench.runs.bundle.judge import Judged, judge_bundle
-from finskillbench.runs.bundle.names import folded
 from finskillbench.runs.bundle.read import Bundle, read_bundle
 
 MOST_ENTRIES = 12
@@ -95,7 +94,7 @@ def gather(
     if not taken:
         first = refused[0]
         raise InputError(f"none of {len(paths)} bundles can be taken; the first: {first.name}: {first.reason}")
-    ordered = sorted(with_copies(taken), key=lambda each: paths.index(each.bundle.path))
+    ordered = sorted(taken, key=lambda each: paths.index(each.bundle.path))
     return Gathered(tuple(ordered), tuple(refused), beside)
 
 
@@ -106,8 +105,8 @@ def entries_of(bundle: Bundle) -> set[tuple[Entry, str]]:
 
 def _refuse_disputed(read: Sequence[Bundle], bundle: Bundle) -> None:
     """A bundle under a name that is also claimed by another key, unless it is known to be whose name it is."""
-    name = folded(bundle.manifest.submitter.name)
-    claims = [each for each in read if folded(each.manifest.submitter.name) == name]
+    name = normalized(bundle.manifest.submitter.name)
+    claims = [each for each in read if normalized(each.manifest.submitter.name) == name]
     keys = {_key(each) for each in claims}
     called = _called(claims, name)
     known = called if len(called) == 1 else keys - {None}
@@ -124,7 +123,7 @@ def _refuse_disputed(read: Sequence[Bundle], bundle: Bundle) -> None:
 def _called(claims: Sequence[Bundle], name: str) -> set[str | None]:
     """The keys whose owner is called by a name in the file of signers, as `name` or `name@somewhere`."""
     owned = [(each.signer, each.signer.owner) for each in claims if each.signer is not None and each.signer.owner]
-    return {signer.key for signer, owner in owned if name in (folded(owner), folded(owner.partition("@")[0]))}
+    return {signer.key for signer, owner in owned if name in (normalized(owner), normalized(owner.partition("@")[0]))}
 
 
 def _key(bundle: Bundle) -> str | None:
@@ -133,11 +132,11 @@ def _key(bundle: Bundle) -> str | None:
 
 def _refuse_beside(taken: Sequence[Bundle], bundle: Bundle) -> None:
     """A bundle that cannot stand beside those before it: sent twice, another's name, one key under two names."""
-    name = folded(bundle.manifest.submitter.name)
+    name = normalized(bundle.manifest.submitter.name)
     key = _key(bundle)
     mine = {entry for entry, _ in entries_of(bundle)}
     for other in taken:
-        theirs = folded(other.manifest.submitter.name)
+        theirs = normalized(other.manifest.submitter.name)
         if bundle.digest == other.digest:
             raise InputError(f"{bundle.path}: is the same as {other.path.name}; name it once")
         if key is not None and key == _key(other) and name != theirs:

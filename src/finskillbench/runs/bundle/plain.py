@@ -14,10 +14,9 @@ from finskillbench.errors import InputError
 from finskillbench.harness.entries import Entry, canonical
 from finskillbench.harness.trace import OURS
 from finskillbench.runs.bundle.manifest import Manifest, Submitter
-from finskillbench.runs.bundle.names import UNSEEN, mixed_word
 
 _HIDDEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp", "Cn")
-"""Categories of characters that nobody sees, or that turn a line around."""
+"""Categories of characters that are not visible, or that reverse the direction of a line."""
 LONGEST = 200
 """Characters of anything that is shown."""
 
@@ -37,18 +36,16 @@ class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def refuse_words(what: str, text: str) -> None:
-    """Refuse words that could be taken for something else: hidden characters, blanks at the ends, a formula.
+    """Refuse hidden characters, blanks at the ends, and what a spreadsheet takes for a formula.
 
     Raises
     ------
     InputError : naming what it is.
     """
-    if any(unicodedata.category(each) in _HIDDEN or each in UNSEEN for each in text):
+    if any(unicodedata.category(each) in _HIDDEN for each in text):
         raise InputError(f"{what}: {text[:60]!a} holds a character that cannot be seen; leave it out")
     if text != text.strip() or not text:
         raise InputError(f"{what}: {text[:60]!a} begins or ends with a blank; leave it out")
-    if mixed := mixed_word(text):
-        raise InputError(f"{what}: {mixed[:60]!a} mixes letters of alphabets that look alike; write it in one")
     if not text[0].isalnum():  # a spreadsheet takes = + - @ for the beginning of a formula
         raise InputError(f"{what}: {text[:60]!a} must begin with a letter or a digit")
 
