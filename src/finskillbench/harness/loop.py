@@ -200,7 +200,7 @@ class Conversation:
             except FinSkillBenchError:
                 raise
             except Exception as error:  # an adapter's bug costs one episode, not a run of thousands
-                _LOG.warning("%s: the adapter of %s failed", self.seat.episode.task_id, self.model.name, exc_info=True)
+                self.seat.log_bug(_LOG, f"the adapter of {self.model.name}", error)
                 self.seat.incidents.append(Cause.ADAPTER.value)
                 raise ProviderError(f"{self.model.name}: {type(error).__name__}: {error}", Cause.ADAPTER) from error
         raise AssertionError("unreachable: the last attempt returns or raises")

@@ -7,6 +7,7 @@ language model that is called through Inspect's model layer, which is imported w
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -173,11 +174,18 @@ def _imported(name: str) -> Entrant:
         sys.path.insert(0, here)
     try:
         found: Any = getattr(import_module(module), attribute)
-        if not (isinstance(found, Agent) or is_solver(found) or _is_model(found)):
+        if not (isinstance(found, Agent) or is_solver(found) or _is_model(found) or _needs_arguments(found)):
             found = found()
     except Exception as error:
         raise InputError(f"model {name!r} cannot be imported: {type(error).__name__}: {error}") from error
     return found if _is_model(found) else as_agent(cast("Any", found))
+
+
+def _needs_arguments(maker: Any) -> bool:
+    parameters = inspect.signature(maker).parameters.values()
+    return any(
+        each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters
+    )
 
 
 def _is_model(value: object) -> TypeGuard[Model]:

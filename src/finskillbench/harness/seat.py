@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -29,7 +31,8 @@ from finskillbench.redaction import redactor_of_process
 class Surroundings:
     """What an episode needs from outside; the defaults are the real ones: clocks, sleep, the secrets of the process.
 
-    `clock` measures how long things take, `now` is the time of day, in UTC.
+    `clock` measures how long things take, `now` is the time of day, in UTC. `bugs` are the bugs of agents and adapters
+    whose tracebacks are in the log.
     """
 
     runner: Runner | None = None
@@ -40,6 +43,7 @@ class Surroundings:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     redact: Callable[[str], str] = field(default_factory=redactor_of_process)
+    bugs: set[str] = field(default_factory=set[str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +152,17 @@ class Seat:
         told = self.left.take(turn)
         if (priced and not turn.usage.is_known) or not (told or self.left.tokens is None):
             self.incidents.append("usage_unknown")
+
+    def log_bug(self, log: logging.Logger, whose: str, error: BaseException) -> None:
+        """Log a bug of an agent or an adapter with its traceback; repeats of it in a run are lines for debugging."""
+        places = traceback.extract_tb(error.__traceback__)
+        bug = f"{whose}: {type(error).__name__} at {places[-1].filename}:{places[-1].lineno}" if places else whose
+        if bug in self.around.bugs:
+            log.debug("%s: %s failed as before", self.episode.task_id, whose)
+            return
+        self.around.bugs.add(bug)
+        words = "%s: %s failed; the same bug in other episodes is not shown again"
+        log.warning(words, self.episode.task_id, whose, exc_info=error)
 
     def understood(self, call: ToolCall, offered: Sequence[ToolSpec]) -> ToolCall:
         """Return a call as it is to be served; one that had to be repaired is an incident."""

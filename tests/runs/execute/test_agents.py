@@ -141,6 +141,17 @@ def test_a_run_where_a_loop_is_running_is_the_same_run(edition, oracle, tmp_path
         assert rows.drop(TIMINGS).equals(plain.drop(TIMINGS))
 
 
+def test_a_bug_of_an_agent_is_shown_once_and_without_the_context_of_the_run(edition, tmp_path, caplog) -> None:
+    async def broken(task, tools):
+        await tools.call("get_task_data", field="number")
+        raise KeyError("covariance")
+
+    result = run(edition, conditions=["no_skill"], agents=[broken], limit=2, out=tmp_path / "run")
+    assert result.ran == 4
+    (record,) = (each for each in caplog.records if each.levelname == "WARNING")
+    assert record.exc_info[1].__context__ is None
+
+
 def test_an_error_in_a_running_loop_is_the_callers(edition, tmp_path) -> None:
     async def cell() -> None:
         run(edition, ["baseline/none"], out=tmp_path / "run")
@@ -163,6 +174,9 @@ async def agent(task, tools):
 def factory():
     return Mine()
 
+def not_async(task, tools):
+    return "{}"
+
 model = Mine()
 number = 7
 """
@@ -177,6 +191,7 @@ def test_models_and_agents_come_from_where_they_are_defined(tmp_path, monkeypatc
     assert isinstance(get_entrant("my_entrants:agent"), Agent)
     for name, words in (
         ("my_entrants:number", "TypeError"),
+        ("my_entrants:not_async", "give an async function"),
         ("my_entrants:none", "has no attribute"),
         ("no_such_module:x", "ModuleNotFoundError"),
     ):

@@ -91,7 +91,7 @@ class _Sitting:
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - an agent's bug costs one episode
             foreseen = isinstance(error, ProviderError)
             if not foreseen:  # what is foreseen is in the row, and in the end of a run that it stops
-                _log.warning("%s: %s failed", seat.episode.task_id, seat.name, exc_info=True)
+                seat.log_bug(_log, seat.name, error)
             failure = _failure(seat.name, error)
             if seat.toolbox.answer is None and not seat.records:
                 seat.incidents.append(failure.cause.value)

@@ -234,9 +234,11 @@ def _blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
             raise TypeError(f"{name}(): {error}") from None
         try:
             asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(function(*args, **kwargs))
-        return _beside(function(*args, **kwargs))
+        except RuntimeError:  # left before the run, lest it be the context of every exception in it
+            start = asyncio.run
+        else:
+            start = _beside
+        return start(function(*args, **kwargs))
 
     call.__name__ = call.__qualname__ = name
     return call
