@@ -64,7 +64,8 @@ def failures(
             cause = example.cause
             typer.echo(f"\n{cause}: {meaning(cause)}")
         evidence = printable(f"{example.task_id}, {example.model}, {example.condition}: {example.evidence}")
-        typer.echo(textwrap.fill(evidence, 100, initial_indent="  ", subsequent_indent="    "))
+        wrapped = textwrap.wrap(evidence, 100, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+        typer.echo("\n".join(wrapped))
         typer.echo(f"    {example.command}")
 
 

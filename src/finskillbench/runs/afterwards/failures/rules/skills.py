@@ -27,7 +27,7 @@ def not_loaded(attempt: Attempt, before: Sequence[Found]) -> Iterator[Found]:
         return
     what = f"only {several(loaded)} was loaded" if loaded else "no skill was loaded"
     asked = sum(call.name == "load_skill" for call in attempt.calls)
-    yield Found(FailureCause.SKILL_NOT_LOADED, f"{what}, after {asked} calls of load_skill")
+    yield Found(FailureCause.SKILL_NOT_LOADED, f"{what}, after {asked} call{'s' * (asked != 1)} of load_skill")
 
 
 def ignored(attempt: Attempt, before: Sequence[Found]) -> Iterator[Found]:
