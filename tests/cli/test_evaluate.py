@@ -116,6 +116,8 @@ def test_a_new_package_can_be_evaluated_at_once(edition: Path, tmp_path: Path, c
     shown = capsys.readouterr().out
     assert "my-notes: skill:my-notes against curated, baseline/reference (program)" in shown
     assert "name its domain with --domain" in shown
+    (command,) = (line.split() for line in shown.splitlines() if "finskillbench skills eval" in line)
+    assert command[1:4] == ["skills", "eval", str(folder)]
 
 
 @pytest.mark.parametrize(

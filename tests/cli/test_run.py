@@ -96,6 +96,19 @@ def test_a_condition_may_have_its_own_limit(edition: Path, capsys: pytest.Captur
         assert f"--limit-for '{wrong}' is no CONDITION=N, as in no_skill=20" in capsys.readouterr().err
 
 
+async def broken(task, tools):
+    raise KeyError("covariance matrix")
+
+
+def test_a_run_in_error_ends_with_the_first_error_of_each_cause(
+    edition: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--model", f"{__name__}:broken", "--condition", "no_skill", "--out", "mine")
+    assert cli.main(["run", "--edition", str(edition), *words]) == 1
+    errors = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Error:")]
+    assert errors == ["Error:        adapter: agent/broken: KeyError: 'covariance matrix'"]
+
+
 def test_a_harness_that_there_is_not_is_refused(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["run", "--edition", str(edition), *NOP, "--harness"]
     assert cli.main([*arguments, "zeus"]) == 2

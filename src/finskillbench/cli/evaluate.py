@@ -107,7 +107,7 @@ def evaluate(
 
         as_json.write_bytes(orjson.dumps(_to_json(found, result.folder), option=orjson.OPT_INDENT_2) + b"\n")
         typer.echo(f"Figures:      {as_json}")
-    print_end(result, loaded)
+    print_end(result, loaded, f"finskillbench skills eval {shlex.quote(str(folder))} --model openai/gpt-5 --max-cost 5")
 
 
 def _name(folder: Path) -> str:

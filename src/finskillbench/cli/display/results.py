@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 PAGE = "report"
 """Folder of the page of a run, in the run's own."""
+RUN_A_MODEL = "finskillbench run --model openai/gpt-5 --condition no_skill --condition curated --limit 2"
+MESSAGE = 300
+"""Characters of an error that the end of a run shows."""
 
 
 def print_result(result: RunResult, edition: Edition, *, page: bool = False) -> None:
@@ -45,8 +48,11 @@ def _write_page(result: RunResult, found: Report) -> Path:
         return write_page(found.results, result.folder / PAGE, [run]).index
 
 
-def print_end(result: RunResult, edition: Edition) -> None:
-    """Print where a run lies and what became of its episodes; leave with its exit code."""
+def print_end(result: RunResult, edition: Edition, command: str = RUN_A_MODEL) -> None:
+    """Print where a run lies and what became of its episodes; leave with its exit code.
+
+    After baseline programs alone `command` is printed as the one that takes a model.
+    """
     from finskillbench.runs.store.rows import ROWS
     from finskillbench.runs.store.validated import validation_text
 
@@ -54,7 +60,7 @@ def print_end(result: RunResult, edition: Edition) -> None:
     typer.echo(f"Validated:    {validation_text(edition)}")
     typer.echo(f"Rows:         {result.folder / ROWS}")
     typer.echo(f"Trajectories: {result.folder / 'trajectories'}")
-    for line in (*_closing(result), *_next_step(result)):
+    for line in (*_closing(result), *_next_step(result, command)):
         typer.echo(line)
     if result.interrupted:
         raise typer.Exit(INTERRUPTED)
@@ -73,6 +79,7 @@ def _closing(result: RunResult) -> list[str]:
     }
     counts = [f"{result.ran} run", *(f"{count} {what}" for what, count in others.items() if count)]
     lines = [f"Episodes:     {', '.join(counts)}"]
+    lines += _errors(result)
     for what, why in result.stopped.items():
         lines.append(f"Stopped:      {why if what == 'run' else f'{what}: {why}'}")
     if result.errors or result.dropped or result.not_run:
@@ -80,7 +87,23 @@ def _closing(result: RunResult) -> list[str]:
     return lines
 
 
-def _next_step(result: RunResult) -> list[str]:
+def _errors(result: RunResult) -> list[str]:
+    """The first message of each cause for which episodes ended in an error."""
+    import polars as pl
+
+    from finskillbench.runs.afterwards.show import printable
+
+    if not result.errors:
+        return []
+    failed = result.rows.filter(pl.col("status") == "error")
+    first = failed.group_by("error_cause", maintain_order=True).agg(pl.col("error").first())
+    return [
+        f"Error:        {cause}: {printable(' '.join((error or '').split())[:MESSAGE])}"
+        for cause, error in first.iter_rows()
+    ]
+
+
+def _next_step(result: RunResult, command: str) -> list[str]:
     """After a run of baseline programs alone: what was run, and the commands that run a model."""
     from finskillbench.harness.providers.prices import PROGRAMS
 
@@ -93,7 +116,7 @@ def _next_step(result: RunResult) -> list[str]:
         f"{_count(conditions, 'condition')}; no language model took part. To run yours:",
         "  make llm",
         "  export OPENAI_API_KEY=...",
-        "  .venv/bin/finskillbench run --model openai/gpt-5 --condition no_skill --condition curated --limit 2",
+        f"  .venv/bin/{command}",
     ]
 
 
