@@ -104,7 +104,14 @@ RunFolder = Annotated[
     ),
 ]
 BaseUrl = Annotated[str | None, typer.Option(metavar="URL", help="Where an OpenAI-compatible server listens.")]
-Prices = Annotated[Path | None, typer.Option(metavar="FILE", help="JSON prices that go before the built-in ones.")]
+Prices = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="JSON prices that go before the built-in ones, in USD per million tokens, such as "
+        '{"openai-api/local/*": {"input": 0.1, "output": 0.4}}.',
+    ),
+]
 MaxCost = Annotated[
     float | None,
     typer.Option(min=0, metavar="USD", help="Hard limit on what the run folder costs in all."),

@@ -355,6 +355,7 @@ def make_models(
         for model in entrants.values():
             if price_of(model) is None and not (isinstance(model, Agent) and model.tells_cost):
                 raise InputError(
-                    f"--max-cost needs the price of {model.name}, which is not known; name it in a --prices file"
+                    f"--max-cost needs the price of {model.name}, which is not known; name it in a --prices file, "
+                    f'such as {{"{model.name}": {{"input": 0.1, "output": 0.4}}}} in USD per million tokens'
                 )
     return entrants
