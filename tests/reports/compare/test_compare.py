@@ -186,6 +186,13 @@ def test_one_episode_and_nothing_that_moved() -> None:
     assert shown.notes[0] == "3 of 3 lines, in which nothing moved, are left out (--all shows them)."
     assert find_flips(paired) == []
     assert for_reading(took_table(paired)).rows == ()
+    assert took_table(paired).notes == ()
+
+
+def test_pairs_of_unknown_tokens_are_counted_below_what_an_episode_took() -> None:
+    before = [row("r1", 0.1), row("r2", 0.1, total_output_tokens=None)]
+    (note,) = took_table(pairs_of(two(before, [row("r1", 0.1), row("r2", 0.1)]))).notes
+    assert note.endswith("left out of a line: Output tokens 1 of 2.")
 
 
 def test_rows_of_another_program_without_what_an_episode_took() -> None:

@@ -58,7 +58,9 @@ def test_what_a_cache_spares_is_spared() -> None:
 
 def test_programs_errors_and_unknown_tokens_tell_nothing() -> None:
     rows = [used(5), used(1, model="baseline/nop"), used(1, status=Status.ERROR), used(1, total_output_tokens=None)]
-    assert forecast(rows).expected.calls == 60
+    found = forecast(rows)
+    assert found.expected.calls == 60
+    assert found.basis.startswith("as 1 episodes in pilot (1 more without token counts are left out)")
     with pytest.raises(InputError, match="pilot: no model has finished an episode with known tokens"):
         Earlier("pilot", rows[1:])
 

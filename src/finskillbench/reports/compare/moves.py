@@ -123,12 +123,15 @@ def took_table(paired: Paired) -> Table:
     What nothing was taken of on either side, or is not known, has no line.
     """
     rows: list[tuple[Cell, ...]] = []
+    unknown: list[str] = []
     for name in RESOURCES:
         title, scale = _TOOK[name]
         frame = paired.frame.with_columns(a=pl.col(f"a_{name}") * scale, b=pl.col(f"b_{name}") * scale)
         known = frame.filter(pl.col("a").is_not_null() & pl.col("b").is_not_null())
         if not known.select(pl.any_horizontal("a", "b").any()).item():
             continue
+        if missing := frame.height - known.height:
+            unknown.append(f"{title} {missing:,} of {frame.height:,}")
         known = known.with_columns(change=pl.col("b") - pl.col("a"))
         for line in _grouped(known, paired.shown, "change", a=pl.col("a").mean(), b=pl.col("b").mean()):
             group = [line[key] for key in paired.shown]
@@ -136,7 +139,12 @@ def took_table(paired: Paired) -> Table:
             ratio = line["b"] / line["a"] if line["a"] else None
             rows.append((title, *group, line["pairs"], line["a"], line["b"], change, ratio))
     columns = (Column("what", "Mean of an episode"), *key_columns(paired), *_AMOUNTS)
-    return Table("took", "What an episode took", columns, tuple(rows))
+    notes = (
+        [f"Pairs of which a side is unknown, and which are left out of a line: {', '.join(unknown)}."]
+        if unknown
+        else []
+    )
+    return Table("took", "What an episode took", columns, tuple(rows), tuple(notes))
 
 
 def _of(cut: Cut, frame: pl.DataFrame) -> pl.DataFrame:

@@ -145,10 +145,15 @@ class Earlier:
     def __init__(self, name: str, rows: Iterable[Row]) -> None:
         self.name = name
         self._rows: dict[Entry, list[Row]] = {}
+        self._uncounted: Counter[tuple[Entry, str]] = Counter()
         for row in rows:
             counted = row.total_input_tokens is not None and row.total_output_tokens is not None
-            if row.model not in BASELINES and row.status is not Status.ERROR and counted:
+            if row.model in BASELINES or row.status is Status.ERROR:
+                continue
+            if counted:
                 self._rows.setdefault(row.item.entry, []).append(row)
+            else:
+                self._uncounted[row.item.entry, str(row.condition)] += 1
         if not self._rows:
             raise InputError(
                 f"{name}: no model has finished an episode with known tokens; run a pilot first, say with --limit 5"
@@ -183,6 +188,8 @@ class Earlier:
             basis = (
                 f"as {len(own)} episodes{name} under {nearest} in {self.name}, times what was published between the two"
             )
+        if uncounted := self._uncounted[entry, condition]:
+            basis += f" ({uncounted} more without token counts are left out)"
         total, variance, strange = _sums(own, episodes)
         if strange:
             basis += f"; as all of its domain where none is of the subtask: {', '.join(strange)}"
