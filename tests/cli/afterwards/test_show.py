@@ -94,8 +94,12 @@ def test_what_to_choose_by_is_listed(run: Path, capsys) -> None:
 
 
 def test_bad_input_is_one_line(run: Path, capsys) -> None:
-    assert refused(capsys, run, "pc_rebal_9").endswith("has no trajectory of task 'pc_rebal_9'; there are pc_rebal_1")
-    assert "is a folder; name a task" in refused(capsys, run)
+    assert refused(capsys, run, "pc_rebal_9").endswith(
+        "has no trajectory of task 'pc_rebal_9'; of its 3 tasks, for example pc_rebal_1"
+    )
+    assert refused(capsys, run).endswith(
+        "is a folder; name a task behind it; there are fa_norm_1, pc_rebal_1, pc_tool_1"
+    )
     assert "is not there" in refused(capsys, run / "absent", "x")
     assert "holds no trajectories" in refused(capsys, run / "trajectories", "x")
     (path, *_) = sorted((run / "trajectories").rglob("*.json.gz"))

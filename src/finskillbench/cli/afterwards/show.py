@@ -32,7 +32,15 @@ def show(
 ) -> None:
     """Print one episode: its messages and tool calls, the verdict, the points that each part lost, and both answers."""
     from finskillbench.errors import InputError
-    from finskillbench.runs.afterwards.show import Line, comparison, conversation, find_trajectory, row_of, truth_of
+    from finskillbench.runs.afterwards.show import (
+        Line,
+        comparison,
+        conversation,
+        find_trajectory,
+        name_a_task,
+        row_of,
+        truth_of,
+    )
     from finskillbench.runs.store.trajectories import read_trajectory
 
     if run.is_file():
@@ -42,7 +50,7 @@ def show(
     elif not run.is_dir():
         raise InputError(f"{run}: is not there; name a run folder, or a trajectory's own file")
     elif task_id is None:
-        raise InputError(f"{run}: is a folder; name a task behind it")
+        raise name_a_task(run)
     else:
         path = find_trajectory(run, task_id, model=model, condition=condition, run_idx=run_idx)
     trajectory = read_trajectory(path)

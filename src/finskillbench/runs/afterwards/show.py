@@ -77,10 +77,20 @@ def find_trajectory(
         raise InputError(f"{run}: has {len(fitting)} trajectories of {task_id}; choose with {choices}")
     if found:
         raise InputError(f"{run}: has no such trajectory of {task_id}; there are {_choices(list(found.values()))}")
-    known = sorted({path.name.rpartition("__")[0] for path in folder.glob(f"*/*{_SUFFIX}")})
+    raise InputError(f"{run}: has no trajectory of task {task_id!r}{_examples(run, task_id)}")
+
+
+def name_a_task(run: Path) -> InputError:
+    """The error of a run folder without a task, with examples of its tasks."""
+    return InputError(f"{run}: is a folder; name a task behind it{_examples(run)}")
+
+
+def _examples(run: Path, task_id: str = "") -> str:
+    """Up to three tasks of a run, those that are most like `task_id`, behind a semicolon."""
+    known = sorted({path.name.rpartition("__")[0] for path in (run / "trajectories").glob(f"*/*{_SUFFIX}")})
     like = difflib.get_close_matches(task_id, known, n=3) or known[:3]
-    there = f"; there are {', '.join(like)}" if like else ""
-    raise InputError(f"{run}: has no trajectory of task {task_id!r}{there}")
+    which = "there are" if len(like) == len(known) else f"of its {len(known):,} tasks, for example"
+    return f"; {which} {', '.join(like)}" if like else ""
 
 
 def row_of(path: Path, trajectory: Trajectory) -> Row | None:
@@ -239,7 +249,9 @@ def _end(trace: Trace, row: Row | None, width: int, most: int | None) -> Iterato
         f"tokens:    {_count(usage.input_tokens)} in ({_count(usage.cached_tokens)} cached), "
         f"{_count(usage.output_tokens)} out ({_count(usage.reasoning_tokens)} reasoning), {cost}"
     )
-    yield Line(f"calls:     {trace.turns} of the model, {len(trace.tool_calls)} of tools, {trace.retries} retries")
+    # The turns of an agent that does not report its model calls are its tool calls.
+    of_model = trace.turns if trace.harness == OURS or trace.model_calls else "unknown"
+    yield Line(f"calls:     {of_model} of the model, {len(trace.tool_calls)} of tools, {trace.retries} retries")
     waited = f"{trace.queue_seconds:.1f} in queues, {trace.retry_seconds:.1f} on retries"
     yield Line(f"seconds:   {trace.latency_seconds:.1f}, beside {waited}")
     yield Line(f"incidents: {', '.join(trace.incidents) or 'none'}")
