@@ -95,7 +95,7 @@ def test_what_to_choose_by_is_listed(run: Path, capsys) -> None:
 
 def test_bad_input_is_one_line(run: Path, capsys) -> None:
     assert refused(capsys, run, "pc_rebal_9").endswith(
-        "has no trajectory of task 'pc_rebal_9'; of its 3 tasks, for example pc_rebal_1"
+        "has no trajectory of task 'pc_rebal_9'; its 3 tasks include pc_rebal_1"
     )
     assert refused(capsys, run).endswith(
         "is a folder; name a task behind it; there are fa_norm_1, pc_rebal_1, pc_tool_1"

@@ -89,7 +89,7 @@ def _examples(run: Path, task_id: str = "") -> str:
     """Up to three tasks of a run, those that are most like `task_id`, behind a semicolon."""
     known = sorted({path.name.rpartition("__")[0] for path in (run / "trajectories").glob(f"*/*{_SUFFIX}")})
     like = difflib.get_close_matches(task_id, known, n=3) or known[:3]
-    which = "there are" if len(like) == len(known) else f"of its {len(known):,} tasks, for example"
+    which = "there are" if len(like) == len(known) else f"its {len(known):,} tasks include"
     return f"; {which} {', '.join(like)}" if like else ""
 
 
