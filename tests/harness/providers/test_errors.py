@@ -46,6 +46,13 @@ def test_an_error_that_states_nothing_is_none(empty: object) -> None:
     assert read["choices"][0]["message"]["content"] == "hello"
 
 
+@pytest.mark.parametrize("code", [[], ["x"], {"a": 1}, [[1]], True])
+def test_a_code_of_another_type_hides_no_words(code: object) -> None:
+    error = raised({"error": {"code": code, "message": "too many requests"}})
+    assert str(error) == "too many requests"
+    assert provider_error(error, "m").cause == Cause.RATE_LIMIT
+
+
 def test_calls_of_one_turn_have_ids_of_their_own() -> None:
     calls = [{"id": each, "function": {"name": "f", "arguments": "{}"}} for each in ("call_2", None, "", "call_2", 7)]
     body = {"choices": [{"message": {"tool_calls": calls}, "finish_reason": "tool_calls"}]}

@@ -83,7 +83,7 @@ def repaired(reply: dict[str, Any], *, chat: bool) -> dict[str, Any]:
     ReplyError : it states a failure, or has no answer.
     """
     error: object = reply.get("error")
-    if is_object(error) and error.get("code") in _DECLINED:
+    if is_object(error) and _text(error.get("code")) in _DECLINED:
         reply = {**reply, "choices": [{"message": {}, "finish_reason": "content_filter"}]}
     else:
         _raise_error(reply)
