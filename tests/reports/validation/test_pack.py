@@ -143,9 +143,20 @@ def test_checks_not_run_are_listed_and_failed_ones_warned_of(tmp_path: Path) -> 
     names = names_of_checks(one.name for one in there)
     assert f"Audit of edition eeeeeeeeeeee: 1 of {len(names)} checks run, 1 failed. Not run: rederived, sol" in text
     assert f"Audit: {len(names) - 1} of {len(names)} checks of the edition were not run." in text
-    assert "Validation: 1 checks of the edition failed. Results are not supported until they pass." in text
+    assert f"Validation: 1 of {every} checks failed. Results are not supported until they pass." in text
     assert "loss is 0.2, not 0.1" in text
     assert "FAIL Audit leak 1 r1 weights stands in the prompt" in text
+
+
+def test_a_check_of_several_domains_counts_once_by_its_gravest_state(tmp_path: Path) -> None:
+    one = {**AUDIT["checks"][0], "findings": []}
+    states = {"all": "PASS", "portfolio_construction": "WARN", "risk_management": "PASS"}
+    checks = [{**one, "domain": name, "check": "unique", "state": state} for name, state in states.items()]
+    checks += [{**one, "check": "solvable", "state": "PASS"}]
+    audit = read_audit(evidence(tmp_path, {**AUDIT, "checks": checks}, "audit.json"))
+    text = pack([small()], tmp_path / "out", audit=audit).text
+    # Applicable, run, not run, passed, with warnings, failed: the last three make up those that were run.
+    assert re.search(r"Audit (\d+) 2 \d+ 1 1 0 ", text)
 
 
 def test_a_skipped_check_is_not_run(tmp_path: Path) -> None:

@@ -184,14 +184,14 @@ def _lower(episodes: pl.DataFrame) -> float | None:
 def _judge_rows(what: str, rows: pl.DataFrame, threshold: Threshold) -> tuple[float | None, Outcome]:
     """The share of rows with a verdict, or of rows with an incident."""
     if threshold.measure is Measure.COVERAGE:
-        share, name = rows.filter(~pl.col("failed")).height / rows.height, "with a verdict"
+        share, name = rows.filter(~pl.col("failed")).height / rows.height, "have a verdict"
         holds = share >= threshold.limit
     elif "incidents" not in rows.columns or rows["incidents"].has_nulls():
         return None, Outcome(False, f"incidents of {what} are not recorded in every row")
     else:
-        share, name = rows.filter(pl.col("incidents").list.len() > 0).height / rows.height, "with an incident"
+        share, name = rows.filter(pl.col("incidents").list.len() > 0).height / rows.height, "have an incident"
         holds = share <= threshold.limit
-    reason = f"{100 * share:.2f} % of {rows.height} rows of {what} are {name}, limit {100 * threshold.limit:g} %"
+    reason = f"{100 * share:.2f} % of {rows.height} rows of {what} {name}, limit {100 * threshold.limit:g} %"
     return share, Outcome(holds, reason)
 
 

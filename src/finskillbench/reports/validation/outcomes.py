@@ -47,8 +47,8 @@ _TAKEN = {
 }
 """Quantities by column with title and decimals; output tokens are added to those of the input."""
 _P = (
-    "p: two-sided cluster-robust t test. Holm and FDR (Benjamini-Hochberg): adjusted for the number of subtasks. "
-    "Detectable: smallest true difference found with a power of 80 %. n/a: the difference varies too little over "
+    "p: two-sided cluster-robust t test. Holm and FDR (Benjamini-Hochberg): adjusted for the number of subtasks with a "
+    "p. Detectable: smallest true difference found with a power of 80 %; above 1, none can be. n/a: the difference varies too little over "
     "clusters for a test."
 )
 
@@ -69,8 +69,9 @@ def results_chapter(results: Results) -> Chapter:
     words = (
         "Scores lie between 0 and 1. Rows of status error have no score and enter no mean. Intervals are 95 % "
         "cluster-robust t intervals: CR2 variance with Satterthwaite degrees of freedom (Bell and McCaffrey 2002; "
-        "Imbens and Kolesar 2016). Differences are paired: the same episodes under both conditions. No interval is "
-        "stated (n/a) for fewer than three clusters, or where scores vary too little.",
+        "Imbens and Kolesar 2016). Differences are paired: the same episodes under both conditions. Intervals "
+        "end at the limits of the scale. No interval is stated (n/a) for fewer than three clusters, or where scores "
+        "vary too little.",
     )
     by_subtask = _by(results, "sub_task", every_subtask)
     few = sum(isinstance(each, int) and each < FEWEST_CLUSTERS for each in by_subtask.column("clusters"))

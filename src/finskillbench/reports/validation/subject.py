@@ -31,7 +31,7 @@ _GRANTED = {
 _ELSEWHERE = ("Profile", "Rows", "Harness")
 """Facts that the cover and the first chapter state."""
 _SERVED = "Served as: names that the provider returned with its answers."
-_PROGRAMS = "Models named baseline/... are programs. They serve as challengers."
+_PROGRAMS = "Models named baseline/... are programs. Where a language model was run, they serve as challengers."
 
 
 def reference_of(rows: pl.DataFrame) -> str:
@@ -52,7 +52,7 @@ def scope_chapter(results: Results) -> Chapter:
             *BASIS,
             "A model is an AI agent: a language model with its arguments, in a loop that provides point-in-time data, "
             "tools and, under some conditions, skills (written procedures with tested scripts). It performs an "
-            "investment manager's task and submits one answer, which is scored against a proved label. The pack "
+            "investment manager's task and submits one answer, which is scored against a label that was checked. The pack "
             "measures analytical correctness, not investment performance, and is not advice.",
             "An episode is one task. A row is one attempt of it by one model under one condition. A cluster is a group "
             "of episodes that share a market date, a mandate or a company. The headline score is the mean over "
