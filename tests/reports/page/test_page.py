@@ -18,6 +18,9 @@ from finskillbench.analysis.results import collect
 from finskillbench.errors import InputError
 from finskillbench.reports.page import WrittenPage, write_page
 from finskillbench.reports.page.headline import headline_of
+from finskillbench.reports.page.sections.budgets import budget_figures
+from finskillbench.reports.page.sections.outcomes import outcome_figures
+from finskillbench.reports.page.sections.spending import spending_figures
 from finskillbench.reports.page.trajectories import choose
 from finskillbench.reports.page.view import view_of, views_of
 from finskillbench.reports.read import RunRows
@@ -267,3 +270,31 @@ def test_a_gain_without_an_interval_has_its_sign_test() -> None:
     (headline,) = [headline_of(view) for view in views_of(collect(rows))]
     assert headline.tiles[0].value == "+1.000"
     assert headline.tiles[0].below == f"95 % interval n/a; sign test p = {2 / 2**7:.2g}"
+
+
+def test_a_row_with_two_incidents_counts_once() -> None:
+    met = pl.Series([[], ["tool_failed", "rate_limit", "tool_failed"], ["rate_limit"]], dtype=pl.List(pl.String))
+    rows = synthetic_rows(1, ("curated",), episodes=1).head(3).with_columns(incidents=met)
+    causes = pl.DataFrame(schema=dict.fromkeys(("entry", "condition", "cause"), pl.String))
+    figures = {each.table.name: each.table for each in outcome_figures(view_of(collect(rows)), causes)}
+    table = figures["incidents"]
+    assert {column.name: cell for column, cell in zip(table.columns, table.rows[0], strict=True)} == {
+        "model": "provider/model-1",
+        "condition": "curated",
+        "none": 1,
+        "rate_limit": 1,
+        "tool_failed": 1,
+    }
+
+
+def test_means_of_tokens_state_the_rows_that_report_them_and_no_budget_stands_twice() -> None:
+    rows = synthetic_rows(1, ("curated",), episodes=2)
+    rows = rows.with_columns(
+        total_output_tokens=pl.when(pl.int_range(pl.len()) < 5).then("total_output_tokens"),
+        turns=1 + pl.int_range(pl.len()) % 12,
+    )
+    view = view_of(collect(rows))
+    (tokens,) = [each.table for each in spending_figures(view) if each.table.name == "output_tokens"]
+    assert tokens.rows[0][-1] == view.rows.filter("headline")["total_output_tokens"].count()
+    (turns,) = [each.table for each in budget_figures(view) if each.table.name == "budget_turns"]
+    assert turns.column("budget") == (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 9.0, 10.0, 12.0)

@@ -90,9 +90,9 @@ def reports_on(
 def soundness_chapter(reports: Sequence[EditionReport], labels: Iterable[Table]) -> Chapter:
     """Proofs of labels, as tables by edition, the state of every check, and the gravest finding of each."""
     words = (
-        "Each label is proved, derived twice by independent code, or known by construction. Validation rechecks every label from the stored "
-        "data. The audit tests whether each label follows from what an agent can see, and whether shortcuts earn "
-        "credit.",
+        "Each label is proved, derived twice by independent code, or known by construction. Validation rechecks every "
+        "label from the stored data. The audit tests whether each label follows from what an agent can see, and "
+        "whether shortcuts earn credit.",
         *map(str, reports),
     )
     tables = [

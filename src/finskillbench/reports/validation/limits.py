@@ -50,7 +50,8 @@ def warnings_of(
         if each.left_out:
             yield f"{each.name}: {len(each.left_out)} of {len(each.expected)} checks of the edition were not run."
         if failed := each.count(State.FAIL):
-            yield f"{each.name}: {failed} of {len(each.expected)} checks failed. Results are not supported until they pass."
+            of = f"{failed} of {len(each.expected)} checks"
+            yield f"{each.name}: {of} failed. Results are not supported until they pass."
     for digest, edition in editions.items():
         if isinstance(edition, str):
             yield f"Edition {digest[:12]} was not read: {edition}."

@@ -48,8 +48,8 @@ _TAKEN = {
 """Quantities by column with title and decimals; output tokens are added to those of the input."""
 _P = (
     "p: two-sided cluster-robust t test. Holm and FDR (Benjamini-Hochberg): adjusted for the number of subtasks with a "
-    "p. Detectable: smallest true difference found with a power of 80 %; above 1, none can be. n/a: the difference varies too little over "
-    "clusters for a test."
+    "p. Detectable: smallest true difference found with a power of 80 %; above 1, none is. n/a: the difference varies "
+    "too little over clusters for a test."
 )
 
 

@@ -52,7 +52,7 @@ def scope_chapter(results: Results) -> Chapter:
             *BASIS,
             "A model is an AI agent: a language model with its arguments, in a loop that provides point-in-time data, "
             "tools and, under some conditions, skills (written procedures with tested scripts). It performs an "
-            "investment manager's task and submits one answer, which is scored against a label that was checked. The pack "
+            "investment manager's task and submits one answer, which is scored against a known label. The pack "
             "measures analytical correctness, not investment performance, and is not advice.",
             "An episode is one task. A row is one attempt of it by one model under one condition. A cluster is a group "
             "of episodes that share a market date, a mandate or a company. The headline score is the mean over "

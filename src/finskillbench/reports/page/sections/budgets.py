@@ -48,7 +48,8 @@ def _budgets(spent: pl.Series) -> list[float]:
     assert high is not None
     if low == high:
         return [low]
-    return [low * (high / low) ** (place / (_POINTS - 1)) for place in range(_POINTS)]
+    budgets = [low * (high / low) ** (place / (_POINTS - 1)) for place in range(_POINTS)]
+    return sorted({float(round(each)) for each in budgets}) if spent.dtype.is_integer() else budgets
 
 
 def _figure(view: View, measure: Measure, rows: pl.DataFrame, budgets: Sequence[float]) -> Figure:
@@ -79,7 +80,7 @@ def _figure(view: View, measure: Measure, rows: pl.DataFrame, budgets: Sequence[
     notes = (view.population(rows, view.drawn), _NOTE)
     table = Table(name, title, columns, tuple(cells), notes)
     words = (
-        f"A panel for each of {len(panels)} models: the mean score within a budget of {unit}, a line for each "
+        f"A panel for each model ({len(panels)}): the mean score within a budget of {unit}, a line for each "
         f"condition, for budgets from {min(budgets):,.4g} to {max(budgets):,.4g}."
     )
     axis = f"budget of {unit} of an episode (logarithmic)"

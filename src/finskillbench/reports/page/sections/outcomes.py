@@ -26,10 +26,7 @@ def outcome_figures(view: View, causes: pl.DataFrame) -> Iterator[Figure]:
     order = [each.value for each in Status]
     yield _bars(view, rows.select("entry", "condition", kind="status"), order, "status", "Status of episodes")
     if "incidents" in rows.columns:
-        met = rows.select("entry", "condition", kind=pl.col("incidents").list.unique())
-        met = met.with_columns(pl.when(pl.col("kind").list.len() > 0).then("kind").otherwise(pl.lit([_NONE]))).explode(
-            "kind"
-        )
+        met = rows.select("entry", "condition", kind=pl.col("incidents").list.first().fill_null(_NONE))
         if met["kind"].n_unique() > 1:
             counts = met.filter(pl.col("kind") != _NONE)["kind"].value_counts(sort=True)
             yield _bars(
@@ -38,7 +35,7 @@ def outcome_figures(view: View, causes: pl.DataFrame) -> Iterator[Figure]:
                 [_NONE, *counts["kind"]],
                 "incidents",
                 "What went wrong on the way",
-                "An episode counts once for each kind of incident that it met.",
+                "A row counts once, by its first incident.",
             )
     found = causes.filter(pl.col("entry").is_in(view.entries)).select("entry", "condition", kind="cause")
     if not found.is_empty():
@@ -82,4 +79,4 @@ def _bars(view: View, rows: pl.DataFrame, order: Sequence[str], name: str, title
     whole = rows["kind"].value_counts(sort=True)
     parts = [f"{kind} {number:,}" for kind, number in whole.iter_rows()]
     words = f"Stacked bars for {len(bars)} pairs of model and condition. In all: {', '.join(parts)}."
-    return Figure(table, words, partial(draw_shares, bars, series, "episodes"))
+    return Figure(table, words, partial(draw_shares, bars, series, "rows"))

@@ -58,6 +58,6 @@ def repeat_figures(view: View) -> Iterator[Figure]:
     notes = (view.population(view.rows.filter("headline"), view.entries), *view.drawn_note)
     table = Table("pass_k", "pass^k: all of k repeats have a full score", _COLUMNS, tuple(rows), notes)
     words = (
-        f"A panel for each of {len(panels)} models: the chance that all of k repeats are right, for k from 1 to {most}."
+        f"A panel for each model ({len(panels)}): the chance that all of k repeats are right, for k from 1 to {most}."
     )
     yield Figure(table, words, partial(draw_panels, panels, view.series, "k, repeats of an episode"))

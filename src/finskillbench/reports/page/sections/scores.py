@@ -70,7 +70,7 @@ def heat_figures(view: View, maps: Sequence[HeatMap]) -> Iterator[Figure]:
         table = Table(each.file, f"Model by subtask: {each.title}", columns, cells, (each.population, *view.drawn_note))
         known = [value for values in each.values for value in values if value is not None]
         spread = f"from {min(known):+.3f} to {max(known):+.3f}" if known else "of which none can be said"
-        words = f"A heat map of {len(rows)} models by {len(each.columns)} subtasks, {spread}."
+        words = f"A heat map of models ({len(rows)}) by subtasks ({len(each.columns)}), {spread}."
         shown, values = [rows[place] for place in drawn], [each.values[place] for place in drawn]
         drawing = draw_heat(shown, each.columns, values, differences=each.differences)
         yield Figure(table, words, lambda _, drawing=drawing: drawing)

@@ -132,7 +132,7 @@ def _frontier(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]
 def _quantity(view: View, column: str, name: str, title: str, axis: str) -> Figure:
     rows = view.rows.filter(pl.col("headline") & pl.col("entry").is_in(view.entries) & ~pl.col("failed"))
     grouped = rows.group_by("entry", "condition").agg(
-        mean=pl.col(column).mean(), half=pl.col(column).median(), most=pl.col(column).max(), episodes=pl.len()
+        mean=pl.col(column).mean(), half=pl.col(column).median(), most=pl.col(column).max(), rows=pl.col(column).count()
     )
     found = {(entry, condition): rest for entry, condition, *rest in grouped.iter_rows()}
     lines = [
@@ -147,7 +147,7 @@ def _quantity(view: View, column: str, name: str, title: str, axis: str) -> Figu
         Column("mean", "Mean", Kind.NUMBER, digits=1),
         Column("median", "Median", Kind.NUMBER, digits=1),
         Column("most", "Most", Kind.NUMBER, digits=1),
-        Column("episodes", "Episodes", Kind.COUNT),
+        Column("rows", "Rows", Kind.COUNT),
     )
     cells = tuple(
         (entry, condition, *found[entry, condition])
@@ -156,10 +156,10 @@ def _quantity(view: View, column: str, name: str, title: str, axis: str) -> Figu
         if (entry, condition) in found
     )
     unknown = rows[column].null_count()
-    left = (f"{unknown} of {rows.height} episodes, of which it is not known, are left out.",) if unknown else ()
+    left = (f"{unknown} of {rows.height} rows do not report it and are left out.",) if unknown else ()
     notes = (view.population(rows, view.entries), *view.drawn_note, *left)
     table = Table(name, title, columns, cells, notes)
     spread = f"from {min(values):,.4g} to {max(values):,.4g}" if values else "of which none is known"
-    words = f"{axis[0].upper()}{axis[1:]} for {len(lines)} models, a mark for each condition, {spread}."
+    words = f"{axis[0].upper()}{axis[1:]} for each model ({len(lines)}), a mark for each condition, {spread}."
     axis = f"{axis}{' (logarithmic)' if log else ''}"
     return Figure(table, words, partial(draw_marks, lines, view.series, axis, log=log))
