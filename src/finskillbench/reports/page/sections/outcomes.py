@@ -35,7 +35,7 @@ def outcome_figures(view: View, causes: pl.DataFrame) -> Iterator[Figure]:
                 [_NONE, *counts["kind"]],
                 "incidents",
                 "What went wrong on the way",
-                "A row counts once, by its first incident.",
+                "A row counts once, by its first incident; the list of episodes has all.",
             )
     found = causes.filter(pl.col("entry").is_in(view.entries)).select("entry", "condition", kind="cause")
     if not found.is_empty():
