@@ -272,6 +272,14 @@ def test_a_gain_without_an_interval_has_its_sign_test() -> None:
     assert headline.tiles[0].below == f"95 % interval n/a; sign test p = {2 / 2**7:.2g}"
 
 
+@pytest.mark.usefixtures("no_pictures")
+def test_the_subtitle_counts_the_rows_of_the_models_that_it_names(tmp_path: Path) -> None:
+    rows = synthetic_rows(1, ("curated",), episodes=1)
+    both = pl.concat([rows, rows.with_columns(model=pl.lit("baseline/nop"))])
+    text = shown(write_page(collect(both), tmp_path / "page"))
+    assert re.search(rf"provider/model-1; {rows.height} episodes, {rows.height} rows under curated, run on", text)
+
+
 def test_a_row_with_two_incidents_counts_once() -> None:
     met = pl.Series([[], ["tool_failed", "rate_limit", "tool_failed"], ["rate_limit"]], dtype=pl.List(pl.String))
     rows = synthetic_rows(1, ("curated",), episodes=1).head(3).with_columns(incidents=met)

@@ -174,10 +174,13 @@ def _title(view: View) -> str:
 
 
 def _subtitle(view: View) -> str:
-    days = view.rows["ended"].drop_nulls() if "ended" in view.rows.columns else pl.Series([], dtype=pl.Date)
-    when = f", run from {days.min():%Y-%m-%d} to {days.max():%Y-%m-%d}" if len(days) else ""
+    """State the rows of the models, or of the programs where no model was run."""
+    rows = view.rows.filter(pl.col("entry").is_in(view.entries))
+    days = rows["ended"].drop_nulls() if "ended" in rows.columns else pl.Series([], dtype=pl.Date)
+    ends = dict.fromkeys(f"{day:%Y-%m-%d}" for day in (days.min(), days.max()) if day is not None)
+    when = f", run on {' to '.join(ends)}" if ends else ""
     who = f"{', '.join(view.entries[:9])}{' and others' if len(view.entries) > 9 else ''}"
-    size = f"{many(view.rows['episode'].n_unique(), 'episode')}, {many(view.rows.height, 'row')}"
+    size = f"{many(rows['episode'].n_unique(), 'episode')}, {many(rows.height, 'row')}"
     return f"{who}; {size} under {', '.join(view.conditions)}{when}; profile {view.results.profile.value}"
 
 
