@@ -306,3 +306,14 @@ def test_means_of_tokens_state_the_rows_that_report_them_and_no_budget_stands_tw
     assert tokens.rows[0][-1] == view.rows.filter("headline")["total_output_tokens"].count()
     (turns,) = [each.table for each in budget_figures(view) if each.table.name == "budget_turns"]
     assert turns.column("budget") == (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 9.0, 10.0, 12.0)
+
+
+@pytest.mark.parametrize("raised", [0.0, 1.0])
+def test_no_subtask_is_named_as_changed_where_none_moved(raised: float) -> None:
+    score = pl.when(CURATED & (pl.col("sub_task") == "rebalancing")).then(raised).otherwise(0.0)
+    rows = synthetic_rows(1, ("no_skill", "curated"), episodes=2).with_columns(
+        scores=pl.struct(paper=score, strict=score, certified=score), status=pl.lit("scored")
+    )
+    (headline,) = [headline_of(view) for view in views_of(collect(rows))]
+    assert ("It changed rebalancing most" in str(headline)) == bool(raised)
+    assert ("It changed" in str(headline)) == bool(raised)

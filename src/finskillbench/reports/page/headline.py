@@ -82,7 +82,9 @@ def _sentences(view: View, means: dict[str, Said], gain: Said | None) -> Iterato
     groups = estimates(view.paired(view.main), ["sub_task"])
     if len(groups) > 1:
         most, least = (pick(groups, key=lambda name: groups[name].mean.value) for pick in (max, min))
-        yield f"It changed {most} most ({_difference(groups[most])}) and {least} least ({_difference(groups[least])})."
+        if groups[most].mean.value != groups[least].mean.value:
+            raised = f"{most} most ({_difference(groups[most])})"
+            yield f"It changed {raised} and {least} least ({_difference(groups[least])})."
     by_entry = estimates(both, ["entry"])
     if len(by_entry) > 1:
         sure = [name for name, found in by_entry.items() if found.mean.low is not None and found.mean.low > 0]

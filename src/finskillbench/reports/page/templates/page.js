@@ -59,7 +59,7 @@ const SHOWN = [
   { title: "Difficulty", value: named("difficulty") },
   { title: "Status", value: named("status") },
   { title: "Cause", value: named("cause"), optional: true },
-  { title: "Incidents", value: (row) => (columns.incidents[row] ?? []).map((each) => names.incident[each]).join(", ") || null, optional: true },
+  { title: "Incidents", value: (row) => (columns.incidents[row] ?? []).map((each) => names.incident[each]).join(", ") || null, optional: true, absent: "none" },
   { title: "Turns", value: plain("turns"), text: whole.format },
   { title: "Output tokens", value: plain("output"), text: whole.format },
   { title: "Seconds", value: plain("seconds"), text: decimals(1) },
@@ -150,7 +150,7 @@ function line(row) {
     const cell = made.insertCell();
     const value = shown.value(row) ?? null;
     cell.dataset.label = shown.title;
-    cell.append(...breakable(value === null ? "n/a" : shown.text ? shown.text(value) : value));
+    cell.append(...breakable(value === null ? shown.absent ?? "n/a" : shown.text ? shown.text(value) : value));
     if (shown.text) cell.className = "number";
   }
   return made;
