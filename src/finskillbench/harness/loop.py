@@ -102,7 +102,7 @@ class Conversation:
         self.model, self.seat = model, seat
         self.turn = Turn()
         self.offered: tuple[ToolSpec, ...] = ()
-        self.counted = hasattr(model, "price")
+        self.priced = getattr(model, "price", None) is not None
 
     async def play(self) -> Trace:
         """Play the episode to its end."""
@@ -158,7 +158,7 @@ class Conversation:
         queued, retried = self.seat.queue_seconds, self.seat.retry_seconds
         turn = self.turn = await self._generate(self.offered, SUBMIT_ANSWER.name if last else AUTO)
         queued, retried = self.seat.queue_seconds - queued, self.seat.retry_seconds - retried
-        self.seat.answered(turn, queued, retried, counted=self.counted)
+        self.seat.answered(turn, queued, retried, priced=self.priced)
         if turn.stop != "done":
             self.seat.incidents.append(turn.stop)
         elif not turn.tool_calls:

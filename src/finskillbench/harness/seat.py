@@ -144,13 +144,13 @@ class Seat:
             for old, new in zip(before, messages, strict=False)
         ] + list(messages[len(before) :])
 
-    def answered(self, turn: Turn, queued: float = 0.0, retried: float = 0.0, *, counted: bool) -> None:
-        """Count a model call that was answered; `counted` where it should have token counts."""
+    def answered(self, turn: Turn, queued: float = 0.0, retried: float = 0.0, *, priced: bool) -> None:
+        """Count a model call that was answered; `priced` where somebody wants to know what it cost."""
         number, seconds = len(self.calls) + 1, turn.seconds or 0.0
         self.calls.append(CallRecord(number, seconds, queued, retried, turn.stop, turn.served_model, turn.usage))
         self.usage += turn.usage
         told = self.left.take(turn)
-        if (counted and not turn.usage.is_known) or not (told or self.left.tokens is None):
+        if (priced and not turn.usage.is_known) or not (told or self.left.tokens is None):
             self.incidents.append("usage_unknown")
 
     def log_bug(self, log: logging.Logger, whose: str, error: BaseException) -> None:

@@ -154,7 +154,7 @@ class _Sitting:
     def spent(self, usage: Usage, *, served_model: str | None = None) -> None:
         """As of `Tools`."""
         turn = clean_turn(Turn(usage=usage, served_model=served_model), self._seat.around.redact)
-        self._seat.answered(turn, counted=False)
+        self._seat.answered(turn, priced=False)
 
 
 def _failure(name: str, error: BaseException) -> ProviderError:
