@@ -30,10 +30,6 @@ _STATUS_WEIGHT, _NEAR_WEIGHT, _RARE_WEIGHT, _STRATA_WEIGHT = 2.0, 1.0, 3.0, 1.0
 """What the draw weighs: balance of statuses, near misses and their sides, near misses of kinds with few, strata."""
 _TOLD_WEIGHT, _PLAIN_WEIGHT, _CONSTANCY = 1.2, 80.0, 200.0
 """And against it: a kind that tells the whole verdict, breaches that weights alone tell, more compliant or fewer."""
-_LEAST_COUNTED, _UNEQUAL_WEIGHT = 10, 200.0
-"""From so many of a kind on the two sides may differ by a share of them at most, and what a further one weighs."""
-_UNEQUAL_STATUSES, _UNEQUAL_NEAR = 1 / 3, 0.5
-"""That share, of statuses and of near misses."""
 _DISAGREE = -2.5
 """What a status unlike the whole verdict weighs beside one like it: about one in four is, where statuses balance."""
 
@@ -117,22 +113,18 @@ def drawn_for_monitoring(context: BuildContext, pool: Sequence[MonitoringPair], 
     rng = context.generator(sub_task, "draw")
     pairs = permuted([pair for pair in pool if pair.margin >= GREY_BAND], rng)
     statuses = np.array([[_status(pair, kind) for kind in Kind] for pair in pairs])
-    limited = np.abs(statuses)
-    rarity = len(pairs) / np.maximum(limited.sum(axis=0), 1)
+    rarity = len(pairs) / np.maximum(np.abs(statuses).sum(axis=0), 1)
     near = np.array([[_near(pair, kind) for kind in Kind] + [_nearest(pair)] for pair in pairs])
     missed = np.array([[sum(abs(pair.beyond.get(k, np.inf)) <= w for w in _NEAR) for k in Kind] for pair in pairs])
     strata = _one_hot([(pair.tier, pair.case.type, pair.case.regime, pair.mandate.mandate_id) for pair in pairs])
     compliant = np.array([pair.compliant for pair in pairs])
-    told = np.where(statuses * np.where(compliant, -1, 1)[:, None] < 0, _DISAGREE, limited)
+    told = np.where(statuses * np.where(compliant, -1, 1)[:, None] < 0, _DISAGREE, np.abs(statuses))
     plain = np.array([bool(pair.violations) and not MODEL_BASED & set(pair.violations) for pair in pairs])
     left, chosen = np.ones(len(pairs), dtype=bool), list[int]()
     while left.any() and len(chosen) < context.most(EPISODES):
         due = round((len(chosen) + 1) * _COMPLIANT / EPISODES)
-        balance, sides = statuses[chosen].sum(axis=0) + statuses, near[chosen].sum(axis=0) + near
-        unequal = _unequal(balance, limited[chosen].sum(axis=0) + limited, _UNEQUAL_STATUSES)
-        unequal += _unequal(sides, np.abs(near[chosen]).sum(axis=0) + np.abs(near), _UNEQUAL_NEAR)
-        cost = _STATUS_WEIGHT * (balance**2 @ rarity) + _UNEQUAL_WEIGHT * unequal
-        cost = cost + _NEAR_WEIGHT * (sides**2).sum(axis=1)
+        cost = _STATUS_WEIGHT * ((statuses[chosen].sum(axis=0) + statuses) ** 2 @ rarity)
+        cost = cost + _NEAR_WEIGHT * ((near[chosen].sum(axis=0) + near) ** 2).sum(axis=1)
         cost = cost - _NEAR_WEIGHT * missed.sum(axis=1) ** 2
         cost = cost - _RARE_WEIGHT * (missed / (1 + missed[chosen].sum(axis=0))).sum(axis=1)
         cost = cost + _TOLD_WEIGHT * np.maximum(told[chosen].sum(axis=0) + told, 0) ** 2 @ rarity
@@ -143,11 +135,6 @@ def drawn_for_monitoring(context: BuildContext, pool: Sequence[MonitoringPair], 
         left &= np.array([pair.case is not pairs[at].case for pair in pairs])
         chosen.append(at)
     return permuted([pairs[at] for at in chosen], context.generator(sub_task, "order"))
-
-
-def _unequal(difference: Floats, counted: Floats, most: float) -> Floats:
-    """(m,) the sum over kinds by which two sides differ by more than a share `most` of what is counted of them."""
-    return np.asarray((np.maximum(np.abs(difference) - most * counted, 0) * (counted >= _LEAST_COUNTED)).sum(axis=1))
 
 
 def _status(pair: MonitoringPair, kind: Kind) -> float:
