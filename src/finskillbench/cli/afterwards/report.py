@@ -34,7 +34,7 @@ Examples:
   finskillbench report runs/mine --format latex --out tables
   finskillbench report runs/mine --format html
   finskillbench report runs/mine --by subtask --cutoff 2026-03-31
-  finskillbench report runs/mine --validation --audit audit.json --criteria criteria.toml --out pack
+  finskillbench report runs/mine --validation --audit audit.json --out pack
   finskillbench report results_all.jsonl --paper"""
 PAGE_FORMAT = "html"
 _ALL = 2**31

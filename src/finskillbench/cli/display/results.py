@@ -88,12 +88,12 @@ def _closing(result: RunResult) -> list[str]:
 
 
 def _errors(result: RunResult) -> list[str]:
-    """The first message of each cause for which episodes ended in an error."""
+    """The first message of each cause for which episodes ended in an error, unless a stop states it."""
     import polars as pl
 
     from finskillbench.runs.afterwards.show import printable
 
-    if not result.errors:
+    if not result.errors or result.stopped:
         return []
     failed = result.rows.filter(pl.col("status") == "error")
     first = failed.group_by("error_cause", maintain_order=True).agg(pl.col("error").first())
