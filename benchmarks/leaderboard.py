@@ -91,7 +91,7 @@ def timed_read(path: Path) -> tuple[Bundle, float]:
 
 
 def members(folder: Path, base: Bundle) -> bool:
-    """Whether many small members are read in time, in proportion to their number."""
+    """Return True if many small members are read in time, in proportion to their number."""
     seconds: list[float] = []
     played = list(renamed(base, "lab/small"))
     for number in (MEMBERS // 2, MEMBERS):
@@ -125,7 +125,7 @@ def whole_run(folder: Path, base: Bundle, edition: Edition, trajectories: Sequen
 
 
 def board(folder: Path, base: Bundle, edition: Edition, trajectories: Sequence[bytes]) -> bool:
-    """Whether a leaderboard of many bundles is built in time."""
+    """Return True if a leaderboard of many bundles is built in time."""
     paths: list[Path] = []
     for number in range(BUNDLES):
         played = list(renamed(base, f"lab/model-{number}"))

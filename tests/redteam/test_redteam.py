@@ -106,7 +106,7 @@ OF_ITS_OWN = {"code": "start a thread"}
 
 
 WITHOUT_NAMESPACES = ("leave a time of reading for the next call", "container")
-"""What SECURITY.md says is not kept from a script there."""
+"""Attacks that SECURITY.md states as open there."""
 
 
 @pytest.mark.parametrize(

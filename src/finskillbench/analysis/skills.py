@@ -46,7 +46,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What one arm took: rows, those in error, and means per episode; the price in all, None where it is not known.
+    """Resources of one condition: rows, rows in error, means per episode, and the total price (None: unknown).
 
     Tokens are means over the `counted` rows of which input and output are known, None of none.
     """

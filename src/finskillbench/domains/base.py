@@ -111,9 +111,8 @@ class Answer(BaseModel):
 class Label(Generic[I]):
     """One label under examination: the episode, its input at full precision, the truth and its certificate.
 
-    `certificate` is empty where the edition was handed out without certificates, `hidden` where it was without stages,
-    or the subtask has none. `built` is whether the edition was built here: a label of an imported release need not
-    state what only a build writes.
+    `certificate` is empty in an edition without certificates, `hidden` without stages or in a subtask without them.
+    `built` is True for an edition built here; a label of an imported release lacks what only a build writes.
     """
 
     episode: Episode

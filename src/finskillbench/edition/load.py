@@ -125,7 +125,7 @@ class Edition:
 
     @property
     def has_stages(self) -> bool:
-        """Whether the edition was handed out with what moves its episodes on."""
+        """True if the edition holds `stages/`, which its interactive cases need."""
         return (self.path / STAGES).is_dir()
 
     def episodes(self, sub_tasks: Collection[str] | None = None) -> tuple[Episode, ...]:
@@ -182,7 +182,7 @@ class Edition:
         return self._by_task("certificates", sub_task, "certificate")
 
     def hidden(self, sub_task: str) -> Mapping[str, JsonObject]:
-        """What the stages of a subtask keep from agents, by task id; empty where the edition holds none."""
+        """Hidden fields of a subtask's interactive cases by task id; empty where the edition holds none."""
         if sub_task not in self._hidden_parts:
             there = (self.path / STAGES / f"{sub_task}.jsonl").is_file()
             self._hidden_parts[sub_task] = self._by_task(STAGES, sub_task, "hidden") if there else {}

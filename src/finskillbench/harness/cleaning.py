@@ -24,9 +24,9 @@ _MOST_TOKENS = 10**9
 _MOST_USD = 1e6
 """More than any one call can use or cost."""
 _BEFORE_A_NAME = (".", "__", ":", "/")
-"""How a prefix ends that models put before the name of a tool: functions.NAME, mcp__server__NAME."""
+"""Ends of prefixes that models put before the name of a tool: functions.NAME, mcp__server__NAME."""
 _AFTER_A_NAME = "<|"
-"""How a control token begins that a server left behind the name."""
+"""Start of a control token that a server left after the name."""
 
 
 def clean_text(text: str) -> str:
@@ -97,7 +97,7 @@ def _decoded(arguments: str) -> str:
 
 
 def possible(usage: Usage) -> bool:
-    """Whether counts and price can be those of a call: whole, not negative, some input, parts within wholes."""
+    """Return True if counts and price are possible: whole, not negative, some input, parts within wholes."""
     counts = (
         usage.input_tokens,
         usage.cached_tokens,

@@ -64,7 +64,7 @@ class Usage:
 
     @property
     def is_known(self) -> bool:
-        """Whether input and output are known, or the price: no call is answered without input."""
+        """True if input and output are known, or the price: no call is answered without input."""
         return self.cost_usd is not None or (bool(self.input_tokens) and self.output_tokens is not None)
 
     def __add__(self, other: Usage) -> Usage:

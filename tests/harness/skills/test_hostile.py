@@ -43,7 +43,7 @@ def test_a_hostile_file_is_handled_or_refused_in_one_line(
     except FinSkillBenchError as error:
         refusal = str(error)
     assert "\n" not in refusal
-    # What a run refuses, lint names.
+    # Lint names each package that a run refuses.
     assert problems or not refusal
 
 

@@ -60,7 +60,7 @@ FAULTS = """() => {
   }
   return faults;
 }"""
-"""What is cut off, too small to read, empty, constant, or of an unnamed population in a page."""
+"""Parts of a page that are cut off, too small to read, empty, constant, or of an unnamed population."""
 
 
 @pytest.fixture(scope="module")

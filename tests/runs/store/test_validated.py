@@ -1,4 +1,4 @@
-"""What `run` and `score` say of the validation of an edition, and that no edition says it of itself."""
+"""Statements of `run` and `score` on the validation of an edition, which no edition can make of itself."""
 
 from __future__ import annotations
 

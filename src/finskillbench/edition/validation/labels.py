@@ -79,7 +79,7 @@ def _certificates(subject: Subject, subtask: Subtask, findings: Findings) -> Map
 
 
 def _hidden(subject: Subject, subtask: Subtask, findings: Findings) -> Mapping[str, JsonObject]:
-    """What the stages of a subtask keep from agents, once each of its episodes can be opened."""
+    """Hidden fields of a subtask's interactive cases, after each case was opened once."""
     if subtask.stage is None or not subject.edition.has_stages:
         return {}
     for episode in subject.of(subtask.name):

@@ -1,4 +1,4 @@
-"""What passes between a client and a provider's server: no redirect, no compression, a bound on bytes, one reading.
+"""Bounds on traffic with a provider's server: no redirect, no compression, a limit on bytes, one reader of replies.
 
 Every successful reply is checked and repaired by `finskillbench.harness.providers.replies` before the client parses it.
 

@@ -99,7 +99,7 @@ _WORDS: tuple[tuple[tuple[str, ...], Cause], ...] = (
     (("unauthorized", "api key", "authentication"), Cause.AUTH),
     (("timed out", "timeout"), Cause.TIMEOUT),
 )
-"""How failures are worded that state neither a status nor a code."""
+"""Wordings of failures that state neither a status nor a code."""
 _STATUSES: Mapping[int, Cause] = MappingProxyType(
     {
         401: Cause.AUTH,

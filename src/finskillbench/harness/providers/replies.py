@@ -71,8 +71,8 @@ def read_reply(path: str, headers: MutableMapping[str, str], body: bytes) -> byt
         headers["content-type"] = "application/json"
         return body if reply == value else json.dumps(reply).encode()
     except (ValueError, RecursionError) as error:
-        told = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise ReplyError(f"an answer that is no JSON ({told}): {_start(body)}", cause=Cause.MALFORMED) from None
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ReplyError(f"an answer that is no JSON ({reason}): {_start(body)}", cause=Cause.MALFORMED) from None
 
 
 def repaired(reply: dict[str, Any], *, chat: bool) -> dict[str, Any]:

@@ -22,7 +22,7 @@ class Figure:
 
     @property
     def varies(self) -> bool:
-        """Whether two rows differ in a drawn quantity; counts are drawn only where there is nothing else."""
+        """True if two rows differ in a drawn quantity; counts are drawn only where there is nothing else."""
         kinds = [column.kind for column in self.table.columns]
         measured = {kind for kind in kinds if kind not in (Kind.TEXT, Kind.COUNT)} or {Kind.COUNT}
         drawn = {

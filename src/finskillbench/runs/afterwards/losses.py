@@ -23,7 +23,7 @@ class Loss(NamedTuple):
     points: float
 
     def covers(self, leaf: Leaf) -> bool:
-        """Whether a leaf belongs to the part."""
+        """Return True if a leaf belongs to the part."""
         rest = _ENTRY.sub("[]", leaf.path).removeprefix(self.part)
         return not self.part or (rest != leaf.path and rest[:1] in ("", ".", "[")) or leaf.path == self.part
 

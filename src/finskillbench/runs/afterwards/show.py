@@ -43,7 +43,7 @@ class Line:
     text: str
     heading: bool = False
     cut: bool = False
-    """Whether it stands for lines that are left out."""
+    """True if it replaces lines that are left out."""
 
 
 def find_trajectory(
@@ -132,7 +132,7 @@ def truth_of(path: Path, trajectory: Trajectory, edition: Path | None = None) ->
 
 
 def known_by_id(edition: Edition, task_id: str) -> Known:
-    """What an edition with its truth knows of a task."""
+    """Return the truth, scorer and input of a task from an edition with its truth."""
     return known_of(edition, next(each for each in edition.episodes() if each.task_id == task_id))
 
 

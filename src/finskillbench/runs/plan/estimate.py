@@ -77,7 +77,7 @@ def estimate(
 def _asked(
     entry: Entry, condition: str, counts: Counter[tuple[str, str]], prices: PriceTable, like: Earlier | None
 ) -> Forecast:
-    """What `counts` episodes, by domain and subtask, take of a model; nothing of a program."""
+    """Forecast the calls and tokens of `counts` episodes, by domain and subtask; zero for a program."""
     if entry.model in BASELINES:
         nothing = amount(0, 0, 0, NO_CHARGE)
         return Forecast(nothing, nothing, nothing, "a program, which asks no model")

@@ -33,7 +33,7 @@ class Validation:
     version: str
 
     def covers(self, other: Validation) -> bool:
-        """Whether all that another is about was checked."""
+        """Return True if this verdict checked all that another covers."""
         same = (self.digest, self.source) == (other.digest, other.source)
         return same and {*other.suites} <= {*self.suites} and {*other.parts} <= {*self.parts}
 

@@ -155,7 +155,7 @@ def _number(column: str, text: str, line: int, mistakes: Mistakes) -> float | No
 
 
 def _separated(text: str) -> str | None:
-    """How a number with separators is to be written; None where it has none, or none that make sense.
+    """Return the spelling of a number without separators; None if it has none, or none that make sense.
 
     A comma before three digits stands for thousands or for decimals: a weight of 0,050 is 0.050, a quantity of 1,500
     is either.

@@ -1,4 +1,4 @@
-"""What comes in an episode is checked before it is played: `stages/` of an edition may be anybody's."""
+"""Hidden fields of a case are checked before it is played: `stages/` may come from a stranger."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""Where Hermes keeps lists of tools."""
+"""Cache of tool lists, as Hermes has it."""
 
 _TOOL_DEFS_CACHE_MAX = 8

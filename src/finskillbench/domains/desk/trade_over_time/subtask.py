@@ -239,7 +239,7 @@ def proof(label: Label[Any], findings: Findings) -> None:
 
 
 def _expect_hidden(label: Label[Any], findings: Findings) -> None:
-    """What the stage plays is what the label was derived from."""
+    """Compare the hidden fields of the case with those that the label was derived from."""
     stated = {
         "desk": label.truth.verification["desk"],
         "week": label.task_input["state"]["week"],

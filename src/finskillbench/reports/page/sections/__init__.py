@@ -110,7 +110,7 @@ def _varied(section: Section) -> Section:
 
 
 def _remark(figure: Figure) -> str:
-    """What a figure would show in every row."""
+    """Return the value that a figure would show in every row, as a sentence."""
     table = figure.table
     if not table.rows:
         return f"{table.title}: no values. {' '.join(table.notes)}"
