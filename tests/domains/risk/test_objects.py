@@ -16,6 +16,7 @@ from finskillbench.domains.risk.catalogs import mandate_catalog, risk_settings
 from finskillbench.domains.risk.objects import construct as construction
 from finskillbench.domains.risk.objects.construct import RiskObjects, construct
 from finskillbench.domains.risk.objects.mandates import FittedMandate, fit
+from finskillbench.domains.risk.objects.monitoring import drawn_for_monitoring
 from finskillbench.domains.risk.objects.portfolios import clear_of_limits
 from finskillbench.domains.risk.objects.recipes import LEAST, TYPES
 from finskillbench.domains.risk.objects.remediation import RemediationPair
@@ -228,6 +229,24 @@ def test_statuses_are_balanced(objects: RiskObjects, capsys: pytest.CaptureFixtu
         assert failed[kind] >= 5, kind
     share = sum(passed.values()) / (sum(passed.values()) + sum(failed.values()))
     assert 0.4 <= share <= 0.6
+
+
+@pytest.mark.parametrize("seed", [1, 19, 36])
+def test_no_side_of_a_kind_is_rare_in_a_smaller_pool(
+    seed: int, synthetic_risk_objects: RiskObjects, synthetic_panels: Panels
+) -> None:
+    """Of seven in ten portfolios a first draw leaves one side of some kind under the audit's share."""
+    pool = synthetic_risk_objects.monitoring
+    names = sorted({pair.case.portfolio_id for pair in pool})
+    kept = set(np.random.default_rng(seed).permutation(names)[: len(names) * 7 // 10])
+    smaller = [pair for pair in pool if pair.case.portfolio_id in kept]
+    drawn = drawn_for_monitoring(BuildContext(synthetic_panels, 1), smaller, "x")
+    for kind in Kind:
+        beyond = np.array([pair.beyond[kind] for pair in drawn if pair.mandate.get(kind) is not None])
+        failing = sum(kind in pair.violations for pair in drawn)
+        assert len(beyond) < 10 or len(beyond) <= 3 * failing <= 2 * len(beyond)
+        near = beyond[(np.abs(beyond) <= 0.05) & (beyond != 0)]
+        assert len(near) < 10 or 0.2 * len(near) <= (near > 0).sum() <= 0.8 * len(near)
 
 
 def test_twelve_scenarios_each_and_replays_only_later(objects: RiskObjects) -> None:

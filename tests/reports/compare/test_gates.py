@@ -14,8 +14,8 @@ from tests.sampling import THOROUGH, thorough
 from finskillbench.analysis.results import collect
 from finskillbench.errors import InputError
 from finskillbench.reports.compare.gates import (
-    Measure,
     Threshold,
+    ThresholdMeasure,
     check_finished,
     check_thresholds,
     gates_table,
@@ -91,7 +91,7 @@ def test_a_mean_that_equals_the_floor_holds() -> None:
     assert floors("headline=0.1", rows=rows)[0][0]
 
 
-def judge(measure: Measure, limit: float, *rows: dict, model: str | None = None) -> tuple[float | None, bool]:
+def judge(measure: ThresholdMeasure, limit: float, *rows: dict, model: str | None = None) -> tuple[float | None, bool]:
     limits = [Threshold("headline", None, limit, measure, model)]
     (judged,) = check_thresholds(collect(two(rows, rows)[0].rows), limits)
     return judged.value, judged.outcome.holds
@@ -101,31 +101,31 @@ def test_a_lower_bound_is_that_of_student_and_counts_errors_as_zero() -> None:
     scores = [0.9, 0.7, 0.8, 0.6]
     low = float(np.mean(scores) - stats.t.ppf(0.975, 3) * stats.sem(scores))  # each episode is a cluster
     known = [row(f"r{i}", score) for i, score in enumerate(scores)]
-    assert judge(Measure.LOWER_BOUND, low - 1e-9, *known) == (pytest.approx(low), True)
-    assert judge(Measure.LOWER_BOUND, low + 1e-9, *known) == (pytest.approx(low), False)
-    assert judge(Measure.LOWER_BOUND, 0.5, *known, row("r9", None)) == (pytest.approx(low), False)
-    assert judge(Measure.LOWER_BOUND, 0.0, *known[:2]) == (None, False)  # two clusters have no interval
+    assert judge(ThresholdMeasure.LOWER_BOUND, low - 1e-9, *known) == (pytest.approx(low), True)
+    assert judge(ThresholdMeasure.LOWER_BOUND, low + 1e-9, *known) == (pytest.approx(low), False)
+    assert judge(ThresholdMeasure.LOWER_BOUND, 0.5, *known, row("r9", None)) == (pytest.approx(low), False)
+    assert judge(ThresholdMeasure.LOWER_BOUND, 0.0, *known[:2]) == (None, False)  # two clusters have no interval
 
 
 def test_coverage_is_bounded_from_below_and_incidents_from_above() -> None:
     rows = [row(f"r{i}", 0.5 if i else None) for i in range(20)]
-    assert judge(Measure.COVERAGE, 0.95, *rows) == (0.95, True)
-    assert judge(Measure.COVERAGE, 0.96, *rows) == (0.95, False)
-    assert judge(Measure.INCIDENTS, 1.0, *rows) == (None, False)  # these rows do not record them
+    assert judge(ThresholdMeasure.COVERAGE, 0.95, *rows) == (0.95, True)
+    assert judge(ThresholdMeasure.COVERAGE, 0.96, *rows) == (0.95, False)
+    assert judge(ThresholdMeasure.INCIDENTS, 1.0, *rows) == (None, False)  # these rows do not record them
     table = two(rows, rows)[0].rows.with_columns(
         incidents=pl.Series([["a", "b"], *[[]] * 19], dtype=pl.List(pl.String))
     )
     for limit, holds in ((0.05, True), (0.04, False)):
-        (judged,) = check_thresholds(collect(table), [Threshold("headline", None, limit, Measure.INCIDENTS)])
+        (judged,) = check_thresholds(collect(table), [Threshold("headline", None, limit, ThresholdMeasure.INCIDENTS)])
         assert (judged.value, judged.outcome.holds) == (0.05, holds)
 
 
 def test_a_threshold_may_name_its_model() -> None:
-    assert judge(Measure.MEAN, 0.1, *ROWS, model="baseline/nop") == (pytest.approx(0.2), True)
+    assert judge(ThresholdMeasure.MEAN, 0.1, *ROWS, model="baseline/nop") == (pytest.approx(0.2), True)
     with pytest.raises(
         InputError, match="--fail-under: no row is of the model 'other'; the models are m, baseline/nop"
     ):
-        judge(Measure.MEAN, 0.1, *ROWS, model="other")
+        judge(ThresholdMeasure.MEAN, 0.1, *ROWS, model="other")
 
 
 def test_gates_are_a_table_too() -> None:

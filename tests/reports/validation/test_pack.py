@@ -23,7 +23,7 @@ from finskillbench.audit import names_of_checks
 from finskillbench.domains import domain
 from finskillbench.edition.validation import checks_of
 from finskillbench.errors import InputError
-from finskillbench.reports.compare.gates import Measure, Threshold
+from finskillbench.reports.compare.gates import Threshold, ThresholdMeasure
 from finskillbench.reports.read import RunRows, read_runs
 from finskillbench.reports.validation import read_audit, read_checks, read_criteria, write_pack
 from finskillbench.reports.validation.references import REVIEWED
@@ -217,9 +217,9 @@ def test_criteria_are_judged_and_printed(tmp_path: Path) -> None:
     )
     wanted = read_criteria(file)
     assert [(each.part, each.measure, each.limit) for each in wanted] == [
-        ("headline", Measure.MEAN, 0.2),
-        ("headline", Measure.LOWER_BOUND, 0.2),
-        ("risk_management", Measure.COVERAGE, 1.0),
+        ("headline", ThresholdMeasure.MEAN, 0.2),
+        ("headline", ThresholdMeasure.LOWER_BOUND, 0.2),
+        ("risk_management", ThresholdMeasure.COVERAGE, 1.0),
     ]
     written = write_pack([small()], tmp_path / "out", today=TODAY, criteria=wanted)
     text = Text(written.path.read_text(encoding="utf-8")).text
@@ -260,7 +260,7 @@ def test_the_example_of_the_documentation_is_read(tmp_path: Path) -> None:
     file = tmp_path / "criteria.toml"
     file.write_text(page.split("```toml")[1].split("```")[0])
     found = read_criteria(file)
-    assert {each.measure for each in found} == {*Measure}
+    assert {each.measure for each in found} == {*ThresholdMeasure}
     assert found[-1][:3] == ("risk_management", "no_skill", 0.4)
 
 
@@ -291,7 +291,7 @@ def test_the_body_of_the_largest_pack_has_at_most_5000_words(edition_run: Path, 
     monkeypatch.setattr("finskillbench.reports.validation.failed.failures_of", lambda path: causes)
     found = [{**AUDIT["checks"][0]["findings"][0], "evidence": "word " * 20}] * 200
     audit = {**AUDIT, "digest": "0" * 64, "checks": [{**AUDIT["checks"][0], "findings": found}] * 39}
-    limits = [Threshold("headline", "curated", 0.99, measure) for measure in Measure] * 6
+    limits = [Threshold("headline", "curated", 0.99, measure) for measure in ThresholdMeasure] * 6
     written = write_pack(
         [replace(one, rows=rows, missing=3)],
         tmp_path / "out",

@@ -12,7 +12,7 @@ from finskillbench.domains import suite_of
 from finskillbench.domains.checks.agreement import leaf_by_leaf
 from finskillbench.episode import PAPER_SUITE
 from finskillbench.runs.afterwards.failures import Known
-from finskillbench.runs.afterwards.losses import losses
+from finskillbench.runs.afterwards.losses import points_lost
 
 PAPER = [name for name in EXPECTED if suite_of(name) == PAPER_SUITE]
 
@@ -36,7 +36,7 @@ def altered(sub_task: str, *path: Any, **to: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("sub_task", PAPER)
 def test_a_right_answer_loses_nothing(sub_task: str) -> None:
-    assert losses(known(sub_task), EXPECTED[sub_task]) == []
+    assert points_lost(known(sub_task), EXPECTED[sub_task]) == []
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_right_answer_loses_nothing(sub_task: str) -> None:
 )
 def test_the_part_with_the_mistake_loses_the_points(sub_task: str, answer: dict[str, Any], part: str) -> None:
     task = known(sub_task)
-    (loss,) = losses(task, answer)
+    (loss,) = points_lost(task, answer)
     assert loss.part == part
     assert loss.points == pytest.approx(task.points(EXPECTED[sub_task]) - task.points(answer))
     differing = [leaf for leaf in leaf_by_leaf(EXPECTED[sub_task], answer) if not leaf.agrees]
@@ -73,4 +73,4 @@ def test_the_part_with_the_mistake_loses_the_points(sub_task: str, answer: dict[
 def test_what_is_optional_or_costs_nothing_is_no_loss() -> None:
     sub_task = "constraint_monitoring"
     answer = altered(sub_task, "constraints", 0, "limit")
-    assert losses(known(sub_task), answer) == []
+    assert points_lost(known(sub_task), answer) == []

@@ -21,7 +21,7 @@ def is_binary(data: bytes) -> bool:
     return b"\0" in data
 
 
-def decode(path: Path, data: bytes) -> str:
+def decode_document(path: Path, data: bytes) -> str:
     """Return the text of a file, without a byte order mark and with line feeds as line ends.
 
     Raises

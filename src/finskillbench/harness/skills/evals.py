@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from finskillbench.errors import SkillError
-from finskillbench.harness.skills.loader import EVALS, SCRIPTS, SkillPackage, read_text
+from finskillbench.harness.skills.loader import EVALS, SCRIPTS, SkillPackage, read_document_file
 from finskillbench.scoring.values import is_object
 
 _FILE = f"{EVALS}/evals.json"
@@ -20,7 +20,7 @@ def eval_problems(package: SkillPackage) -> list[str]:
     if not os.path.lexists(package.root / _FILE):
         return []
     try:
-        found: Any = msgspec.json.decode(read_text(package.root / _FILE))
+        found: Any = msgspec.json.decode(read_document_file(package.root / _FILE))
     except SkillError as error:
         return [str(error)]
     except RecursionError:

@@ -17,7 +17,7 @@ from typing import Any
 from finskillbench.domains import domains
 from finskillbench.errors import InputError, SkillError
 from finskillbench.harness.cleaning import clean_text
-from finskillbench.harness.skills.documents import MAX_TEXT_BYTES, decode, is_binary, split_document
+from finskillbench.harness.skills.documents import MAX_TEXT_BYTES, decode_document, is_binary, split_document
 
 PLACEBO = Path(__file__).parent / "placebo"
 SKILL_FILE = "SKILL.md"
@@ -62,7 +62,7 @@ def parse_package(root: Path, files: Mapping[str, bytes]) -> SkillPackage:
         raise SkillError(f"{root / SKILL_FILE}: name {name!a} cannot name a folder; use lower-case letters and hyphens")
     scripts = tuple(path for path in files if path.startswith(SCRIPTS) and path.endswith(".py"))
     for path in scripts:
-        decode(root / path, files[path])
+        decode_document(root / path, files[path])
     return SkillPackage(
         name=name,
         description=description,
@@ -70,7 +70,7 @@ def parse_package(root: Path, files: Mapping[str, bytes]) -> SkillPackage:
         body=body,
         references=MappingProxyType(
             {
-                path: decode(root / path, data)
+                path: decode_document(root / path, data)
                 for path, data in files.items()
                 if path.startswith(REFERENCES) and not is_binary(data)
             }
@@ -91,7 +91,7 @@ def read_document(root: Path, files: Mapping[str, bytes]) -> tuple[dict[str, Any
     """Return the front matter and the instructions of the SKILL.md among a package's `files`."""
     if SKILL_FILE not in files:
         raise SkillError(f"{root}: no {SKILL_FILE} in it (exactly so written); a skill package needs one")
-    return split_document(root / SKILL_FILE, decode(root / SKILL_FILE, files[SKILL_FILE]))
+    return split_document(root / SKILL_FILE, decode_document(root / SKILL_FILE, files[SKILL_FILE]))
 
 
 def package_folders(folder: Path) -> list[Path]:
@@ -140,16 +140,16 @@ def placebo() -> dict[str, SkillPackage]:
 
 def script_text(package: SkillPackage, name: str) -> str:
     """The text of one of its scripts, by name; SkillError where the file can no longer be read."""
-    return read_text(package.root / name)
+    return read_document_file(package.root / name)
 
 
-def read_text(path: Path) -> str:
-    """Return the text of an ordinary file, as `documents.decode`; SkillError where it cannot be read."""
+def read_document_file(path: Path) -> str:
+    """Return the text of an ordinary file, as `documents.decode_document`; SkillError where it cannot be read."""
     try:
         if not path.is_file():
             raise SkillError(f"{path}: not an ordinary file")
         with path.open("rb") as file:
-            return decode(path, file.read(MAX_TEXT_BYTES + 1))
+            return decode_document(path, file.read(MAX_TEXT_BYTES + 1))
     except OSError as error:
         raise SkillError(f"{path}: cannot be read: {error.strerror}") from None
 

@@ -20,7 +20,7 @@ from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Column, Table
 
 
-class Measure(StrEnum):
+class ThresholdMeasure(StrEnum):
     """Quantity that a threshold bounds: from below, incidents from above."""
 
     MEAN = "mean"
@@ -29,7 +29,7 @@ class Measure(StrEnum):
     INCIDENTS = "incidents"
 
 
-OF_ROWS = (Measure.COVERAGE, Measure.INCIDENTS)
+OF_ROWS = (ThresholdMeasure.COVERAGE, ThresholdMeasure.INCIDENTS)
 """Measures that are shares of rows; the others are of scores."""
 
 
@@ -42,7 +42,7 @@ class Threshold(NamedTuple):
     part: str
     condition: str | None
     limit: float
-    measure: Measure = Measure.MEAN
+    measure: ThresholdMeasure = ThresholdMeasure.MEAN
     model: str | None = None
     where: str = "--fail-under"
 
@@ -54,7 +54,7 @@ class Outcome(NamedTuple):
     reason: str
 
 
-class Judged(NamedTuple):
+class ThresholdResult(NamedTuple):
     """A threshold held against one model under one condition; `value` is None where it cannot be computed."""
 
     threshold: Threshold
@@ -94,7 +94,9 @@ def check_finished(runs: Iterable[RunRows]) -> list[Outcome]:
     ]
 
 
-def check_thresholds(results: Results, thresholds: Sequence[Threshold], models: Collection[str] = ()) -> list[Judged]:
+def check_thresholds(
+    results: Results, thresholds: Sequence[Threshold], models: Collection[str] = ()
+) -> list[ThresholdResult]:
     """Hold models against thresholds.
 
     A threshold without a model of its own bounds each of `models`; by default every language model or, where only
@@ -117,7 +119,7 @@ def _bounded(results: Results, threshold: Threshold, models: Collection[str]) ->
     return results.rows.filter(pl.col("model") == threshold.model)
 
 
-def _check(rows: pl.DataFrame, threshold: Threshold) -> Iterator[Judged]:
+def _check(rows: pl.DataFrame, threshold: Threshold) -> Iterator[ThresholdResult]:
     condition, name = _condition(rows, threshold), threshold.part
     part = pl.lit(value=True) if name == HEADLINE else pl.any_horizontal(pl.col("domain", "sub_task") == name)
     counted = pl.col("sub_task") == name if name in distinct(rows, "sub_task") else pl.col("headline")
@@ -130,7 +132,7 @@ def _check(rows: pl.DataFrame, threshold: Threshold) -> Iterator[Judged]:
         by = str(model) if rows["harness"].n_unique() == 1 else f"{model} in {harness}"
         judge = _judge_rows if threshold.measure in OF_ROWS else _judge_scores
         value, outcome = judge(f"{name} of {by} under {condition}", each, threshold)
-        yield Judged(threshold, by, condition, value, outcome)
+        yield ThresholdResult(threshold, by, condition, value, outcome)
 
 
 def _condition(rows: pl.DataFrame, threshold: Threshold) -> str:
@@ -157,7 +159,7 @@ def _judge_scores(what: str, rows: pl.DataFrame, threshold: Threshold) -> tuple[
     known, absent, limit = episodes.drop_nulls("score"), episodes["score"].null_count(), threshold.limit
     if known.is_empty():
         return None, Outcome(False, f"{what}: none of {absent} episodes has a score")
-    figure, name = (_mean, "") if threshold.measure is Measure.MEAN else (_lower, "the lower 95 % bound of ")
+    figure, name = (_mean, "") if threshold.measure is ThresholdMeasure.MEAN else (_lower, "the lower 95 % bound of ")
     value, worst = figure(known), figure(episodes.with_columns(pl.col("score").fill_null(0.0)))
     what = f"{name}{what}"
     if value is None or worst is None:
@@ -183,7 +185,7 @@ def _lower(episodes: pl.DataFrame) -> float | None:
 
 def _judge_rows(what: str, rows: pl.DataFrame, threshold: Threshold) -> tuple[float | None, Outcome]:
     """The share of rows with a verdict, or of rows with an incident."""
-    if threshold.measure is Measure.COVERAGE:
+    if threshold.measure is ThresholdMeasure.COVERAGE:
         share, name = rows.filter(~pl.col("failed")).height / rows.height, "have a verdict"
         holds = share >= threshold.limit
     elif "incidents" not in rows.columns or rows["incidents"].has_nulls():

@@ -12,7 +12,7 @@ from finskillbench.analysis.results import CURATED, Results
 from finskillbench.reports.tables.base import Column, Estimate, Kind, Table
 from finskillbench.reports.tables.common import contenders
 from finskillbench.reports.tables.scores.floors import floors_table
-from finskillbench.reports.validation.chapters import Chapter, stated
+from finskillbench.reports.validation.chapters import Chapter, captioned
 
 _PAIRED = "headline episodes scored for both; unit: difference of scores, model less challenger"
 
@@ -56,14 +56,14 @@ def challengers_chapter(results: Results, published: Results | None) -> Chapter:
     if programs:
         table = floors_table(results, published)
         population = "scored episodes of each subtask; unit: score, 0 to 1"
-        floors = stated(table, "Baseline programs by subtask", population, table.notes[0])
-    tables = (*stated(_table(best), "Strongest challenger of each kind", _PAIRED), *floors)
+        floors = captioned(table, "Baseline programs by subtask", population, table.notes[0])
+    tables = (*captioned(_table(best), "Strongest challenger of each kind", _PAIRED), *floors)
     return Chapter(
         "challengers",
         "Challenger analysis",
         words,
         tables=tables,
-        appendix=stated(_table(found), "All challengers", _PAIRED) if len(found) > len(best) else (),
+        appendix=captioned(_table(found), "All challengers", _PAIRED) if len(found) > len(best) else (),
     )
 
 

@@ -41,7 +41,7 @@ def facts_table(name: str, title: str, facts: Iterable[tuple[str, str]]) -> Tabl
     return Table(name, title, (Column("fact", "Item"), Column("value", "Value")), rows)
 
 
-def stated(table: Table | None, title: str, population: str, *notes: str) -> tuple[Table, ...]:
+def captioned(table: Table | None, title: str, population: str, *notes: str) -> tuple[Table, ...]:
     """A table under a formal title whose first note names its population and unit; nothing of an empty one."""
     if table is None or not table.rows:
         return ()

@@ -14,7 +14,7 @@ from finskillbench.edition.validation import WHOLE, checks_of
 from finskillbench.edition.validation.report import ValidationReport
 from finskillbench.findings import Check, State
 from finskillbench.reports.tables.base import Column, Kind, Table
-from finskillbench.reports.validation.chapters import Chapter, stated
+from finskillbench.reports.validation.chapters import Chapter, captioned
 
 _PROOFS = (
     "Optimal: a bound proves the optimum. Infeasible: a certificate proves that no answer exists. Rederived: derived "
@@ -96,18 +96,20 @@ def soundness_chapter(reports: Sequence[EditionReport], labels: Iterable[Table])
         *map(str, reports),
     )
     tables = [
-        *stated(_states(reports), "Checks run and not run", "checks that apply to the edition; unit: checks", _SKIPPED),
+        *captioned(
+            _states(reports), "Checks run and not run", "checks that apply to the edition; unit: checks", _SKIPPED
+        ),
         *(
             one
             for table in labels
-            for one in stated(table, "Proofs of labels", "episodes of the edition; unit: labels", _PROOFS)
+            for one in captioned(table, "Proofs of labels", "episodes of the edition; unit: labels", _PROOFS)
         ),
-        *stated(_findings(reports), "Checks with findings or warnings", "checks run; unit: findings and warnings"),
+        *captioned(_findings(reports), "Checks with findings or warnings", "checks run; unit: findings and warnings"),
     ]
     appendix = tuple(
         one
         for each in reports
-        for one in stated(_checked(each), f"{each.name}: checks supplied", "checks supplied; unit: as named")
+        for one in captioned(_checked(each), f"{each.name}: checks supplied", "checks supplied; unit: as named")
     )
     return Chapter("proofs", "Soundness of the labels", words, tables=tuple(tables), appendix=appendix)
 

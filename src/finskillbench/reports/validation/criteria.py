@@ -12,18 +12,18 @@ from msgspec import Meta, Struct
 
 from finskillbench.domains.base import HEADLINE
 from finskillbench.errors import InputError
-from finskillbench.reports.compare.gates import OF_ROWS, Judged, Measure, Threshold
+from finskillbench.reports.compare.gates import OF_ROWS, Threshold, ThresholdMeasure, ThresholdResult
 from finskillbench.reports.tables.base import Column, Kind, Table
-from finskillbench.reports.validation.chapters import Chapter, stated
+from finskillbench.reports.validation.chapters import Chapter, captioned
 from finskillbench.reports.validation.evidence import read_bounded
 
 _LARGEST = 2**18
 _REMEDY = "docs/validation-pack.md has an example"
 _NAMES = {
-    Measure.MEAN: "Mean score, at least",
-    Measure.LOWER_BOUND: "Lower 95 % bound of the mean score, at least",
-    Measure.COVERAGE: "Share of rows with a verdict, at least",
-    Measure.INCIDENTS: "Share of rows with an incident, at most",
+    ThresholdMeasure.MEAN: "Mean score, at least",
+    ThresholdMeasure.LOWER_BOUND: "Lower 95 % bound of the mean score, at least",
+    ThresholdMeasure.COVERAGE: "Share of rows with a verdict, at least",
+    ThresholdMeasure.INCIDENTS: "Share of rows with an incident, at most",
 }
 _Share: TypeAlias = Annotated[float, Meta(ge=0.0, le=1.0)]
 
@@ -64,18 +64,18 @@ def read_criteria(path: Path) -> list[Threshold]:
 
 
 def _thresholds(criterion: _Criterion, where: str) -> list[Threshold]:
-    limits = {measure: getattr(criterion, measure.value) for measure in Measure}
+    limits = {measure: getattr(criterion, measure.value) for measure in ThresholdMeasure}
     found = [
         Threshold(criterion.part, criterion.condition, limit, measure, criterion.model, where)
         for measure, limit in limits.items()
         if limit is not None
     ]
     if not found:
-        raise InputError(f"{where}: has no limit; give one of {', '.join(Measure)}")
+        raise InputError(f"{where}: has no limit; give one of {', '.join(ThresholdMeasure)}")
     return found
 
 
-def criteria_chapter(judged: Sequence[Judged] | None) -> Chapter:
+def criteria_chapter(judged: Sequence[ThresholdResult] | None) -> Chapter:
     """Acceptance criteria and which of them are met; None where none were supplied."""
     if judged is None:
         words = (
@@ -112,11 +112,11 @@ def criteria_chapter(judged: Sequence[Judged] | None) -> Chapter:
     population = "episodes (means, bounds) or rows (shares) of the part, model and condition; unit: fraction, 0 to 1"
     table = Table("criteria", "", columns, rows)
     return Chapter(
-        "criteria", "Acceptance criteria", (words,), tables=stated(table, "Criteria and outcomes", population)
+        "criteria", "Acceptance criteria", (words,), tables=captioned(table, "Criteria and outcomes", population)
     )
 
 
-def criteria_met(judged: Sequence[Judged] | None) -> str:
+def criteria_met(judged: Sequence[ThresholdResult] | None) -> str:
     """Number of criteria that are met, in a sentence."""
     if judged is None:
         return "None supplied."
@@ -124,7 +124,7 @@ def criteria_met(judged: Sequence[Judged] | None) -> str:
     return f"{'PASS' if met == len(judged) else 'FAIL'}: {met} of {len(judged)} criteria are met."
 
 
-def _remark(judged: Judged) -> str:
+def _remark(judged: ThresholdResult) -> str:
     """The reason of a failure that the measured value does not show."""
     if judged.value is not None and judged.threshold.measure in OF_ROWS:
         return ""

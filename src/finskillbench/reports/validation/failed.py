@@ -15,7 +15,7 @@ from finskillbench.reports.tables.common import contenders
 from finskillbench.reports.tables.episodes.endings import incidents_table, status_table
 from finskillbench.reports.tables.episodes.failures import failures_table
 from finskillbench.reports.tables.framed import framed
-from finskillbench.reports.validation.chapters import Chapter, stated
+from finskillbench.reports.validation.chapters import Chapter, captioned
 from finskillbench.runs.afterwards.failures import failures_of
 
 _ROWS = "all rows of the models under validation, repeats counted; unit"
@@ -39,12 +39,12 @@ def failures_chapter(results: Results, runs: Sequence[RunRows], rows: pl.DataFra
         except FinSkillBenchError as error:
             words.append(f"{run.path.name}: causes are not known ({error}).")
     tables = [
-        *stated(
+        *captioned(
             status_table(results),
             "Endings of episodes",
             f"{_ROWS}: rows, with Wilson 95 % intervals of the effective sample size",
         ),
-        *stated(incidents_table(results), "Incidents", f"{_ROWS}: incidents and rows"),
+        *captioned(incidents_table(results), "Incidents", f"{_ROWS}: incidents and rows"),
     ]
     examples: tuple[Table, ...] = ()
     if found:
@@ -52,8 +52,10 @@ def failures_chapter(results: Results, runs: Sequence[RunRows], rows: pl.DataFra
         own = _of_contenders(results, rows, failures)
         population = f"{own.height:,} rows of the models under validation without full marks; unit"
         shown = "finskillbench show RUN TASK --model M --condition C --run-idx REPEAT displays the trajectory."
-        tables += stated(failures_table(results, failures), "Causes of failure", f"{population}: rows", _CAUSES)
-        examples = stated(_examples(own), "An example of each cause of failure", f"{population}: score, 0 to 1", shown)
+        tables += captioned(failures_table(results, failures), "Causes of failure", f"{population}: rows", _CAUSES)
+        examples = captioned(
+            _examples(own), "An example of each cause of failure", f"{population}: score, 0 to 1", shown
+        )
     return Chapter("failures", "Failure analysis", tuple(words), tables=tuple(tables), appendix=examples)
 
 

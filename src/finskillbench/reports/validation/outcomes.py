@@ -23,7 +23,7 @@ from finskillbench.reports.tables.common import (
 from finskillbench.reports.tables.episodes.conduct import repeats_table
 from finskillbench.reports.tables.framed import CONDITION, HARNESS, MODEL, framed, of_contenders
 from finskillbench.reports.tables.scores.effects import significance_table
-from finskillbench.reports.validation.chapters import Chapter, stated
+from finskillbench.reports.validation.chapters import Chapter, captioned
 
 GROUP = ("model", "harness", "condition")
 HEADLINE_SCORES = "scored episodes of the headline subtasks, repeats averaged; unit: score, 0 to 1"
@@ -77,17 +77,19 @@ def results_chapter(results: Results) -> Chapter:
     few = sum(isinstance(each, int) and each < FEWEST_CLUSTERS for each in by_subtask.column("clusters"))
     marked = f"{few} of {len(by_subtask.rows)} subtasks have fewer than {FEWEST_CLUSTERS} clusters: read with caution."
     tables = (
-        *stated(_summary(results), "Headline score by model and condition", HEADLINE_SCORES, _BOUNDS),
-        *stated(_by(results, "domain", headline_only), "Mean score by domain", _POOLED),
-        *stated(by_subtask, "Mean score by subtask", _POOLED.replace("the headline subtasks", "each subtask"), marked),
-        *stated(
+        *captioned(_summary(results), "Headline score by model and condition", HEADLINE_SCORES, _BOUNDS),
+        *captioned(_by(results, "domain", headline_only), "Mean score by domain", _POOLED),
+        *captioned(
+            by_subtask, "Mean score by subtask", _POOLED.replace("the headline subtasks", "each subtask"), marked
+        ),
+        *captioned(
             _resources(results),
             "Resources by model and condition",
             "rows of the headline subtasks that did not end in an error; unit: mean over the rows that report it",
         ),
     )
     population = "paired scored episodes of each subtask, all models under validation; unit: difference of scores"
-    appendix = stated(significance_table(results), "Significance of differences by subtask", population, _P)
+    appendix = captioned(significance_table(results), "Significance of differences by subtask", population, _P)
     return Chapter("results", "Outcomes analysis", words, tables=tables, appendix=appendix)
 
 
@@ -161,7 +163,7 @@ def _reported(values: pl.Series, digits: int) -> str:
 
 def stability_chapter(results: Results) -> Chapter:
     """Variation of results over repeats of the same episode."""
-    tables = stated(
+    tables = captioned(
         repeats_table(results),
         "Variation over repeats",
         "scored rows of the headline subtasks; unit: variance of scores, share of episodes",
@@ -182,13 +184,13 @@ def sensitivity_chapter(rows: pl.DataFrame, results: Results) -> Chapter:
         "and the set of models.",
     )
     tables = (
-        *stated(
+        *captioned(
             _profiles(rows, results),
             "Headline score under each scoring profile",
             _POOLED,
             "A subtask without a profile is scored under the first of certified, strict and paper that it has.",
         ),
-        *stated(
+        *captioned(
             _differences(rows, results),
             "Headline difference under alternative choices",
             "paired scored episodes of the headline subtasks; unit: difference of scores",

@@ -13,7 +13,7 @@ from finskillbench.reports.page.lineage import Lineage
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Cell, Column, Kind, Table
 from finskillbench.reports.tables.common import order_of
-from finskillbench.reports.validation.chapters import Chapter, facts_table, stated
+from finskillbench.reports.validation.chapters import Chapter, captioned, facts_table
 from finskillbench.reports.validation.references import BASIS, EXPECTATIONS
 
 _GRANTED = {
@@ -63,8 +63,10 @@ def scope_chapter(results: Results) -> Chapter:
         ),
         tables=(
             EXPECTATIONS,
-            *stated(_inventory(results), "Inventory of models", "all rows of the runs; unit: rows", _PROGRAMS, _SERVED),
-            *stated(
+            *captioned(
+                _inventory(results), "Inventory of models", "all rows of the runs; unit: rows", _PROGRAMS, _SERVED
+            ),
+            *captioned(
                 _episodes(results), "Episodes by subtask", "all rows of the runs; unit: distinct episodes, clusters"
             ),
         ),
@@ -164,7 +166,7 @@ def lineage_chapter(lineage: Lineage, runs: Sequence[RunRows], editions: Mapping
         "lineage",
         "Data lineage",
         words,
-        tables=stated(facts, facts.title, "all rows of the runs; unit: as named"),
+        tables=captioned(facts, facts.title, "all rows of the runs; unit: as named"),
         appendix=tuple(_digests(runs, editions)),
     )
 

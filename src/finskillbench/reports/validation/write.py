@@ -16,7 +16,7 @@ from finskillbench.edition.store import refuse_inside_edition
 from finskillbench.edition.validation.report import ValidationReport
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
-from finskillbench.reports.compare.gates import Judged, Threshold, check_thresholds
+from finskillbench.reports.compare.gates import Threshold, ThresholdResult, check_thresholds
 from finskillbench.reports.formats.cells import cell_text, titled
 from finskillbench.reports.page.lineage import editions_of, lineage_of
 from finskillbench.reports.page.view import view_of
@@ -43,7 +43,7 @@ class Pack(NamedTuple):
     """A pack that was written: its file, and the acceptance criteria as they were judged."""
 
     path: Path
-    judged: list[Judged]
+    judged: list[ThresholdResult]
 
 
 class _Evidence(NamedTuple):
@@ -51,7 +51,7 @@ class _Evidence(NamedTuple):
 
     checks: ValidationReport | None
     audit: AuditReport | None
-    judged: list[Judged] | None
+    judged: list[ThresholdResult] | None
 
 
 def write_pack(

@@ -28,7 +28,7 @@ class Loss(NamedTuple):
         return not self.part or (rest != leaf.path and rest[:1] in ("", ".", "[")) or leaf.path == self.part
 
 
-def losses(known: Known, answer: Mapping[str, Any]) -> list[Loss]:
+def points_lost(known: Known, answer: Mapping[str, Any]) -> list[Loss]:
     """The smallest parts of an answer that cost points by themselves, the dearest first.
 
     Parts that cost points only together are one loss, with an empty path where they are the whole answer.

@@ -20,7 +20,7 @@ from finskillbench.errors import InputError
 from finskillbench.harness.trace import OURS, CallRecord, ToolRecord, Trace
 from finskillbench.runs.afterwards.failures.attempt import Known
 from finskillbench.runs.afterwards.failures.runs import known_of
-from finskillbench.runs.afterwards.losses import Loss, losses
+from finskillbench.runs.afterwards.losses import Loss, points_lost
 from finskillbench.runs.store.files import file_name
 from finskillbench.runs.store.journal import read_history
 from finskillbench.runs.store.record import FILE as RECORD
@@ -151,7 +151,7 @@ def comparison(
         return
     lost: list[Loss] = []
     if known.subtask is not None:
-        lost = losses(known, given)
+        lost = points_lost(known, given)
         points = known.points(known.truth.expected_output) - known.points(given)
         yield from _block(f"points lost under {known.profile}: {points:.4f}")
         yield from _text((getdoc(known.scorer) or "").partition("\n\n")[0], width, most)

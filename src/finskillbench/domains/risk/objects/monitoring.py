@@ -30,6 +30,10 @@ _STATUS_WEIGHT, _NEAR_WEIGHT, _RARE_WEIGHT, _STRATA_WEIGHT = 2.0, 1.0, 3.0, 1.0
 """What the draw weighs: balance of statuses, near misses and their sides, near misses of kinds with few, strata."""
 _TOLD_WEIGHT, _PLAIN_WEIGHT, _CONSTANCY = 1.2, 80.0, 200.0
 """And against it: a kind that tells the whole verdict, breaches that weights alone tell, more compliant or fewer."""
+_LEAST_COUNTED, _UNEQUAL_WEIGHT = 10, 200.0
+"""From so many of a kind on, the two sides may differ by a share of them at most; the weight of what is more."""
+_UNEQUAL_STATUSES, _UNEQUAL_NEAR = 1 / 3, 0.6
+"""That share, of statuses and of near misses."""
 _DISAGREE = -2.5
 """What a status unlike the whole verdict weighs beside one like it: about one in four is, where statuses balance."""
 
@@ -108,7 +112,8 @@ def drawn_for_monitoring(context: BuildContext, pool: Sequence[MonitoringPair], 
     One at a time, the pair that leaves the least imbalance: of PASS and FAIL of each kind, of values just inside and
     just beyond their limits (the more of these of each kind the better), and of tiers, types, regimes and mandates; a
     quarter complies, and most of the others break a limit that takes a model. A portfolio comes up once.
-    A pair of which a verdict hangs on less than `GREY_BAND` is passed over.
+    A pair of which a verdict hangs on less than `GREY_BAND` is passed over. Where one side of a kind is too rare in the
+    end, pairs are drawn again with a weight against that.
     """
     rng = context.generator(sub_task, "draw")
     pairs = permuted([pair for pair in pool if pair.margin >= GREY_BAND], rng)
@@ -120,21 +125,44 @@ def drawn_for_monitoring(context: BuildContext, pool: Sequence[MonitoringPair], 
     compliant = np.array([pair.compliant for pair in pairs])
     told = np.where(statuses * np.where(compliant, -1, 1)[:, None] < 0, _DISAGREE, np.abs(statuses))
     plain = np.array([bool(pair.violations) and not MODEL_BASED & set(pair.violations) for pair in pairs])
-    left, chosen = np.ones(len(pairs), dtype=bool), list[int]()
-    while left.any() and len(chosen) < context.most(EPISODES):
-        due = round((len(chosen) + 1) * _COMPLIANT / EPISODES)
-        cost = _STATUS_WEIGHT * ((statuses[chosen].sum(axis=0) + statuses) ** 2 @ rarity)
-        cost = cost + _NEAR_WEIGHT * ((near[chosen].sum(axis=0) + near) ** 2).sum(axis=1)
-        cost = cost - _NEAR_WEIGHT * missed.sum(axis=1) ** 2
-        cost = cost - _RARE_WEIGHT * (missed / (1 + missed[chosen].sum(axis=0))).sum(axis=1)
-        cost = cost + _TOLD_WEIGHT * np.maximum(told[chosen].sum(axis=0) + told, 0) ** 2 @ rarity
-        cost = cost + _PLAIN_WEIGHT * plain
-        cost = cost + _STRATA_WEIGHT * (strata @ strata[chosen].sum(axis=0))
-        cost = cost + _CONSTANCY * np.abs(compliant[chosen].sum() + compliant - due)
-        at = int(np.argmin(np.where(left, cost, np.inf)))
-        left &= np.array([pair.case is not pairs[at].case for pair in pairs])
-        chosen.append(at)
+    cases = np.array([pair.case.portfolio_id for pair in pairs])
+
+    def drawn(weight: float) -> list[int]:
+        left, chosen = np.ones(len(pairs), dtype=bool), list[int]()
+        while left.any() and len(chosen) < context.most(EPISODES):
+            due = round((len(chosen) + 1) * _COMPLIANT / EPISODES)
+            balance, sides = statuses[chosen].sum(axis=0) + statuses, near[chosen].sum(axis=0) + near
+            cost = _STATUS_WEIGHT * (balance**2 @ rarity)
+            cost = cost + _NEAR_WEIGHT * (sides**2).sum(axis=1)
+            cost = cost - _NEAR_WEIGHT * missed.sum(axis=1) ** 2
+            cost = cost - _RARE_WEIGHT * (missed / (1 + missed[chosen].sum(axis=0))).sum(axis=1)
+            cost = cost + _TOLD_WEIGHT * np.maximum(told[chosen].sum(axis=0) + told, 0) ** 2 @ rarity
+            cost = cost + _PLAIN_WEIGHT * plain
+            cost = cost + _STRATA_WEIGHT * (strata @ strata[chosen].sum(axis=0))
+            cost = cost + _CONSTANCY * np.abs(compliant[chosen].sum() + compliant - due)
+            if weight:
+                counted = np.abs(statuses[chosen]).sum(axis=0) + np.abs(statuses)
+                nearby = np.abs(near[chosen]).sum(axis=0) + np.abs(near)
+                cost = cost + weight * _unequal(balance, counted, sides, nearby)
+            at = int(np.argmin(np.where(left, cost, np.inf)))
+            left &= cases != cases[at]
+            chosen.append(at)
+        return chosen
+
+    chosen = drawn(0.0)
+    if _unequal(*(each[chosen].sum(axis=0) for each in (statuses, np.abs(statuses), near, np.abs(near)))) > 0:
+        chosen = drawn(_UNEQUAL_WEIGHT)
     return permuted([pairs[at] for at in chosen], context.generator(sub_task, "order"))
+
+
+def _unequal(balance: Floats, counted: Floats, sides: Floats, nearby: Floats) -> Floats:
+    """(...) excess of the two sides' difference over the most allowed, summed over (..., kinds) with enough counted.
+
+    `balance` is FAIL less PASS of `counted` statuses, `sides` values beyond less inside of `nearby` ones.
+    """
+    statuses = np.maximum(np.abs(balance) - _UNEQUAL_STATUSES * counted, 0) * (counted >= _LEAST_COUNTED)
+    misses = np.maximum(np.abs(sides) - _UNEQUAL_NEAR * nearby, 0) * (nearby >= _LEAST_COUNTED)
+    return np.asarray(statuses.sum(axis=-1) + misses.sum(axis=-1))
 
 
 def _status(pair: MonitoringPair, kind: Kind) -> float:

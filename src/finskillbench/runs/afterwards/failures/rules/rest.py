@@ -12,7 +12,7 @@ from finskillbench.domains.checks.agreement import Leaf
 from finskillbench.runs.afterwards.failures.attempt import Attempt, nearly
 from finskillbench.runs.afterwards.failures.causes import FailureCause
 from finskillbench.runs.afterwards.failures.rules.base import Found, Rule, several, shown
-from finskillbench.runs.afterwards.losses import losses
+from finskillbench.runs.afterwards.losses import points_lost
 from finskillbench.scoring.values import is_object, number, text
 
 
@@ -89,7 +89,7 @@ def _costly(attempt: Attempt) -> list[Leaf]:
     if attempt.known is None or attempt.answer is None or attempt.subtask is None:
         return []
     absent = _absent_parts(attempt)
-    found = losses(attempt.known, attempt.answer)
+    found = points_lost(attempt.known, attempt.answer)
     return [
         leaf
         for leaf in attempt.leaves
