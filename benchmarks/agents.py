@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from finskillbench.edition import Edition, load_edition
-from finskillbench.interop.mcp.drive import drive
+from finskillbench.integrations.mcp.drive import drive
 from finskillbench.runs.execute.run import RunResult, run
 from finskillbench.runs.plan.defaults import default_edition
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.sources.public.trials import KINDS, Course, Trial
-from tests.sources.public.world import World
+from tests.fetch.trials import KINDS, Course, Trial
+from tests.fetch.world import World
 
-from finskillbench.sources.public.window import Window
+from finskillbench.fetch.window import Window
 from finskillbench.sources.synthetic import write_collection
 
 

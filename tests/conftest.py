@@ -180,7 +180,7 @@ def _built_once(factory: pytest.TempPathFactory, name: str, **arguments: Any) ->
         with one_process(), pytest.MonkeyPatch.context() as patch:
             patch.setattr(construct, "RiskObjects", _keeping(construct.RiskObjects, made))
             for module in ("allocate", "trade_over_time.subtask", "forensic_screen.subtask", "committee_case.build"):
-                patch.setattr(f"finskillbench.domains.desk.{module}.EPISODES", DESK_CASES[name])
+                patch.setattr(f"finskillbench_desk.domain.{module}.EPISODES", DESK_CASES[name])
             edition = build_edition(suite="all", out=folder, **arguments)
         (objects,) = made
         (shared / f"{name}.objects").write_bytes(pickle.dumps(objects))

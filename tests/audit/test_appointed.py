@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from finskillbench.audit.checks.point_in_time import without_appointed
-from finskillbench.domains.desk.committee_case.subtask import APPOINTED
+from finskillbench_desk.domain.committee_case.subtask import APPOINTED
 
 AS_OF = date(2024, 5, 31)
 

@@ -15,7 +15,7 @@ from tests.editions import write_edition
 from finskillbench.cli import main
 from finskillbench.edition import Edition, load_edition
 from finskillbench.edition.difference import compare_editions
-from finskillbench.edition.hub import export_hub
+from finskillbench.publish.hub import export_hub
 from finskillbench.edition.publish import export_public
 from finskillbench.edition.store import CANARY, write_manifest
 from finskillbench.edition.withheld import texts

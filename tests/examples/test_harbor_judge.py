@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from finskillbench.edition import Edition
-from finskillbench.runs.handout import Layout
-from finskillbench.runs.handout.harbor import PLACE
-from finskillbench.runs.handout.write import ANSWER, hand_out
+from finskillbench.integrations.handout import Layout
+from finskillbench.integrations.handout.harbor import PLACE
+from finskillbench.integrations.handout.write import ANSWER, hand_out
 
 SOURCE = Path(__file__).parents[2] / "examples" / "harbor" / "judge.py"
 

@@ -70,11 +70,11 @@ def drive(options: DriveOptions) -> None:
     """
     from finskillbench.cli.display.board import Display
     from finskillbench.edition import load_edition
-    from finskillbench.interop.mcp import need_extra
+    from finskillbench.integrations.mcp import need_extra
 
     need_extra()
-    from finskillbench.interop.mcp.command import parse_command
-    from finskillbench.interop.mcp.drive import drive as drive_agent
+    from finskillbench.integrations.mcp.command import parse_command
+    from finskillbench.integrations.mcp.drive import drive as drive_agent
 
     parse_command(options.agent_command)
     _ = options.given  # wrong folders of skills are refused before the edition is read
@@ -126,10 +126,10 @@ def serve(
     An MCP client is told to start this command. Exit code 1 if the client went before it had called a tool.
     """
     from finskillbench.edition import load_edition
-    from finskillbench.interop.mcp import need_extra
+    from finskillbench.integrations.mcp import need_extra
 
     need_extra()
-    from finskillbench.interop.mcp.serve import serve as serve_episode
+    from finskillbench.integrations.mcp.serve import serve as serve_episode
 
     result = serve_episode(
         load_edition(edition),

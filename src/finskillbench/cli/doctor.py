@@ -59,7 +59,7 @@ def _sandbox() -> Iterator[tuple[str, bool, str]]:
 
 def _hermes() -> str:
     from finskillbench.errors import InputError
-    from finskillbench.interop.hermes import VERSION, hermes_python
+    from finskillbench.integrations.hermes import VERSION, hermes_python
 
     try:
         return f"Hermes Agent {VERSION}, {hermes_python()}"

@@ -10,7 +10,7 @@ import typer
 from finskillbench.cli.display import console
 from finskillbench.cli.options.arms import part_of
 from finskillbench.cli.options.kinds import Limit, Sample, Subtasks, Suite
-from finskillbench.runs.handout import Layout
+from finskillbench.integrations.handout import Layout
 
 EXAMPLE = """\b
 Examples:
@@ -62,7 +62,7 @@ def handout(
     from finskillbench.edition import load_edition
     from finskillbench.errors import InputError
     from finskillbench.harness.skills.given import GIVEN_ARM, parse_skills
-    from finskillbench.runs.handout.write import ANSWER, check_hand_out, hand_out
+    from finskillbench.integrations.handout.write import ANSWER, check_hand_out, hand_out
 
     own = parse_skills([] if skills is None else [skills])
     if own and condition is not None:

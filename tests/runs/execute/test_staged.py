@@ -11,7 +11,7 @@ from finskillbench.edition import Edition
 from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.model import ToolCall, Turn, Usage
 from finskillbench.runs.execute.run import run
-from finskillbench.runs.handout.write import hand_out
+from finskillbench.integrations.handout.write import hand_out
 
 NAME = "trade_over_time"
 

@@ -71,12 +71,12 @@ def export(
 
 
 def _to_inspect(run: Path, out: Path, model: list[str] | None, condition: list[str] | None) -> None:
-    from finskillbench.interop import require_inspect
+    from finskillbench.integrations import require_inspect
 
     require_inspect()
     with console.Progress() as progress:
         progress("Reading the run")
-        from finskillbench.interop.export import export_run
+        from finskillbench.integrations.export import export_run
 
         logs = export_run(run, out, model or None, condition or None, progress=progress)
     for log in logs:
@@ -87,9 +87,9 @@ def _to_others(
     run: Path, out: Path, to: To, chosen: tuple[Sequence[str], Sequence[str]], profile: str, attach: Sequence[Path]
 ) -> None:
     from finskillbench.episode import Profile
-    from finskillbench.reports.exports.flat import Flat, write_flat
-    from finskillbench.reports.exports.mlflow import export_mlflow
-    from finskillbench.reports.exports.wandb import export_wandb
+    from finskillbench.integrations.exports.flat import Flat, write_flat
+    from finskillbench.integrations.exports.mlflow import export_mlflow
+    from finskillbench.integrations.exports.wandb import export_wandb
     from finskillbench.reports.read import only, read_run
 
     judged_by = console.one_of(Profile, profile, "--profile")

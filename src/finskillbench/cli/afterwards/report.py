@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from finskillbench.reports.read import RunRows
     from finskillbench.reports.report import Report
     from finskillbench.reports.tables.base import Table
-    from finskillbench.reports.validation import Pack
+    from finskillbench.publish.pack import Pack
 
 EXAMPLE = """\b
 Examples:
@@ -218,7 +218,7 @@ class _Known(NamedTuple):
 
 
 def _evidence(checks: Path | None, audit: Path | None, criteria: Path | None) -> _Known:
-    from finskillbench.reports.validation import read_audit, read_checks, read_criteria
+    from finskillbench.publish.pack import read_audit, read_checks, read_criteria
 
     return _Known(
         None if checks is None else read_checks(checks),
@@ -228,7 +228,7 @@ def _evidence(checks: Path | None, audit: Path | None, criteria: Path | None) ->
 
 
 def _write_pack(found: Report, runs: list[RunRows], out: Path, known: _Known) -> Pack:
-    from finskillbench.reports.validation import write_pack
+    from finskillbench.publish.pack import write_pack
 
     results = found.results
     return write_pack(

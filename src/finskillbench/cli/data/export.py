@@ -76,7 +76,7 @@ def export(
 def _to_hub(edition: Edition, out: Path, *, truth: bool) -> None:
     from datetime import date
 
-    from finskillbench.edition.hub import CARD, CROISSANT, export_hub
+    from finskillbench.publish.hub import CARD, CROISSANT, export_hub
 
     with console.Progress() as progress:
         progress("Writing the data set")

@@ -76,9 +76,9 @@ def fetch(
     if prices_dir is not None and prices is not Prices.CSV:
         raise InputError("--prices-dir is only read with --prices csv; add it or leave --prices-dir out")
 
-    from finskillbench.sources.public.collect import Wish, fetch_collection
-    from finskillbench.sources.public.http.addresses import read_configuration
-    from finskillbench.sources.public.window import window_of
+    from finskillbench.fetch.collect import Wish, fetch_collection
+    from finskillbench.fetch.http.addresses import read_configuration
+    from finskillbench.fetch.window import window_of
 
     named = os.environ.get(CONFIGURATION)
     wish = Wish(

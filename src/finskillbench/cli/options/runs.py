@@ -177,7 +177,7 @@ class RunOptions(ArmOptions):
 
         if self.harness != "hermes":
             raise InputError(f"harness {self.harness!r} is unknown; choose from: {_OURS}, hermes")
-        from finskillbench.interop.hermes.harness import Hermes
+        from finskillbench.integrations.hermes.harness import Hermes
 
         return Hermes(self.hermes_python)
 

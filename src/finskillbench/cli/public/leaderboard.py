@@ -53,7 +53,8 @@ def build(
 
     from finskillbench.edition import load_edition
     from finskillbench.episode import Profile
-    from finskillbench.reports.leaderboard import gather, write_site
+    from finskillbench.publish.leaderboard import write_site
+    from finskillbench.publish.leaderboard import gather
 
     judged_by = console.one_of(Profile, profile, "--profile")
     with console.Progress() as progress:

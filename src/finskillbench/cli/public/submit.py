@@ -53,9 +53,9 @@ def submit(
     from finskillbench.edition import load_edition
     from finskillbench.errors import InputError
     from finskillbench.runs.afterwards.rescore import read_run
-    from finskillbench.runs.bundle.manifest import Submitter
-    from finskillbench.runs.bundle.sign import default_key
-    from finskillbench.runs.bundle.write import submit as write
+    from finskillbench.publish.bundle.manifest import Submitter
+    from finskillbench.publish.bundle.sign import default_key
+    from finskillbench.publish.bundle.write import submit as write
 
     if unsigned and key is not None:
         raise InputError("--unsigned and --key: give one of the two")

@@ -8,7 +8,7 @@ used.
 
 from typing import Any
 
-from finskillbench.engines.accounting.screening.task import calibrate
+from finskillbench_desk.engines.screening.task import calibrate
 from finskillbench.sandbox.script import cli
 
 

@@ -12,7 +12,7 @@ cases have each entry of keep and drop.
 
 from typing import Any
 
-from finskillbench.engines.accounting.screening.task import case_effects
+from finskillbench_desk.engines.screening.task import case_effects
 from finskillbench.sandbox.script import cli
 
 

@@ -15,7 +15,7 @@ taken, and how many corrections of each sort were applied.
 
 from typing import Any
 
-from finskillbench.engines.accounting.screening.task import ratio_innovations
+from finskillbench_desk.engines.screening.task import ratio_innovations
 from finskillbench.sandbox.script import cli
 
 

@@ -11,7 +11,7 @@ used is as in `ratio_innovations.py`; an unknown key is refused.
 
 from typing import Any
 
-from finskillbench.engines.accounting.screening.task import signature_match
+from finskillbench_desk.engines.screening.task import signature_match
 from finskillbench.sandbox.script import cli
 
 

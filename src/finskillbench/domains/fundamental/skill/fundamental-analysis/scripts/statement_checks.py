@@ -9,7 +9,7 @@ used.
 
 from typing import Any
 
-from finskillbench.engines.accounting.screening.checks import statement_checks
+from finskillbench_desk.engines.screening.checks import statement_checks
 from finskillbench.sandbox.script import cli
 
 

@@ -10,7 +10,7 @@ no filing).
 import math
 from typing import Any
 
-from finskillbench.engines.books.papers import LARGEST, rows, stated
+from finskillbench_desk.engines.books.papers import LARGEST, rows, stated
 from finskillbench.engines.fields import number, refuse_unknown
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli, rounded

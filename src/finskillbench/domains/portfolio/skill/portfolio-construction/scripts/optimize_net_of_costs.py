@@ -14,9 +14,9 @@ import numpy as np
 
 from finskillbench.engines.fields import mapping, number, refuse_unknown, require, table_of, texts_of
 from finskillbench.engines.portfolio.report import proof
-from finskillbench.engines.portfolio.trading.net_of_costs import TradingProblem, optimum
+from finskillbench_desk.engines.trading.net_of_costs import TradingProblem, optimum
 from finskillbench.engines.statistics.risk_model import RiskModel
-from finskillbench.engines.statistics.source_tables import (
+from finskillbench_desk.engines.source_tables import (
     column,
     entries,
     place_of,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from finskillbench.engines.fields import listed, mapping, number, refuse_unknown, require
-from finskillbench.engines.statistics.source_tables import column, scale_of, texts, values_of
+from finskillbench_desk.engines.source_tables import column, scale_of, texts, values_of
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli, rounded
 

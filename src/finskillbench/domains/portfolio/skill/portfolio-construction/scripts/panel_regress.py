@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from finskillbench.engines.fields import list_of, refuse_unknown
-from finskillbench.engines.statistics.source_tables import Panel, entries, panel_from, place_of, whole
+from finskillbench_desk.engines.source_tables import Panel, entries, panel_from, place_of, whole
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli, rounded
 

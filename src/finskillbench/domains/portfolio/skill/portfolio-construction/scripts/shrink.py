@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from finskillbench.engines.fields import number, refuse_unknown, require, table_of
-from finskillbench.engines.statistics.source_tables import entries
-from finskillbench.engines.statistics.sources import evidence
+from finskillbench_desk.engines.source_tables import entries
+from finskillbench_desk.engines.sources import evidence
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli, rounded
 

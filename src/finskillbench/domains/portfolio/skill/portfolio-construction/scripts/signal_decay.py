@@ -14,7 +14,7 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.engines.fields import number, refuse_unknown
-from finskillbench.engines.statistics.panel_table import panel_of
+from finskillbench_desk.engines.panel_table import panel_of
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli, rounded
 

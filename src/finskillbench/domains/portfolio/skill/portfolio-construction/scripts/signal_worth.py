@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from finskillbench.engines.fields import mapping, number, refuse_unknown, require
-from finskillbench.engines.statistics.panel import Sums, group_variances, least_squares, posterior, sums
-from finskillbench.engines.statistics.panel_table import by_signal, names_of, optional_table, panel_of
+from finskillbench_desk.engines.panel import Sums, group_variances, least_squares, posterior, sums
+from finskillbench_desk.engines.panel_table import by_signal, names_of, optional_table, panel_of
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli, rounded
 

@@ -9,7 +9,7 @@ paragraphs with numbers that no topic claims, terms that are not used or not def
 from typing import Any
 
 from finskillbench.engines.fields import refuse_unknown, table_of
-from finskillbench.engines.guidelines.evidence import evidence
+from finskillbench_desk.engines.guidelines.evidence import evidence
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli
 

@@ -10,7 +10,7 @@ Result: answers in the order of the questions.
 
 from typing import Any
 
-from finskillbench.engines.books.questions import TABLES, answered
+from finskillbench_desk.engines.books.questions import TABLES, answered
 from finskillbench.engines.fields import refuse_unknown
 from finskillbench.sandbox.script import cli, rounded
 

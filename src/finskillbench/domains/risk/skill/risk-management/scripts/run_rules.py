@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from finskillbench.engines.fields import refuse_unknown
-from finskillbench.engines.guidelines.book import Book
-from finskillbench.engines.guidelines.cure import after
-from finskillbench.engines.guidelines.evaluation import evaluate, matches
-from finskillbench.engines.guidelines.language import Rule
-from finskillbench.engines.guidelines.stated import BOOK, book_from, orders_from, rules_from
+from finskillbench_desk.engines.guidelines.book import Book
+from finskillbench_desk.engines.guidelines.cure import after
+from finskillbench_desk.engines.guidelines.evaluation import evaluate, matches
+from finskillbench_desk.engines.guidelines.language import Rule
+from finskillbench_desk.engines.guidelines.stated import BOOK, book_from, orders_from, rules_from
 from finskillbench.sandbox.script import cli, rounded
 
 

@@ -1,0 +1,234 @@
+"""What agents of rising care earn on the allocation desk, by tier, and what a case costs.
+
+    python benchmarks/desk/allocate.py [--seeds 1 2] [--cases 12]
+
+The ladder: the book as it is, equal weights, the largest t-value of each industry taken at its estimate (from columns
+as they come, and from columns read rightly), half of that, the posterior without regimes, two people with the scripts
+(`picks`: in each industry the best source in the best of seven windows that end now, shrunk; `skilled`: cuts the record
+where it looks cut, then weighs the five best sources with every start that is left), the exact posterior. Beside it two
+who see traps everywhere: one repairs what is in order, too, one leaves out every source of which anything could be
+said. Then what `baseline/reference`, `textbook` and `trapped` earn through the scripts of the skills, what each kind of
+mistake costs by itself, and how large and slow cases are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import runpy
+import time
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import numpy as np
+import orjson
+
+import finskillbench.domains.portfolio as portfolio
+from finskillbench_desk.domain.allocate import SUBTASK, input_of, label_of, tables_of
+from finskillbench_desk.domain.allocate.case import Case, Study, draw_case
+from finskillbench_desk.domain.allocate.dials import GROUP_SIZE, GROUPS, HALVES, NAMES, SOURCES, TIERS
+from finskillbench_desk.domain.allocate.posterior import STRETCHES, Hypotheses, forecast
+from finskillbench_desk.domain.allocate.procedures import play
+from finskillbench_desk.domain.allocate.sources import SOURCE_NAMES, vendor_of
+from finskillbench_desk.domain.allocate.traps import read
+from finskillbench_desk.domain.allocate.words import notes
+from finskillbench_desk.domain.market import INDUSTRIES
+from finskillbench.domains.tables import Table, dump
+from finskillbench_desk.engines.trading.net_of_costs import optimum
+from finskillbench_desk.engines.sources import evidence, sums_by_group
+from finskillbench.episode import Profile, Truth
+
+SKILLS = Path(portfolio.__file__).parent / "skill"
+UNIVERSE = [(f"N{place:03d}", INDUSTRIES[place // GROUP_SIZE]) for place in range(NAMES)]
+CHARACTERS_PER_TOKEN = 3.3
+
+
+def ladder(case: Case, log: str) -> dict[str, float]:
+    """Shares of the attainable gain, negative where an agent loses."""
+    world, everything = case.world, np.arange(SOURCES)
+    study = Study.of(world, case.places)
+    in_order = frozenset(place.name for place in case.places if place.control)
+    right = read(world.sources, case.places, everything)
+    raw = world.sources.values / world.sources.scale
+
+    def earns(effects: Any) -> float:
+        return case.share(optimum(world.book.problem(effects), unique=False).weights)
+
+    def largest(scores: Any, start: Any) -> tuple[Any, Any]:
+        counted = scores[:-1] * (np.arange(len(scores) - 1)[:, None, None] >= start)
+        sums = sums_by_group(counted, world.residuals, world.book.specific, GROUPS)
+        x, y = (part.sum(axis=0) for part in sums)
+        now = scores[-1].reshape(GROUPS, GROUP_SIZE, -1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            best = np.nan_to_num(np.abs(y) / np.sqrt(x)).argmax(axis=1)
+        effects = [now[group][:, b] * y[group, b] / x[group, b] for group, b in enumerate(best)]
+        found = evidence(x, y, world.family.mean, world.family.deviation)
+        weights = np.exp(found.log_odds) * world.family.prior * (1 - world.family.nothing)
+        shares = weights / (weights.sum(axis=1, keepdims=True) + world.family.nothing)
+        return np.concatenate(effects), np.einsum("gic,gc->gi", now, shares * found.mean).ravel()
+
+    plain, _ = largest(raw, np.zeros(SOURCES))
+    careful, bayes = largest(right.scores, right.start)
+    return {
+        "the book as it is": case.share(world.book.current),
+        "equal weights": case.share(np.full(NAMES, 1 / NAMES)),
+        "largest t, as it comes": earns(plain),
+        "largest t, read rightly": earns(careful),
+        "half of that": earns(careful / 2),
+        "posterior without regimes": earns(bayes),
+        "picks, and shrinks": earns(picks(study)),
+        "a skilled player": earns(skilled(study)),
+        "exact posterior": earns(case.belief.alpha),
+        "repairs what is in order": earns(study.fallen(in_order).alpha),
+        "suspects everything": earns(without(study, suspicious(case, log))),
+    }
+
+
+def suspicious(case: Case, log: str) -> Any:
+    """(C,) the sources of which anything could be said: named in the log, late, alike to others, odd in their units."""
+    sources = case.world.sources
+    spread = sources.values.std(axis=1)
+    odd = (spread[1:] > 3 * spread[:-1]).any(axis=0) | (sources.values[-1] == sources.values[-2]).all(axis=0)
+    alike = np.bincount(sources.parent, minlength=SOURCES)[sources.parent] > 1
+    named = [bool(re.search(rf"\b({SOURCE_NAMES[c]}|{vendor_of(c)})\b", log)) for c in range(SOURCES)]
+    return odd | alike | (sources.since > 0) | np.array(named)
+
+
+def without(study: Study, left_out: Any) -> Any:
+    """Effects on the names of whoever reads all rightly and then leaves some sources out."""
+    hypotheses = study.hypotheses
+    return forecast(replace(hypotheses, odds=hypotheses.odds * ~left_out), study.world.family).alpha
+
+
+def picks(study: Study) -> Any:
+    """Effects on the names of whoever takes the best source in the best of a few windows, where it is likely enough."""
+    odds, hypotheses, effects = _to_now(study.hypotheses), study.hypotheses, np.zeros((GROUPS, GROUP_SIZE))
+    for group in range(GROUPS):
+        window, source = np.unravel_index(odds[list(_SCANNED), group].argmax(), (len(_SCANNED), SOURCES))
+        found = odds[_SCANNED[window], group, source]
+        if found > 1:
+            effect = hypotheses.means[_SCANNED[window], group, source] * found / (1 + found)
+            effects[group] = effect * _scores(hypotheses, group)[:, source]
+    return effects.ravel()
+
+
+def skilled(study: Study) -> Any:
+    """Effects on the names of whoever finds the likeliest cuts, and averages over what may have begun after the last.
+
+    The cuts are the best there are, of one source each, with the chance of a change for a price. If the stretch before
+    the last had an effect, the present regime began about its end or later; else with any year.
+    """
+    hypotheses, change = study.hypotheses, study.world.family.change
+    effects = np.zeros((GROUPS, GROUP_SIZE))
+    stretches = {pair: place for place, pair in enumerate(zip(*(part.tolist() for part in STRETCHES), strict=True))}
+    length = STRETCHES[1] - STRETCHES[0]
+    single = np.log(np.maximum(hypotheses.odds.max(axis=2), 1)) + ((length - 1) * np.log(1 - change))[:, None]
+    for group in range(GROUPS):
+        best, cut = [0.0], [0]
+        for end in range(1, HALVES + 1):
+            ways = [best[a] + single[stretches[a, end], group] + (a > 0) * np.log(change) for a in range(end)]
+            cut.append(int(np.argmax(ways)))
+            best.append(ways[cut[-1]])
+        last = cut[HALVES]
+        ended = last > 0 and hypotheses.odds[stretches[cut[last], last], group].max() > 1
+        begins = list(range(last - 1, HALVES - 1, 2)) if ended else [0, *range(2, HALVES - 1, 2)]
+        chances = np.array([(1 - change) ** (HALVES - 1 - begin) * (change if begin else 1) for begin in begins])
+        weights = _to_now(hypotheses)[begins, group] * (chances / chances.sum())[:, None]
+        sources = np.argsort(-weights.max(axis=0))[:5]
+        shares = weights[:, sources] / (1 + weights[:, sources].sum())
+        sizes = (shares * hypotheses.means[begins, group][:, sources]).sum(axis=0)
+        effects[group] = _scores(hypotheses, group)[:, sources] @ sizes
+    return effects.ravel()
+
+
+_SCANNED = (0, 4, 8, 12, 14, 16, 18)
+"""Half-years with which the windows of who picks begin."""
+
+
+def _to_now(hypotheses: Hypotheses) -> Any:
+    """(K, G, C) prior times evidence over the stretch from each half-year to now."""
+    return hypotheses.odds[STRETCHES[1] == HALVES]
+
+
+def _scores(hypotheses: Hypotheses, group: int) -> Any:
+    return hypotheses.now[group * GROUP_SIZE : (group + 1) * GROUP_SIZE]
+
+
+def baselines(case: Case, log: str) -> tuple[dict[str, float], dict[str, dict[str, str]], int]:
+    """What the programs earn and fell for, and how many characters the tables have when printed."""
+    frames = tables_of(case)
+    data: dict[str, Any] = {**input_of("case", case, frames, log), **{n: Table(frame) for n, frame in frames.items()}}
+    label = label_of("case", case)
+    truth = Truth("case", SUBTASK.name, label.expected_output, SUBTASK.verification(label.verification))
+
+    def serve(ask: Any) -> Any:
+        asked = ask.arguments
+        if ask.tool == "read_table":
+            return data[asked["table"]].page()
+        if ask.tool == "get_task_data":
+            first, _, rest = asked["field"].partition(".")
+            return {"value": data[first][rest] if rest else data[first]}
+        if ask.tool == "load_skill":
+            return {}
+        main = runpy.run_path(str(SKILLS / asked["script_path"]))["main"]
+        payload = dump({**asked["input_data"], **{name: data[name] for name in asked["inject_task_fields"]}})
+        return {"output": orjson.loads(orjson.dumps(main(orjson.loads(payload))))}
+
+    scorer = SUBTASK.scorers[Profile.CERTIFIED]
+    scores = {name: scorer(play(each, serve), truth, data) for name, each in SUBTASK.procedures.items()}
+    printed = sum(len(dump(Table(frame))) for frame in frames.values())
+    return (
+        {f"baseline/{name}": score.value for name, score in scores.items()},
+        {name: dict(score.details["traps"]) for name, score in scores.items()},
+        printed,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--cases", type=int, default=12)
+    arguments = parser.parse_args()
+    shares: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    costs: dict[str, list[float]] = defaultdict(list)
+    seconds, printed, gains, fell = [], [], [], defaultdict[str, list[str]](list)
+    for seed in arguments.seeds:
+        for number in range(arguments.cases):
+            tier = list(TIERS)[number % len(TIERS)]
+            rng, begun = np.random.default_rng([seed, number]), time.process_time()
+            case = draw_case(rng, UNIVERSE, tier)
+            seconds.append(time.process_time() - begun)
+            gains.append(case.gain)
+            log = notes(rng, case)
+            scores, told, characters = baselines(case, log)
+            printed.append(characters)
+            for name, share in {**ladder(case, log), **scores}.items():
+                for where in (tier, "all"):
+                    shares[name][where].append(share)
+            for name, weights in case.misread.items():
+                costs[name.partition("@")[0]].append(1 - case.share(weights))
+            for name, verdicts in told.items():
+                fell[name] += verdicts.values()
+    print(f"{'share of the attainable gain':28}" + "".join(f"{where:>16}" for where in (*TIERS, "all")))
+    for name, by_tier in shares.items():
+        cells = [by_tier[where] for where in (*TIERS, "all")]
+        shown = "".join(
+            f"{fmean(c):9.3f} ±{stdev(c) / len(c) ** 0.5:5.3f}" if len(c) > 1 else f"{'':16}" for c in cells
+        )
+        print(f"{name:28}{shown}")
+    print("\nwhat a mistake costs by itself")
+    for kind, found in sorted(costs.items()):
+        print(f"  {kind:22} {len(found):4} places, mean {fmean(found):5.2f}, least {min(found):5.2f}")
+    for name, verdicts in fell.items():
+        counts = {verdict: verdicts.count(verdict) for verdict in ("avoided", "fallen", "unknown")}
+        print(f"  {name:22} {counts}")
+    tokens = fmean(printed) / CHARACTERS_PER_TOKEN / 1e6
+    print(f"\nattainable gain {fmean(gains):.2%} a quarter (least {min(gains):.2%}); {fmean(seconds):.2f} s a case")
+    print(f"{tokens:.2f} million tokens a case if printed, {fmean(printed) / 1e6:.1f} million characters")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""A book as somebody states it: units by name, prices and fields put right, beside the tables that describe lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from finskillbench_desk.engines.books.papers import LARGEST, dollar_prices, known, rows, stated
+from finskillbench.engines.fields import list_of, number, refuse_unknown, table_of
+from finskillbench_desk.engines.guidelines.book import FUTURES, KINDS, Book, Instrument, Position, Trading
+from finskillbench_desk.engines.guidelines.language import Rule
+from finskillbench_desk.engines.guidelines.parsing import parse_rules
+from finskillbench.errors import InputError
+
+CASH = "CASH"
+_WORDS = ("issuer", "sector", "sub_sector", "country")
+_NUMBERS = {"adv": "adv_usd", "rating": "rating", "maturity": "maturity_years", "beta": "beta"}
+_SIZED = ("share", "preferred", "receipt")
+_TRADING = ("purchases", "sales", "pending_purchases", "pending_sales")
+_FIELDS = ("sector", "shares_outstanding")
+TABLES = ("reference", "benchmark", "constituents", "prices", "fx")
+"""What the scripts have injected that take a stated book."""
+BOOK = (*TABLES, "units", "cash", "closes", "currencies", "replaced", "quarter")
+"""Keys of a stated book."""
+
+
+def rules_from(data: Mapping[str, Any]) -> tuple[Rule, ...]:
+    """The coded rules in `rules`.
+
+    Raises
+    ------
+    InputError : naming the first that cannot be read.
+    """
+    rules, problems = parse_rules(data.get("rules"))
+    if problems:
+        raise InputError(problems[0])
+    if not rules:
+        raise InputError("rules holds no rule; state at least one")
+    return rules
+
+
+def book_from(data: Mapping[str, Any]) -> Book:
+    """The book of `units` by security and `cash` in dollars.
+
+    `reference`, `benchmark`, `constituents`, `prices` and `fx` are those of the task. A line is worth its units at its
+    last close, or at the one in `closes`, in its currency or the one in `currencies`; `replaced` is a list of {issuer,
+    field, value} that count in place of what reference says; `quarter` has purchases, sales, pending_purchases and
+    pending_sales.
+
+    Raises
+    ------
+    InputError : what is missing or unknown.
+    """
+    prices = dollar_prices(data)
+    lines = _lines(data, prices)
+    units = table_of(data.get("units"))
+    if not units:
+        raise InputError("units must map securities to the units held; state at least one")
+    known(units, list(lines), "units")
+    cash = Instrument(CASH, "cash", "CUSTODIAN", country="US", currency="USD")
+    positions = [Position(cash, number(data, "cash", "book", largest=LARGEST))]
+    for name in units:
+        value = number(units, name, "units", largest=LARGEST) * prices[name]
+        positions.append(Position(lines[name], *((0.0, value) if lines[name].kind in FUTURES else (value, 0.0))))
+    quarter = stated(data, "quarter")
+    refuse_unknown(quarter, _TRADING, "quarter")
+    trading = Trading(*(number(quarter, key, "quarter", default=0.0, largest=LARGEST) for key in _TRADING))
+    return Book(tuple(positions), tuple(line for name, line in lines.items() if name not in units), trading)
+
+
+def orders_from(data: Mapping[str, Any], book: Book) -> dict[str, float]:
+    """`orders`: dollars by security, of a future its notional, negative if sold; empty where there are none.
+
+    Raises
+    ------
+    InputError : a line that reference does not have, or an amount that is no number.
+    """
+    orders = stated(data, "orders")
+    known(orders, [line.name for line in book.universe.instruments], "orders")
+    return {name: number(orders, name, "orders", largest=LARGEST) for name in orders}
+
+
+def rates_from(data: Mapping[str, Any]) -> dict[str, float]:
+    """What trading costs, a fraction of value, by security of `reference`."""
+    found = rows(data, "reference", "security", "cost_bp")
+    return {row["security"]: number(row, "cost_bp", "reference") / 1e4 for row in found}
+
+
+def _lines(data: Mapping[str, Any], prices: Mapping[str, float]) -> dict[str, Instrument]:
+    replaced = {(row["issuer"], row["field"]): row["value"] for row in _replaced(data)}
+    benchmark = {row["issuer"]: row["weight"] for row in rows(data, "benchmark", "issuer", "weight")}
+    inside: dict[str, dict[str, float]] = {}
+    for row in rows(data, "constituents", "security", "issuer", "weight"):
+        inside.setdefault(row["security"], {})[row["issuer"]] = number(row, "weight", "constituents")
+    lines: dict[str, Instrument] = {}
+    for row in rows(data, "reference", "security", "kind", "currency", "lists", *_WORDS, *_NUMBERS.values()):
+        issuer = row["issuer"] or ""
+        given = {**row, **{field: value for (name, field), value in replaced.items() if name == issuer}}
+        if row["kind"] not in KINDS:
+            raise InputError(f"reference: {row['security']} is of no known kind: {row['kind']}")
+        attributes = {name: float(row[column]) for name, column in _NUMBERS.items() if row[column] is not None}
+        if row["kind"] in _SIZED and issuer in prices and given.get("shares_outstanding") is not None:
+            shares = number(given, "shares_outstanding", issuer, largest=LARGEST)
+            attributes["market_cap"] = shares * prices[issuer]
+        lines[row["security"]] = Instrument(
+            name=row["security"],
+            kind=row["kind"],
+            currency="GBP" if row["currency"] == "GBX" else row["currency"],
+            lists=frozenset(word.strip() for word in (row["lists"] or "").split(";") if word.strip()),
+            benchmark=100 * benchmark.get(row["security"], 0.0),
+            attributes=attributes,
+            holdings=inside.get(row["security"], {}),
+            **{word: given[word] or "" for word in _WORDS},
+        )
+    return lines
+
+
+def _replaced(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    value = data.get("replaced")
+    items = list_of(value) if value is not None else ()
+    found = [row for item in items or () if (row := table_of(item)) is not None]
+    if items is None or len(found) != len(items) or any(set(row) != {"issuer", "field", "value"} for row in found):
+        raise InputError("replaced must be a list of objects with issuer, field and value and nothing else")
+    issuers = {row["issuer"] for row in rows(data, "reference", "issuer")}
+    for row in found:
+        if row["issuer"] not in issuers or row["field"] not in _FIELDS:
+            raise InputError(
+                f"replaced: reference has no {row['field']!r} of an issuer {row['issuer']!r} to replace; fields are "
+                f"{', '.join(_FIELDS)}"
+            )
+    return found

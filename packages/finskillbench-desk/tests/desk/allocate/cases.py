@@ -1,0 +1,86 @@
+"""Cases of the allocation desk as an edition would hold them, drawn once for a whole test run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from typing import Any
+
+import numpy as np
+import orjson
+
+from finskillbench.domains.base import Ask, Label
+from finskillbench.domains.checks.proofs import certificate_of
+from finskillbench_desk.domain import DOMAIN
+from finskillbench_desk.domain.allocate import SUBTASK, input_of, label_of, tables_of
+from finskillbench_desk.domain.allocate.case import Case, draw_case
+from finskillbench_desk.domain.allocate.dials import TIERS
+from finskillbench_desk.domain.allocate.procedures import play
+from finskillbench_desk.domain.allocate.words import PROMPT, notes
+from finskillbench_desk.domain.market import INDUSTRIES
+from finskillbench.domains.tables import Table, dump
+from finskillbench.episode import Episode, Profile, Score, Truth
+
+NAMES = [(f"N{place:03d}", INDUSTRIES[place // 10]) for place in range(120)]
+TASK = "dk_al_01_test"
+
+
+@dataclass(frozen=True)
+class Played:
+    """A case with what an agent is given and how it is judged."""
+
+    case: Case
+    data: dict[str, Any]
+    truth: Truth
+    label: Label[Any]
+
+    def score(self, answer: Any) -> Score:
+        return SUBTASK.scorers[Profile.CERTIFIED](answer, self.truth, self.data)
+
+    def baseline(self, name: str) -> Score:
+        return self.score(orjson.loads(orjson.dumps(play(SUBTASK.procedures[name], self.serve))))
+
+    def serve(self, ask: Ask) -> Any:
+        """What the harness returns for a call, without the sandbox."""
+        arguments = ask.arguments
+        if ask.tool == "get_task_data":
+            value: Any = self.data
+            for key in arguments["field"].split("."):
+                value = value[key]
+            return {"field": arguments["field"], "value": value}
+        if ask.tool == "read_table":
+            return self.data[arguments["table"]].page()
+        if ask.tool == "load_skill":
+            return {}
+        given = {name: self.data[name] for name in arguments["inject_task_fields"]}
+        output = script(arguments["script_path"])(orjson.loads(dump({**arguments["input_data"], **given})))
+        return {"script": arguments["script_path"], "output": orjson.loads(orjson.dumps(output))}
+
+    def weights(self, vector: Any) -> dict[str, Any]:
+        return {"weights": dict(zip(self.case.world.book.tickers, map(float, vector), strict=True))}
+
+
+@cache
+def script(path: str) -> Any:
+    """The `main` of a script of the portfolio package."""
+    scope: dict[str, Any] = {"__name__": "script"}
+    source = (DOMAIN.skills[0].parent / path).read_text(encoding="utf-8")
+    exec(compile(source, path, "exec"), scope)
+    return scope["main"]
+
+
+@cache
+def played(number: int, tier: str = "", seed: int = 5) -> Played:
+    """Case `number` of a seed, its tier by turns unless it is named."""
+    rng = np.random.default_rng([seed, number])
+    case = draw_case(rng, NAMES, tier or list(TIERS)[number % len(TIERS)])
+    frames = tables_of(case)
+    given = input_of(TASK, case, frames, notes(rng, case))
+    data: dict[str, Any] = {**given, **{name: Table(frame) for name, frame in frames.items()}}
+    truth = label_of(TASK, case)
+    stored = orjson.loads(orjson.dumps([truth.expected_output, SUBTASK.verification(truth.verification)]))
+    truth = Truth(TASK, SUBTASK.name, *stored, proof=truth.proof)
+    episode = Episode(TASK, "desk", SUBTASK.name, date(2025, 1, 31), "easy", given, PROMPT)
+    certificate = orjson.loads(orjson.dumps(certificate_of(case.best)))
+    return Played(case, data, truth, Label(episode, data, truth, certificate))

@@ -1,0 +1,100 @@
+"""Cases without an edition: worlds of an invented market, and a player of procedures on the scripts and the stage."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from finskillbench.domains.base import StageError
+from finskillbench.domains.building import Task
+from finskillbench_desk.domain.market import Listed
+from finskillbench_desk.domain.trade_over_time.dials import TIERS
+from finskillbench_desk.domain.trade_over_time.generate import draw
+from finskillbench_desk.domain.trade_over_time.merit import certified
+from finskillbench_desk.domain.trade_over_time.stage import open_stage
+from finskillbench_desk.domain.trade_over_time.subtask import SUBTASK, task_of
+from finskillbench_desk.domain.trade_over_time.world import World
+from finskillbench.domains.portfolio import DOMAIN
+from finskillbench.domains.tables import Table, dump
+from finskillbench.episode import Score
+
+MARKET = tuple(Listed(f"N{place:03d}", "any", f"Industry {place // 10:02d}", core=False) for place in range(120))
+DAYS = (date(2024, 1, 31), date(2024, 2, 29))
+
+
+def world_of(tier: str, seed: int) -> World:
+    """A world of a tier."""
+    names = [each.symbol for each in MARKET], [each.industry for each in MARKET]
+    return draw(*names, TIERS[tier], np.random.default_rng([11, seed]))
+
+
+@cache
+def case(tier: str, seed: int) -> Task:
+    """A case of a tier, built once."""
+    return task_of(np.random.default_rng([13, seed]), MARKET, tier, seed, DAYS)
+
+
+def full_input(task: Task) -> dict[str, Any]:
+    """The input of a case at full precision."""
+    return {**task.episode.input, **{name: Table(frame) for name, frame in task.tables.items()}}
+
+
+@cache
+def script(name: str) -> Any:
+    """The entry of a script of the package, loaded from its file as the sandbox does."""
+    path = Path(DOMAIN.skills[0]) / "scripts" / name
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.main
+
+
+def through_json(value: Any) -> Any:
+    """A value as it comes out of a tool."""
+    return orjson.loads(dump(value))
+
+
+def judged(task: Task, record: Mapping[str, Any]) -> Score:
+    """The score of a record."""
+    return certified({"decisions": 12, "record": through_json(record)}, task.truth, {})
+
+
+@cache
+def played(tier: str, seed: int, procedure: str) -> tuple[Score, int]:
+    """The score of a procedure of the subtask in a case, and the turns that it took with the answer."""
+    task = case(tier, seed)
+    given = full_input(task)
+    stage = open_stage(given, task.hidden or {})
+    playing = SUBTASK.procedures[procedure]()
+    asks, turns = next(playing), 1
+    while True:
+        results: list[Any] = []
+        for ask in asks:
+            now, arguments = {**given, **stage.fields}, ask.arguments
+            if ask.tool == "get_task_data":
+                results.append({"value": now[arguments["field"]]})
+            elif ask.tool == "run_skill_script":
+                fields = {name: now[name] for name in arguments["inject_task_fields"]}
+                payload = through_json({**arguments["input_data"], **fields})
+                results.append({"output": script(Path(arguments["script_path"]).name)(payload)})
+            elif ask.tool == "load_skill":
+                results.append({})
+            else:
+                try:
+                    results.append(stage.call(ask.tool, through_json(arguments)))
+                except StageError as error:
+                    results.append({"error": str(error)})
+        turns += 1
+        try:
+            asks = playing.send(through_json(results))
+        except StopIteration:
+            return judged(task, stage.record), turns

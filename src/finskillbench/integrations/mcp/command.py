@@ -1,0 +1,185 @@
+"""A command line as an agent: started once for each episode, in a folder of its own, and ended with its children."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import orjson
+
+from finskillbench.errors import Cause, InputError, ProviderError
+from finskillbench.harness.agents import Task, Tools
+from finskillbench.integrations.mcp import bridge
+from finskillbench.integrations.mcp import watch
+from finskillbench.integrations.mcp.desk import Desk, prompt_text
+from finskillbench.integrations.mcp.output import Output, read_usage
+from finskillbench.integrations.mcp.transports import listening, on_loopback, on_socket
+
+CONFIG, URL, PROMPT_FILE, USAGE_FILE = "{mcp_config}", "{mcp_url}", "{prompt_file}", "{usage_file}"
+"""What stands in a command for the places that it is given."""
+_PLACE = re.compile(r"\{[a-z_]+\}")
+_AFTER_SUBMISSION = 30.0
+"""Seconds in which a command may come to its own end once the answer is in: it may say something, or tell its usage."""
+_WAITS = (1.0, 2.0, 4.0)
+"""Seconds before a command that failed at once is started again."""
+
+
+def parse_command(text: str) -> tuple[str, ...]:
+    """The words of a command line with full paths: of its program, and of existing files that words name from here.
+
+    Agents run in folders of their own. `--option=FILE` names a file as `FILE` does.
+
+    Raises
+    ------
+    InputError : it is none, its program is not there, it names a place that there is not, or none with the tools.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise InputError(f"--agent-command {text!r} is no command line: {error}") from None
+    places = (CONFIG, URL, PROMPT_FILE, USAGE_FILE)
+    if strange := sorted({*_PLACE.findall(text)} - {*places}):
+        raise InputError(f"--agent-command: there is no {strange[0]}; there are {', '.join(places)}")
+    if CONFIG not in text and URL not in text:
+        raise InputError(f"--agent-command has neither {CONFIG} nor {URL}: the agent could not reach its tools")
+    program = shutil.which(words[0])
+    if program is None:
+        raise InputError(f"--agent-command: the program {words[0]!r} is not found; give its full path")
+    return (str(Path(program).absolute()), *map(_resolved, words[1:]))
+
+
+def _resolved(word: str) -> str:
+    """A word in which an existing file of the current folder has its full path."""
+    option, equals, name = word.rpartition("=")
+    return f"{option}{equals}{Path(name).absolute()}" if name and Path(name).is_file() else word
+
+
+class Watch:
+    """The process of `finskillbench.integrations.mcp.watch`, told of every agent that is started and has ended."""
+
+    def __init__(self, notes: IO[bytes]) -> None:
+        self._notes = notes
+
+    def note(self, sign: str, pid: int, folder: Path) -> None:
+        """Tell it; where it is gone, nothing is lost but what it is there for."""
+        with suppress(OSError):
+            self._notes.write(f"{sign} {pid} {folder}\n".encode())
+
+
+@contextmanager
+def watching() -> Generator[Watch]:
+    """Have agents killed should this process be killed."""
+    program = [sys.executable, "-I", str(Path(watch.__file__))]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, bufsize=0, start_new_session=True) as process:
+        assert process.stdin is not None
+        yield Watch(process.stdin)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """The agent: `words` is the command line, `watch` kills what it has started should this process be killed.
+
+    Its output is kept with the trajectory, without secrets and bounded. One that fails before it has called a tool is
+    started again three times, then it is an error that ends the run; one that fails later has failed its episode.
+    """
+
+    words: Sequence[str]
+    watch: Watch
+
+    async def __call__(self, task: Task, tools: Tools) -> None:
+        """Solve a task; the answer is what was submitted."""
+        for wait in (*_WAITS, None):
+            desk = Desk(task, tools)
+            code, last = await self._play(desk, task, tools)
+            if code == 0:
+                return
+            why = f"{Path(self.words[0]).name} ended with {_ending(code)}{last}"
+            if desk.asked:
+                raise ProviderError(f"{why}, after {desk.asked} tool calls", Cause.ADAPTER)
+            if wait is None:
+                raise ProviderError(f"{why}, before its first tool call", Cause.NOT_STARTED)
+            await asyncio.sleep(wait)
+
+    async def _play(self, desk: Desk, task: Task, tools: Tools) -> tuple[int, str]:
+        """Start the command once: its exit code, 0 also where the answer was in and it had to be ended, and its end."""
+        folder = Path(tempfile.mkdtemp(prefix="finskillbench-"))
+        output = Output()
+        try:
+            async with AsyncExitStack() as stack:
+                words = await self._prepare(folder, desk, task, stack)
+                stack.push_async_callback(desk.close)
+                code = await self._run(words, folder, desk, output)
+            return code, output.last_line
+        finally:
+            for usage, model in read_usage(folder / _name(USAGE_FILE)):
+                tools.spent(usage, served_model=model)
+            if output.text:
+                tools.said(output.text)
+            shutil.rmtree(folder, ignore_errors=True)
+
+    async def _prepare(self, folder: Path, desk: Desk, task: Task, stack: AsyncExitStack) -> list[str]:
+        """Write what the command is given, open the ways to the desk that it names, and fill in its words."""
+        places = {place: str(folder / _name(place)) for place in (CONFIG, PROMPT_FILE, USAGE_FILE)}
+        wanted = "\0".join(self.words)
+        Path(places[PROMPT_FILE]).write_text(prompt_text(task), encoding="utf-8")
+        if CONFIG in wanted:
+            address = folder / "socket"
+            await stack.enter_async_context(on_socket(desk, address))
+            server = {"command": sys.executable, "args": ["-I", str(Path(bridge.__file__)), str(address)]}
+            Path(places[CONFIG]).write_bytes(orjson.dumps({"mcpServers": {"finskillbench": server}}))
+        if URL in wanted:
+            listener = stack.enter_context(listening())
+            places[URL] = await stack.enter_async_context(on_loopback(desk, listener))
+        return [_PLACE.sub(lambda found: places.get(found[0], found[0]), word) for word in self.words]
+
+    async def _run(self, words: Sequence[str], folder: Path, desk: Desk, output: Output) -> int:
+        """Run the command to its end, or to that of the episode; nothing that it started in its group outlives it."""
+        here = {name: value for name, value in os.environ.items() if name != "OLDPWD"} | {"PWD": str(folder)}
+        with output.pipe() as pipe:
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *words,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=pipe,
+                    stderr=pipe,
+                    cwd=folder,
+                    env=here,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise ProviderError(f"{words[0]}: cannot be started ({error.strerror})", Cause.NOT_STARTED) from None
+        self.watch.note("+", process.pid, folder)
+        reading = asyncio.ensure_future(output.read())
+        exited, submitted = asyncio.ensure_future(process.wait()), asyncio.ensure_future(desk.submitted.wait())
+        try:
+            await asyncio.wait({exited, submitted}, return_when=asyncio.FIRST_COMPLETED)
+            if not exited.done():
+                await asyncio.wait({exited}, timeout=_AFTER_SUBMISSION)
+            return exited.result() if exited.done() else 0
+        finally:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            submitted.cancel()
+            await exited
+            self.watch.note("-", process.pid, folder)
+            await output.finish(reading)
+
+
+def _name(place: str) -> str:
+    return {CONFIG: "mcp.json", PROMPT_FILE: "prompt.md", USAGE_FILE: "usage.jsonl"}[place]
+
+
+def _ending(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else f"signal {-code}"

@@ -1,0 +1,175 @@
+"""The files of a bundle: written as a ZIP archive of the same bytes for the same content, read without unpacking it.
+
+A bundle comes from a stranger. Names are checked before anything is read, nothing is ever written to disk by them, and
+what a file declares is bounded before it is unpacked.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import stat
+import zipfile
+import zlib
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from finskillbench.edition.store import new_folder
+from finskillbench.errors import InputError
+from finskillbench.publish.bundle.manifest import ANSWERS, LARGEST_MANIFEST, MANIFEST, ROWS, SIGNATURE, TRAJECTORIES
+from finskillbench.runs.store.files import make_folder, write_beside
+
+LIMITS: Mapping[str, int] = {MANIFEST: LARGEST_MANIFEST, SIGNATURE: 2**16, ROWS: 2**28, ANSWERS: 2**28}
+"""Bytes of each file at most."""
+LARGEST_TRAJECTORY = 2**27
+MOST_FILES = 50_000
+LARGEST_BUNDLE = 2**32
+"""Bytes of all files together at most."""
+_TRAJECTORY = re.compile(rf"{TRAJECTORIES}/[A-Za-z0-9_-][A-Za-z0-9._-]{{0,300}}/[A-Za-z0-9_-][A-Za-z0-9._-]{{0,200}}")
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_PLAIN = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_CHUNK = 2**20
+_UNICODE_PATH = 0x7075
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The files of an open bundle by name, with their declared bytes; `archive` is None for a folder."""
+
+    path: Path
+    sizes: Mapping[str, int]
+    archive: zipfile.ZipFile | None
+
+    def read(self, name: str) -> bytes:
+        """The whole of a file.
+
+        Raises
+        ------
+        InputError : it is not there, is damaged, or holds more than it declares.
+        """
+        return b"".join(self.chunks(name))
+
+    def chunks(self, name: str) -> Iterator[bytes]:
+        """A file in pieces; refused as `read`."""
+        if name not in self.sizes:
+            raise InputError(f"{self.path}: has no {name}; make the bundle again with finskillbench submit")
+        left = self.sizes[name]
+        try:
+            with (self.path / name).open("rb") if self.archive is None else self.archive.open(name) as file:
+                yield from _bounded(file, left)
+        except (OSError, KeyError, ValueError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+            raise InputError(f"{self.path}: {name} cannot be read ({error}); send the bundle again") from None
+
+
+def write_bundle(files: Mapping[str, bytes], out: Path) -> None:
+    """Write the files of a bundle: as a ZIP archive where `out` ends with .zip, else as a folder.
+
+    Raises
+    ------
+    InputError : it is there already, or cannot be written. Nothing is left half-written.
+    """
+    if out.suffix != ".zip":
+        with new_folder(out) as folder:
+            for name, data in files.items():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_bytes(data)
+        return
+    if out.exists():
+        raise InputError(f"{out}: is there already; remove it or choose another --out")
+    make_folder(out.parent)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in sorted(files):
+            # What is compressed already is stored: twice is no smaller.
+            packed = name == ROWS or name.startswith(TRAJECTORIES)
+            member = zipfile.ZipInfo(name, _EPOCH)
+            member.external_attr = (stat.S_IFREG | 0o644) << 16
+            member.create_system = 3
+            kind = zipfile.ZIP_STORED if packed else zipfile.ZIP_DEFLATED
+            archive.writestr(member, files[name], compress_type=kind, compresslevel=6)
+    write_beside(out, buffer.getvalue())
+
+
+@contextmanager
+def open_bundle(path: Path) -> Generator[Contents]:
+    """Open a bundle, a ZIP archive or a folder, once its names and sizes are checked; a ZIP is opened once for all.
+
+    Raises
+    ------
+    InputError : naming the first file that no bundle has, that leads elsewhere, is given twice, or is too large.
+    """
+    with ExitStack() as stack:
+        archive = None if path.is_dir() else stack.enter_context(_archive(path))
+        listed = _of_folder(path) if archive is None else (_member(path, each) for each in archive.infolist())
+        yield Contents(path, _checked_sizes(path, listed), archive)
+
+
+def _archive(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}); name a bundle") from None
+    except (ValueError, NotImplementedError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path}: no ZIP archive ({error}); name what finskillbench submit wrote") from None
+
+
+def _checked_sizes(path: Path, listed: Iterable[tuple[str, int]]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for name, size in listed:
+        if name in sizes:
+            raise InputError(f"{path}: holds {name!a} twice; make the bundle again with finskillbench submit")
+        sizes[name] = size
+        _refuse_name(path, name)
+        if size > LIMITS.get(name, LARGEST_TRAJECTORY):
+            raise InputError(f"{path}: {name} declares {size:,} bytes, more than any bundle needs; it is not read")
+    if len(sizes) > MOST_FILES or sum(sizes.values()) > LARGEST_BUNDLE:
+        raise InputError(f"{path}: declares {len(sizes):,} files of {sum(sizes.values()):,} bytes; it is not read")
+    return sizes
+
+
+def _member(path: Path, member: zipfile.ZipInfo) -> tuple[str, int]:
+    kind = stat.S_IFMT(member.external_attr >> 16)
+    # Python 3.12 reads a second name that an archive may state, 3.11 does not.
+    if member.filename != member.orig_filename or _UNICODE_PATH in _extras(member.extra):
+        raise InputError(f"{path}: {member.orig_filename!a} has a second name; make the bundle again")
+    if member.is_dir() or kind not in (0, stat.S_IFREG):
+        raise InputError(f"{path}: {member.filename!a} is no plain file; make the bundle again")
+    if member.flag_bits & 1 or member.compress_type not in _PLAIN:
+        raise InputError(f"{path}: {member.filename!a} is encrypted or packed in a way that no bundle uses")
+    return member.orig_filename, member.file_size
+
+
+def _extras(data: bytes) -> Iterator[int]:
+    """The kinds of the extra fields of a member."""
+    while len(data) >= 4:
+        yield int.from_bytes(data[:2], "little")
+        data = data[4 + int.from_bytes(data[2:4], "little") :]
+
+
+def _of_folder(path: Path) -> Iterator[tuple[str, int]]:
+    for parent, folders, files in os.walk(path):
+        for entry in (Path(parent, name) for name in sorted([*folders, *files])):
+            state = entry.lstat()
+            if stat.S_ISREG(state.st_mode):
+                yield entry.relative_to(path).as_posix(), state.st_size
+            elif not stat.S_ISDIR(state.st_mode):
+                raise InputError(f"{path}: {entry.name!a} is no plain file; make the bundle again")
+
+
+def _refuse_name(path: Path, name: str) -> None:
+    if name not in LIMITS and not _TRAJECTORY.fullmatch(name):
+        raise InputError(f"{path}: {name[:80]!a} is no file of a bundle; make it again with finskillbench submit")
+
+
+def _bounded(file: IO[bytes], left: int) -> Iterator[bytes]:
+    while chunk := file.read(_CHUNK):
+        left -= len(chunk)
+        if left < 0:
+            raise ValueError("it holds more than it declares")
+        yield chunk
+    if left:
+        raise ValueError("it holds less than it declares")

@@ -1,0 +1,179 @@
+"""Every score of a bundle computed again from what was submitted; the scores that it claims are never used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from finskillbench.domains import by_name, cluster_of
+from finskillbench.edition import Edition
+from finskillbench.episode import Episode, Profile, Status, Submission
+from finskillbench.errors import InputError
+from finskillbench.harness.conditions import ARMS, Condition, mount_all
+from finskillbench.harness.models import BASELINES
+from finskillbench.harness.words.prompts import wording_digest
+from finskillbench.publish.bundle.coverage import first_missing, required
+from finskillbench.publish.bundle.manifest import done
+from finskillbench.publish.bundle.read import Bundle
+from finskillbench.runs.store.rows import Row, judged_again
+from finskillbench.runs.store.version import code_version, scorer_version
+from finskillbench.runs.verdicts import judge
+
+TOLERANCE = 1e-9
+"""By which a claimed score may differ from the one computed here: other machines round the last digits otherwise."""
+Progress = Callable[[int, int], None]
+"""`(done, total)` after each episode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A bundle with the rows that our own scorers make of its answers; `remarks` are for readers."""
+
+    bundle: Bundle
+    rows: tuple[Row, ...]
+    remarks: tuple[str, ...]
+
+
+def judge_bundle(
+    bundle: Bundle, edition: Edition, *, programs: bool = False, progress: Progress | None = None
+) -> Judged:
+    """Judge a bundle.
+
+    Parameters
+    ----------
+    edition : with its truth.
+    programs : whether the rows are those of our programs, which nobody submits but whoever makes the leaderboard.
+    progress : called after each episode.
+
+    Raises
+    ------
+    InputError : another edition, an unknown episode or one that is missing, skills that are not ours under the name of
+        ours, a row that says another thing than its episode, or a score that is not what the answer earns.
+    EditionError : the edition has no truth.
+    """
+    manifest, path = bundle.manifest, bundle.path
+    if manifest.edition != edition.digest:
+        raise InputError(
+            f"{path}: is of another edition ({manifest.edition[:12]}) than the one that it is held against "
+            f"({edition.digest[:12]}); run it on that one"
+        )
+    _refuse_mounts(bundle)
+    for entrant in manifest.entrants:
+        if entrant.model.startswith("baseline/") != programs or (programs and entrant.model not in BASELINES):
+            told = "is none of our programs" if programs else "is the name of a program; rename the model"
+            raise InputError(f"{path}: {entrant.model!a} {told}")
+    episodes = {episode.task_id: episode for episode in edition.episodes()}
+    _refuse_gaps(bundle, episodes, required(tuple(episodes.values())))
+    rows: dict[int, Row] = {}
+    # Episode by episode, so that an input at full precision is resolved once.
+    order = sorted(range(len(bundle.rows)), key=lambda place: bundle.rows[place].task_id)
+    for number, place in enumerate(order, 1):
+        rows[place] = _judged(bundle, place, episodes, edition)
+        if progress is not None:
+            progress(number, len(order))
+    return Judged(bundle, tuple(rows[place] for place in range(len(order))), _remarks(bundle))
+
+
+def _refuse_mounts(bundle: Bundle) -> None:
+    ours = mount_all([name for name in bundle.manifest.mounts if name in ARMS])
+    for name, mounted in bundle.manifest.mounts.items():
+        if name in ours and mounted.digest != ours[name].digest:
+            differs = [
+                package
+                for package, digest in ours[name].package_digests().items()
+                if mounted.packages.get(package) != digest
+            ]
+            told = f" ({', '.join(differs)})" if differs else ""
+            raise InputError(
+                f"{bundle.path}: under {name} other skills were mounted than those of this version{told}; run it with "
+                "this version, or name own skills with --skills NAME=DIR"
+            )
+
+
+def _refuse_gaps(bundle: Bundle, episodes: Mapping[str, Episode], wanted: Mapping[str, Sequence[str]]) -> None:
+    for row in bundle.rows:
+        if row.task_id not in episodes:
+            raise InputError(f"{bundle.path}: {row.task_id[:80]!a} is no episode of this edition")
+    if bundle.manifest.partial is not None:
+        return
+    if failed := next((row for row in bundle.rows if row.status is Status.ERROR), None):
+        raise InputError(
+            f"{bundle.path}: {failed.task_id} of {failed.model!a} ended in an error, and no reason is given"
+        )
+    if lacking := first_missing((row.item for row in bundle.rows), wanted):
+        raise InputError(
+            f"{bundle.path}: {lacking.task_id} of {lacking.model!a} under {lacking.condition} is missing, and no "
+            "reason is given"
+        )
+
+
+def _judged(bundle: Bundle, place: int, episodes: Mapping[str, Episode], edition: Edition) -> Row:
+    row, answer = bundle.rows[place], bundle.answers[place]
+    episode = episodes[row.task_id]
+    where = f"{bundle.path}: {row.task_id} of {row.model!a} under {row.condition}, repeat {row.run_idx}"
+    known = {
+        "domain": episode.skill,
+        "sub_task": episode.sub_task,
+        "difficulty": episode.difficulty,
+        "cluster": cluster_of(episode),
+        "as_of_date": episode.as_of_date,
+    }
+    for name, value in known.items():
+        if getattr(row, name) != value:
+            raise InputError(f"{where}: {name} is {getattr(row, name)!a}, and {value!s} in the edition")
+    try:
+        submission = Submission(row.task_id, answer.answer, answer.ended, done(answer))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: {error} in its record; submit the run again") from None
+    verdict = judge(submission, edition.truth(row.task_id), edition.full_input(episode))
+    again = judged_again(row, verdict, by_name(verdict.sub_task).method)
+    _refuse_claims(where, row, again)
+    return again
+
+
+def _refuse_claims(where: str, row: Row, again: Row) -> None:
+    if row.status is Status.UNJUDGED and again.status is not Status.ERROR:
+        return  # played without the truth: nothing is claimed
+    if row.status != again.status or row.score_profile != again.score_profile:
+        raise InputError(
+            f"{where}: claims {row.status} under {row.score_profile or 'no profile'}, and is {again.status} under "
+            f"{again.score_profile or 'none'}; judge the run again with finskillbench rescore"
+        )
+    for profile in Profile:
+        claimed, earned = row.scores.get(profile), again.scores.get(profile)
+        if claimed is None and earned is None:
+            continue
+        if claimed is None or earned is None or abs(claimed - earned) > TOLERANCE:
+            raise InputError(
+                f"{where}: claims {claimed} under {profile}, and its answer earns {earned}; judge the run again with "
+                "finskillbench rescore"
+            )
+
+
+def _remarks(bundle: Bundle) -> tuple[str, ...]:
+    """What a reader should know, and what is no reason to refuse it."""
+    told: list[str] = []
+    versions = sorted({row.code_version for row in bundle.rows})
+    if versions != [code_version()]:
+        told.append(f"played by version {_some(versions)}, here is {code_version()}")
+    if bundle.manifest.prompts_digest != wording_digest():
+        told.append("its prompts had other words than those of this version")
+    scorers = sorted({row.scorer_version for row in bundle.rows} - {scorer_version()})
+    if scorers:
+        told.append(f"judged before by other scorers ({_some(scorers)})")
+    if any((row.commit or "").endswith("-dirty") for row in bundle.rows):
+        told.append("played by code with changes of its own")
+    repeats = sorted({row.run_idx for row in bundle.rows})
+    if repeats != list(range(len(repeats))):
+        told.append(f"of its repeats only {_some([str(each) for each in repeats])}, counted from 0")
+    if loaded := sum(1 for row in bundle.rows if row.condition == Condition.NO_SKILL and row.skills_loaded):
+        told.append(f"skills were loaded in {loaded} episodes without any")
+    if not bundle.trajectories:
+        told.append("without trajectories")
+    if bundle.signer is None:
+        told.append("unsigned")
+    return tuple(told)
+
+
+def _some(versions: Sequence[str]) -> str:
+    return ", ".join(versions[:3]) + (f" and {len(versions) - 3} more" if len(versions) > 3 else "")

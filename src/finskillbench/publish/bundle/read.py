@@ -1,0 +1,187 @@
+"""Reading the bundle of a stranger: every file against its digest, every row against its answer, the signature.
+
+What holds without the edition is checked here; `finskillbench.publish.bundle.judge` holds it against the truth.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from finskillbench.errors import InputError
+from finskillbench.harness.entries import Entry
+from finskillbench.publish.bundle.archive import Contents, open_bundle
+from finskillbench.publish.bundle.manifest import ANSWERS, MANIFEST, ROWS, SIGNATURE, Answer, Manifest, decode
+from finskillbench.publish.bundle.plain import check_entry, check_shown, refuse_long
+from finskillbench.publish.bundle.sign import Signer, signer_of
+from finskillbench.publish.bundle.table import read_rows
+from finskillbench.runs.plan.items import Item
+from finskillbench.runs.store.rows import Row, answer_digest
+
+LARGEST_LINE = 2**24
+LARGEST_RECORD = 2**20
+"""Bytes of what was done in one episode that is played move by move."""
+_EARLIEST, _LATEST = datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+_AMOUNTS = (
+    *("cost_usd", "saved_usd", "latency_seconds", "queue_seconds", "retry_seconds"),
+    *("turns", "tool_calls", "data_calls", "retries", "run_idx", "episodes", "reused_calls"),
+    *("total_input_tokens", "total_cached_tokens", "total_output_tokens", "total_reasoning_tokens"),
+)
+_MOST = 1e12
+_SHOWN = ("code_version", "commit", "scorer_version")
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """What somebody submits: rows and answers in the same order; `signer` is None of an unsigned one.
+
+    `digest` is that of the manifest, which covers everything. `trajectories` counts those that came with it.
+    """
+
+    path: Path
+    digest: str
+    manifest: Manifest
+    signer: Signer | None
+    rows: Sequence[Row]
+    answers: Sequence[Answer]
+    trajectories: int
+
+
+def read_bundle(path: Path, *, signers: Path | None = None, unsigned: bool = False) -> Bundle:
+    """Read a bundle.
+
+    Parameters
+    ----------
+    path : a ZIP archive or a folder.
+    signers : a file of allowed signers; None takes every key.
+    unsigned : whether a bundle without a signature is taken.
+
+    Raises
+    ------
+    InputError : in one line, the first thing that does not fit: a file, a digest, the signature, a row or an answer.
+    """
+    with open_bundle(path) as contents:
+        data = contents.read(MANIFEST)
+        signer = _signer(contents, data, signers, unsigned=unsigned)
+        manifest = decode(data, str(path))
+        try:
+            check_shown(manifest)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        _check_files(contents, manifest)
+        rows = read_rows(contents)
+        answers = list(_answers(contents))
+    _check_rows(path, manifest, rows, answers)
+    trajectories = len(contents.sizes.keys() - {MANIFEST, SIGNATURE, ROWS, ANSWERS})
+    return Bundle(path, hashlib.sha256(data).hexdigest(), manifest, signer, rows, answers, trajectories)
+
+
+def _signer(contents: Contents, data: bytes, signers: Path | None, *, unsigned: bool) -> Signer | None:
+    if SIGNATURE not in contents.sizes:
+        if unsigned:
+            return None
+        raise InputError(f"{contents.path}: is not signed; sign it, or take it with --allow-unsigned")
+    try:
+        return signer_of(data, contents.read(SIGNATURE), signers)
+    except ValueError as error:
+        raise InputError(f"{contents.path}: {SIGNATURE}: {error}; submit the run again") from None
+
+
+def _check_files(contents: Contents, manifest: Manifest) -> None:
+    """Every file is listed and as it was signed, and every one that is listed is there."""
+    there = contents.sizes.keys() - {MANIFEST, SIGNATURE}
+    for name in sorted(there ^ manifest.files.keys()):
+        told = "is not listed in the manifest" if name in there else "is listed in the manifest and is missing"
+        raise InputError(f"{contents.path}: {name} {told}; submit the run again")
+    for name, listed in manifest.files.items():
+        if listed.size != contents.sizes[name]:
+            raise InputError(f"{contents.path}: {name} was altered after it was signed; submit the run again")
+        digest = hashlib.sha256()
+        for chunk in contents.chunks(name):
+            digest.update(chunk)
+        if digest.hexdigest() != listed.sha256:
+            raise InputError(f"{contents.path}: {name} was altered after it was signed; submit the run again")
+
+
+def _answers(contents: Contents) -> Iterable[Answer]:
+    decoder = msgspec.json.Decoder(Answer)
+    for number, line in enumerate(_lines(contents), 1):
+        where = f"{contents.path}: {ANSWERS}, line {number}"
+        if len(line) > LARGEST_LINE:
+            raise InputError(f"{where}: longer than {LARGEST_LINE:,} bytes; submit the run again")
+        try:
+            answer = decoder.decode(line)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{where}: {error}; submit the run again") from None
+        if len(answer.record) > LARGEST_RECORD:
+            raise InputError(f"{where}: its record is longer than {LARGEST_RECORD:,} bytes; submit the run again")
+        yield answer
+
+
+def _lines(contents: Contents) -> Iterable[bytes]:
+    kept = b""
+    for chunk in contents.chunks(ANSWERS):
+        *whole, kept = (kept + chunk).split(b"\n")
+        yield from whole
+        if len(kept) > LARGEST_LINE:
+            break
+    if kept:
+        yield kept
+
+
+def _check_rows(path: Path, manifest: Manifest, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
+    if not len(rows) == len(answers) == manifest.rows:
+        raise InputError(
+            f"{path}: the manifest says {manifest.rows} rows; there are {len(rows)}, and {len(answers)} answers"
+        )
+    harnesses: dict[Entry, str] = {}
+    for each in manifest.entrants:
+        entry = Entry(each.model, each.arguments)
+        harnesses[entry] = check_entry(path, entry).harness
+    seen: set[Item] = set()
+    plain: set[str] = set()
+    for row, answer in zip(rows, answers, strict=True):
+        where = f"{path}: {row.task_id[:80]!a} of {row.model[:80]!a} under {row.condition}, repeat {row.run_idx}"
+        if answer.item != row.item:
+            raise InputError(f"{where}: the answer beside it is of {answer.task_id[:80]!a}; submit the run again")
+        if row.item in seen:
+            raise InputError(f"{where}: is there twice; submit the run again")
+        seen.add(row.item)
+        if row.answer_digest != (None if answer.answer is None else answer_digest(answer.answer)):
+            raise InputError(f"{where}: its answer is not the one that was judged; submit the run again")
+        if row.item.entry not in harnesses:
+            raise InputError(f"{where}: the manifest names no such model with these arguments")
+        mounted = manifest.mounts.get(row.condition)
+        if mounted is None or row.mount != mounted.digest:
+            raise InputError(f"{where}: was played with other skills than the manifest says under {row.condition}")
+        if row.edition != manifest.edition:
+            raise InputError(f"{where}: is of another edition ({row.edition[:12]}) than the manifest says")
+        if row.harness != (stated := harnesses[row.item.entry]):
+            raise InputError(f"{where}: its harness is {row.harness[:80]!a}, and {stated!a} by its arguments")
+        _check_amounts(where, row)
+        for name in _SHOWN:
+            if (text := getattr(row, name)) is not None and text not in plain:
+                try:
+                    refuse_long(name, text)
+                except InputError as error:
+                    raise InputError(f"{where}: {error}") from None
+                plain.add(text)
+    if unplayed := harnesses.keys() - {row.item.entry for row in rows}:
+        raise InputError(f"{path}: the manifest names {min(unplayed).model[:80]!a}, of which there is no row")
+
+
+def _check_amounts(where: str, row: Row) -> None:
+    for name in _AMOUNTS:
+        value = getattr(row, name)
+        if value is not None and not (math.isfinite(value) and 0 <= value <= _MOST):
+            raise InputError(f"{where}: {name} is {value}, which no episode can have")
+    for name in ("started", "ended"):
+        moment = getattr(row, name)
+        if moment is not None and not _EARLIEST <= moment <= _LATEST:
+            raise InputError(f"{where}: {name} is {moment:%Y-%m-%d}, when nobody can have played it")

@@ -1,0 +1,249 @@
+"""Outcomes analysis: scores with intervals, resources, stability over repeats, and sensitivity to choices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from finskillbench.analysis.coverage import coverage
+from finskillbench.analysis.intervals import Method, Weighting, estimate
+from finskillbench.analysis.results import Results, collect, pairs
+from finskillbench.episode import Profile
+from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
+from finskillbench.reports.tables.common import (
+    Scope,
+    compared,
+    contenders,
+    every_subtask,
+    headline_only,
+    order_of,
+    slug,
+)
+from finskillbench.reports.tables.episodes.conduct import repeats_table
+from finskillbench.reports.tables.framed import CONDITION, HARNESS, MODEL, framed, of_contenders
+from finskillbench.reports.tables.scores.effects import significance_table
+from finskillbench.publish.pack.chapters import Chapter, captioned
+
+GROUP = ("model", "harness", "condition")
+HEADLINE_SCORES = "scored episodes of the headline subtasks, repeats averaged; unit: score, 0 to 1"
+_POOLED = f"{HEADLINE_SCORES}; models and episodes weigh alike"
+FEWEST_CLUSTERS = 20
+"""Clusters below which an interval is marked.
+
+Cameron and Miller (2015, J. Human Resources 50:317) call fewer than 20 to 50 balanced clusters few, and more where
+they are unequal; Carter, Schnepel and Steigerwald (2017, Rev. Econ. Stat. 99:698) count unequal ones by their effective
+number. The lower end applies, since CR2 with Satterthwaite's degrees of freedom corrects for few clusters: of normal
+noise `benchmarks/intervals.py` measures a coverage of 0.94 or more from 5 clusters on, but of skewed noise 0.89.
+"""
+_BOUNDS = (
+    "Worst and best: the mean score, had every row without a verdict scored 0, or 1. Effective clusters: the number of "
+    "equal clusters that would carry the same information."
+)
+_TAKEN = {
+    "total_input_tokens": ("Tokens per row", 0),
+    "latency_seconds": ("Latency per row, s", 2),
+    "cost_usd": ("Cost per row, USD", 4),
+}
+"""Quantities by column with title and decimals; output tokens are added to those of the input."""
+_P = (
+    "p: two-sided cluster-robust t test. Holm and FDR (Benjamini-Hochberg): adjusted for the number of subtasks with a "
+    "p. Detectable: smallest true difference found with a power of 80 %; above 1, none is. n/a: the difference varies "
+    "too little over clusters for a test."
+)
+
+
+def mean_scores(results: Results) -> pl.DataFrame:
+    """The headline of each model, harness and condition: `coverage` with the estimate of the mean score.
+
+    A group without a score has nulls.
+    """
+    chosen = of_contenders(results)
+    means = estimate(chosen.episodes, "score", GROUP)
+    groups = coverage(chosen, GROUP).drop("mean").join(means, on=GROUP, how="left", maintain_order="left")
+    return groups.with_columns(pl.col("pairs", "clusters").fill_null(0))
+
+
+def results_chapter(results: Results) -> Chapter:
+    """Every result with its interval."""
+    words = (
+        "Scores lie between 0 and 1. Rows of status error have no score and enter no mean. Intervals are 95 % "
+        "cluster-robust t intervals: CR2 variance with Satterthwaite degrees of freedom (Bell and McCaffrey 2002; "
+        "Imbens and Kolesar 2016). Differences are paired: the same episodes under both conditions. Intervals "
+        "end at the limits of the scale. No interval is stated (n/a) for fewer than three clusters, or where scores "
+        "vary too little.",
+    )
+    by_subtask = _by(results, "sub_task", every_subtask)
+    few = sum(isinstance(each, int) and each < FEWEST_CLUSTERS for each in by_subtask.column("clusters"))
+    marked = f"{few} of {len(by_subtask.rows)} subtasks have fewer than {FEWEST_CLUSTERS} clusters: read with caution."
+    tables = (
+        *captioned(_summary(results), "Headline score by model and condition", HEADLINE_SCORES, _BOUNDS),
+        *captioned(_by(results, "domain", headline_only), "Mean score by domain", _POOLED),
+        *captioned(
+            by_subtask, "Mean score by subtask", _POOLED.replace("the headline subtasks", "each subtask"), marked
+        ),
+        *captioned(
+            _resources(results),
+            "Resources by model and condition",
+            "rows of the headline subtasks that did not end in an error; unit: mean over the rows that report it",
+        ),
+    )
+    population = "paired scored episodes of each subtask, all models under validation; unit: difference of scores"
+    appendix = captioned(significance_table(results), "Significance of differences by subtask", population, _P)
+    return Chapter("results", "Outcomes analysis", words, tables=tables, appendix=appendix)
+
+
+def _summary(results: Results) -> Table:
+    columns = (
+        *(MODEL, HARNESS, CONDITION),
+        Column("mean", "Mean score, 95 % interval", Kind.SCORE, interval=True),
+        Column("worst", "Worst", Kind.SCORE),
+        Column("best", "Best", Kind.SCORE),
+        Column("pairs", "Episodes", Kind.COUNT),
+        Column("clusters", "Clusters", Kind.COUNT),
+        Column("effective_clusters", "Effective clusters", Kind.NUMBER, digits=1),
+        Column("rows", "Rows", Kind.COUNT),
+        Column("share", "Rows with a verdict", Kind.SHARE),
+    )
+    return framed("summary", "", mean_scores(results), columns, ())
+
+
+def _by(results: Results, by: str, scope: Scope) -> Table:
+    """Mean scores of the models under validation, a row for each domain or subtask and a column for each condition."""
+    episodes = compared(results, results.episodes, scope)
+    means: dict[tuple[str, str], Estimate] = {}
+    for line in estimate(episodes, "score", [by, "condition"]).iter_rows(named=True):
+        means[line[by], line["condition"]] = Estimate(line["mean"], line["low"], line["high"])
+    sizes = {name: (part["episode"].n_unique(), part["cluster"].n_unique()) for (name,), part in episodes.group_by(by)}
+    columns = (
+        Column(by, {"domain": "Domain", "sub_task": "Subtask"}[by]),
+        Column("episodes", "Episodes", Kind.COUNT),
+        Column("clusters", "Clusters", Kind.COUNT),
+        *(
+            Column(f"mean_{slug(name)}", f"{name}, 95 % interval", Kind.SCORE, interval=True)
+            for name in results.conditions
+        ),
+    )
+    rows = tuple(
+        (name, *sizes[name], *(means.get((name, condition)) for condition in results.conditions))
+        for name in order_of(results, by)
+        if name in sizes
+    )
+    return Table(f"by_{by}", "", columns, rows)
+
+
+def _resources(results: Results) -> Table:
+    """Means over the rows that report a quantity, with the share of rows that do."""
+    rows = compared(results, results.rows).filter(~pl.col("failed"))
+    absent = {*_TAKEN, "total_output_tokens"} - {*rows.columns}
+    rows = rows.with_columns(**{name: pl.lit(None, pl.Float64) for name in absent}).with_columns(
+        total_input_tokens=pl.col("total_input_tokens") + pl.col("total_output_tokens")
+    )
+    lines: list[tuple[Cell, ...]] = [
+        (
+            str(model),
+            str(condition),
+            part.height,
+            *(_reported(part[name], digits) for name, (_, digits) in _TAKEN.items()),
+        )
+        for (model, condition), part in rows.group_by("model", "condition", maintain_order=True)
+    ]
+    columns = (
+        *(MODEL, CONDITION),
+        Column("rows", "Rows", Kind.COUNT),
+        *(Column(name, f"{title} (rows reporting it)") for name, (title, _) in _TAKEN.items()),
+    )
+    return Table("resources", "", columns, tuple(lines))
+
+
+def _reported(values: pl.Series, digits: int) -> str:
+    mean, share = values.cast(pl.Float64).mean(), 1.0 - values.null_count() / values.len()
+    return f"{mean:,.{digits}f} ({100 * share:.0f} %)" if isinstance(mean, float) else "not reported (0 %)"
+
+
+def stability_chapter(results: Results) -> Chapter:
+    """Variation of results over repeats of the same episode."""
+    tables = captioned(
+        repeats_table(results),
+        "Variation over repeats",
+        "scored rows of the headline subtasks; unit: variance of scores, share of episodes",
+        "Within and between: variance within and between episodes. Alike: intra-class correlation. pass@k: at least "
+        "one of k repeats earns full marks. pass^k: all do.",
+    )
+    if tables:
+        words = "Episodes were repeated. Variation within an episode is not attributable to its difficulty."
+    else:
+        words = "Not assessed: no episode was run more than once. Runs with --epochs 3 or more assess it."
+    return Chapter("stability", "Stability", (words,), tables=tables)
+
+
+def sensitivity_chapter(rows: pl.DataFrame, results: Results) -> Chapter:
+    """The headline under other profiles, weights and interval methods, and without each model."""
+    words = (
+        "The headline is restated under alternative choices: scoring profile, weights of subtasks, interval method, "
+        "and the set of models.",
+    )
+    tables = (
+        *captioned(
+            _profiles(rows, results),
+            "Headline score under each scoring profile",
+            _POOLED,
+            "A subtask without a profile is scored under the first of certified, strict and paper that it has.",
+        ),
+        *captioned(
+            _differences(rows, results),
+            "Headline difference under alternative choices",
+            "paired scored episodes of the headline subtasks; unit: difference of scores",
+        ),
+    )
+    return Chapter("sensitivity", "Sensitivity", words, tables=tables)
+
+
+def _profiles(rows: pl.DataFrame, results: Results) -> Table:
+    lines: list[tuple[Cell, ...]] = []
+    for profile in Profile:
+        of = results if profile is results.profile else collect(rows, profile, results.excluded)
+        means = estimate(compared(of, of.episodes), "score", ["condition"], bounds=(0.0, 1.0))
+        for line in means.iter_rows(named=True):
+            score = Estimate(line["mean"], line["low"], line["high"])
+            lines.append((profile.value, line["condition"], line["pairs"], score))
+    columns = (
+        Column("profile", "Profile"),
+        CONDITION,
+        Column("episodes", "Episodes", Kind.COUNT),
+        Column("mean", "Mean score, 95 % interval", Kind.SCORE, interval=True),
+    )
+    return Table("profiles", "", columns, tuple(lines))
+
+
+def _differences(rows: pl.DataFrame, results: Results) -> Table:
+    columns = (
+        Column("choice", "Choice"),
+        Column("comparison", "Comparison"),
+        Column("difference", "Difference, 95 % interval", Kind.DIFFERENCE, interval=True),
+        Column("pairs", "Pairs", Kind.COUNT),
+    )
+    lines = (
+        (choice, f"{comparison.treated} - {comparison.reference}", *figures)
+        for choice, of, method, weighting in _choices(rows, results)
+        for comparison in of.comparisons
+        for figures in _figures(compared(of, pairs(of, comparison)), method, weighting)
+    )
+    return Table("choices", "", columns, tuple(lines))
+
+
+def _choices(rows: pl.DataFrame, results: Results) -> Iterator[tuple[str, Results, Method, Weighting]]:
+    yield "as reported", results, Method.T, Weighting.MICRO
+    yield "equal weight of subtasks", results, Method.T, Weighting.MACRO
+    yield "percentile bootstrap of clusters", results, Method.PERCENTILE, Weighting.MICRO
+    yield "BCa bootstrap of clusters", results, Method.BCA, Weighting.MICRO
+    models = contenders(results)
+    for model in models if len(models) > 1 else ():
+        without = collect(rows, results.profile, (*results.excluded, model))
+        yield f"without {model}", without, Method.T, Weighting.MICRO
+
+
+def _figures(frame: pl.DataFrame, method: Method, weighting: Weighting) -> Iterator[tuple[Estimate, int]]:
+    if not frame.is_empty():
+        line = estimate(frame, method=method, weighting=weighting).row(0, named=True)
+        yield Estimate(line["mean"], line["low"], line["high"]), line["pairs"]

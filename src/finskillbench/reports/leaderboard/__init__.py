@@ -1,6 +1,0 @@
-"""A leaderboard from the bundles that somebody was sent: every score computed again, places no finer than they are."""
-
-from finskillbench.reports.leaderboard.gather import Gathered, Refusal, gather
-from finskillbench.reports.leaderboard.write import write_site
-
-__all__ = ["Gathered", "Refusal", "gather", "write_site"]

@@ -1,7 +1,0 @@
-"""Validation pack: the evidence of runs as one document for a model-risk officer."""
-
-from finskillbench.reports.validation.criteria import read_criteria
-from finskillbench.reports.validation.evidence import read_audit, read_checks
-from finskillbench.reports.validation.write import Pack, write_pack
-
-__all__ = ["Pack", "read_audit", "read_checks", "read_criteria", "write_pack"]

@@ -1,0 +1,199 @@
+"""From a run to the board: what is submitted is judged again, and says what a report of the run says."""
+
+from __future__ import annotations
+
+import csv
+import json
+import zipfile
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tests.publish.conftest import CONDITIONS, EPISODES, SUBTASKS, Bundled
+
+from finskillbench.analysis.results import collect
+from finskillbench.cli import main
+from finskillbench.edition import Edition
+from finskillbench.publish.leaderboard import write_site
+from finskillbench.publish.leaderboard import gather
+from finskillbench.publish.leaderboard.board import make_board
+from finskillbench.reports.read import joined, read_runs
+from finskillbench.reports.report import report
+from finskillbench.runs.afterwards.rescore import rescore
+from finskillbench.publish.bundle.coverage import required
+from finskillbench.publish.bundle.read import read_bundle
+
+
+def board_of(edition: Edition, *paths: Path, **more):
+    return make_board(gather(paths, edition, **more), required(edition.episodes()))
+
+
+def tables(board) -> dict:
+    (suite,) = board.suites
+    return {table.name: table for table in suite.tables}
+
+
+def test_the_same_run_makes_the_same_bytes(bundled: Bundled) -> None:
+    first = bundled(trajectories=True)
+    content = first.read_bytes()
+    first.unlink()
+    assert bundled(trajectories=True).read_bytes() == content
+
+
+def test_an_archive_is_opened_once_whatever_it_holds(bundled: Bundled, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, opened = bundled(trajectories=True), []
+    monkeypatch.setattr(zipfile, "ZipFile", lambda *a, real=zipfile.ZipFile, **k: opened.append(a) or real(*a, **k))
+    assert read_bundle(path).trajectories == len(SUBTASKS) * EPISODES * len(CONDITIONS)
+    assert len(opened) == 1
+
+
+def test_the_figures_are_those_of_the_report(bundled: Bundled, runs: dict[str, Path], small: Edition) -> None:
+    paths = [bundled("strong"), bundled("weak"), bundled("middle", "Bob", "bob")]
+    found = tables(board_of(small, *paths))
+    rows = joined(read_runs([runs["strong"], runs["weak"], runs["middle"]]))
+    said = {table.name: table for table in report(rows).tables()}["models"]
+    ours = {(row[1], condition): row for condition in CONDITIONS for row in found[f"ranking_{condition}"].rows}
+    for model, no_skill, curated, gain in zip(
+        *(said.column(name) for name in ("model", "mean_no_skill", "mean_curated", "curated_minus_no_skill")),
+        strict=True,
+    ):
+        assert ours[model, "no_skill"][3].value == pytest.approx(no_skill, abs=1e-12)
+        assert ours[model, "curated"][3].value == pytest.approx(curated, abs=1e-12)
+        assert ours[model, "curated"][4] == pytest.approx(gain, abs=1e-12)
+    # And they are what was played: the weak one knows 1 of 12, the strong one 10 and with skills all.
+    assert ours["lab/weak", "no_skill"][3].value == pytest.approx(1 / 12)
+    assert ours["lab/strong", "curated"][3].value == 1.0
+
+
+def test_places_are_no_finer_than_the_episodes_can_tell(bundled: Bundled, small: Edition) -> None:
+    paths = [bundled("strong"), bundled("weak"), bundled("middle", "Bob", "bob")]
+    found = tables(board_of(small, *paths))
+    assert list(zip(*(found["ranking_no_skill"].column(name) for name in ("place", "model")), strict=True)) == [
+        ("1-2", "lab/strong"),
+        ("1-2", "other/middle"),
+        ("3", "lab/weak"),
+    ]
+    pairs = {(row[0], row[1]): row for row in found["pairs_no_skill"].rows}
+    assert pairs["lab/strong", "other/middle"][6] > 0.05 > pairs["lab/strong", "lab/weak"][6]
+
+
+def test_the_programs_stand_beside(bundled: Bundled, small: Edition) -> None:
+    programs = bundled("baselines", "The house", None)
+    found = tables(board_of(small, bundled("strong"), programs=programs))
+    assert found["programs"].column("program") == ("baseline/trivial", "baseline/nop")
+    assert found["ranking_curated"].column("model") == ("lab/strong",)
+
+
+@pytest.mark.slow
+def test_a_run_without_the_truth_is_judged_where_it_is(
+    public: Edition, small: Edition, keys: dict[str, Path], tmp_path: Path, runs: dict[str, Path], bundled: Bundled
+) -> None:
+    from tests.publish.conftest import Player
+
+    from finskillbench import run
+    from finskillbench.publish.bundle.manifest import Submitter
+    from finskillbench.publish.bundle.write import submit
+
+    result = run(public, [Player("lab/strong", 10)], CONDITIONS, out=tmp_path / "run")
+    assert set(result.rows["status"]) == {"unjudged"}
+    assert result.rows["score"].null_count() == result.rows.height == 2 * EPISODES * len(SUBTASKS)
+    # It resumes as any other.
+    assert run(public, [Player("lab/strong", 10)], CONDITIONS, out=tmp_path / "run").kept == result.rows.height
+    submit(tmp_path / "run", public, tmp_path / "b.zip", Submitter(name="Ann"), key=keys["ann"])
+    ours = tables(board_of(small, tmp_path / "b.zip"))
+    # Where the truth is at hand later, the run is judged as any other.
+    rescore(tmp_path / "run", small)
+    judged, known = (pl.read_parquet(folder / "rows.parquet") for folder in (tmp_path / "run", runs["strong"]))
+    assert judged["scores"].to_list() == known["scores"].to_list()
+    theirs = tables(board_of(small, bundled("strong")))
+    assert ours["ranking_curated"].rows == theirs["ranking_curated"].rows
+
+
+def test_what_only_the_holder_can_move_on_is_left_out_or_refused(small: Edition, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    from tests.editions import write_edition
+    from tests.publish.conftest import Player
+    from tests.scoring.examples import truth
+
+    from finskillbench import load_edition, run
+    from finskillbench.edition.publish import export_public
+    from finskillbench.errors import EditionError
+
+    tasks = [(episode, small.truth(episode.task_id)) for episode in small.episodes(["normalization"])]
+    moved = replace(tasks[0][0], task_id="trade_0", skill="desk", sub_task="trade_over_time")
+    tasks.append((moved, replace(truth("trade_over_time"), task_id="trade_0")))
+    whole = load_edition(write_edition(tmp_path / "whole", tasks))
+    copy = export_public(whole, tmp_path / "copy")
+    result = run(copy, [Player("lab/strong", 6)], ["no_skill"], out=tmp_path / "run")
+    assert set(result.rows["sub_task"]) == {"normalization"}
+    with pytest.raises(EditionError, match="trade_0 is played move by move"):
+        run(copy, [Player("lab/strong", 6)], ["no_skill"], subtasks=["trade_over_time"], out=tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+    assert required(whole.episodes()) == {"paper": tuple(f"normalization_{number}" for number in range(EPISODES))}
+
+
+def test_the_commands_from_end_to_end(
+    runs: dict[str, Path], small: Edition, keys: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle, site = tmp_path / "b.zip", tmp_path / "site"
+    said = ["--name", "Ann's lab", "--url", "https://lab.example/a?b=1&c", "--contact", "ann@lab.example"]
+    assert main(["submit", str(runs["strong"]), "--out", str(bundle), *said, "--key", str(keys["ann"])]) == 0
+    assert f"{bundle}: 72 episodes, signed with" in capsys.readouterr().out
+    signers = tmp_path / "allowed"
+    signers.write_text(f"ann@lab.example {keys['ann'].with_suffix('.pub').read_text()}")
+    asked = ["--edition", str(small.path), "--out", str(site), "--signers", str(signers)]
+    assert main(["leaderboard", "build", str(bundle), *asked]) == 0
+    page = (site / "index.html").read_text()
+    assert "Ann&#39;s lab" in page
+    assert 'href="https://lab.example/a?b=1&amp;c"' in page
+    assert "of ann@lab.example" in page
+    told = json.loads((site / "leaderboard.json").read_bytes())
+    assert told["edition"] == small.digest
+    with (site / "tables" / "paper" / "ranking_curated.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["place"], row["model"], float(row["score"])) == ("1", "lab/strong", 1.0)
+    # A second time is refused, and nothing of the first is touched.
+    assert main(["leaderboard", "build", str(bundle), *asked]) == 2
+    assert (site / "index.html").read_text() == page
+
+
+def test_a_cut_off_says_which_episodes_come_after_it(bundled: Bundled, small: Edition) -> None:
+    from datetime import date
+
+    found = tables(board_of(small, bundled(cutoff=lambda _: date(2025, 3, 15))))
+    assert found["ranking_curated"].column("after_cutoff") == ("27 of 36 (2025-03-15)",)
+
+
+def test_a_folder_is_a_bundle_too(
+    small: Edition, runs: dict[str, Path], keys: dict[str, Path], tmp_path: Path, bundled: Bundled
+) -> None:
+    from finskillbench.publish.bundle.manifest import Submitter
+    from finskillbench.publish.bundle.write import submit
+
+    submit(runs["strong"], small, tmp_path / "b", Submitter(name="Ann"), key=keys["ann"])
+    assert read_bundle(tmp_path / "b").digest == read_bundle(bundled()).digest
+
+
+def test_a_page_is_written_whole_or_not_at_all(
+    bundled: Bundled, small: Edition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from datetime import date
+
+    from finskillbench.publish.leaderboard import write
+
+    def broken(*_: object) -> None:
+        raise OSError("no space")
+
+    gathered = gather([bundled()], small)
+    monkeypatch.setattr(write, "write_beside", broken)
+    with pytest.raises(OSError, match="no space"):
+        write_site(gathered, small, tmp_path / "site", today=date(2026, 1, 2))
+    assert not (tmp_path / "site").exists()
+
+
+@pytest.mark.slow
+def test_what_a_report_of_rows_without_scores_says(public: Edition, tmp_path: Path, capsys) -> None:
+    assert main(["run", "--edition", str(public.path), "--model", "baseline/nop", "--out", str(tmp_path / "r")]) == 0
+    assert "No scores" in capsys.readouterr().out
+    assert collect(joined(read_runs([tmp_path / "r"]))).episodes.is_empty()
