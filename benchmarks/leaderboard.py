@@ -32,13 +32,12 @@ from tests.editions import first_episodes
 
 from finskillbench import load_edition, run
 from finskillbench.edition import Edition
-from finskillbench.publish.leaderboard import write_site
-from finskillbench.publish.leaderboard import gather
 from finskillbench.publish.bundle.archive import write_bundle
 from finskillbench.publish.bundle.judge import judge_bundle
 from finskillbench.publish.bundle.manifest import ANSWERS, MANIFEST, ROWS, Answer, Entrant, File, Submitter, encode
 from finskillbench.publish.bundle.read import Bundle, read_bundle
 from finskillbench.publish.bundle.write import submit
+from finskillbench.publish.leaderboard import gather, write_site
 from finskillbench.runs.store.rows import Row, sealed, table_bytes, to_frame
 
 EPISODES, BUNDLES, ROWS_OF_A_RUN, MEMBERS = 14, 100, 17_820, 50_000

@@ -13,14 +13,14 @@ import pytest
 from tests.sampling import DESK_CASES, THOROUGH, thorough
 
 from finskillbench.domains import domain, subtasks
-from finskillbench_desk.domain import allocate
-from finskillbench_desk.domain.committee_case import build as committee_case
-from finskillbench_desk.domain.forensic_screen import subtask as forensic_screen
-from finskillbench_desk.domain.trade_over_time import subtask as trade_over_time
 from finskillbench.edition import Edition, build_edition
 from finskillbench.edition.store import new_folder
 from finskillbench.edition.validation import State, ValidationReport
 from finskillbench.errors import InputError
+from finskillbench_desk.domain import allocate
+from finskillbench_desk.domain.committee_case import build as committee_case
+from finskillbench_desk.domain.forensic_screen import subtask as forensic_screen
+from finskillbench_desk.domain.trade_over_time import subtask as trade_over_time
 
 FUNDAMENTAL = {"normalization": 244, "earnings_quality": 1002, "driver_decomposition": 997}
 LATE_STEPS = ["waiting for the other processes"] if THOROUGH else []

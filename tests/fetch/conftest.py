@@ -14,8 +14,8 @@ from tests.fetch.world import World
 
 from finskillbench.fetch.collect import Collected, Wish, fetch_collection
 from finskillbench.fetch.http.addresses import read_configuration
-from finskillbench.sources.fetched import read_journal
 from finskillbench.fetch.window import Window
+from finskillbench.sources.fetched import read_journal
 
 WINDOW = Window(date(2025, 10, 1), date(2025, 12, 31))
 AGENT = "Jane Doe jane@example.com"

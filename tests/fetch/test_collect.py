@@ -18,14 +18,14 @@ from tests.fetch.world import World, without
 
 from finskillbench.edition.build import build_edition
 from finskillbench.errors import DownloadError, InputError, SourceError
-from finskillbench.sources.companies.universe import Security
-from finskillbench.sources.edgar.collection import load_filings
-from finskillbench.sources.market.collection import load_market
 from finskillbench.fetch.collect import fetch_collection
 from finskillbench.fetch.statements import derive_statements
 from finskillbench.fetch.store.folder import opened
-from finskillbench.sources.fetched import read_journal, verified
 from finskillbench.fetch.window import window_of
+from finskillbench.sources.companies.universe import Security
+from finskillbench.sources.edgar.collection import load_filings
+from finskillbench.sources.fetched import read_journal, verified
+from finskillbench.sources.market.collection import load_market
 
 pytestmark = pytest.mark.enable_socket
 

@@ -6,9 +6,9 @@ from datetime import date
 
 import pytest
 import pytest_socket
-from tests.sampling import THOROUGH, thorough
 from tests.fetch.trials import KINDS, Course
 from tests.fetch.world import World
+from tests.sampling import THOROUGH, thorough
 
 from finskillbench.fetch.window import Window
 

@@ -12,14 +12,14 @@ from tests.fetch.conftest import AGENT, WINDOW
 from tests.fetch.internet import Internet
 from tests.fetch.world import World
 
-from finskillbench.sources.companies.universe import load_universe
 from finskillbench.fetch.fetcher import Fetcher
 from finskillbench.fetch.http.addresses import Configuration, read_configuration
 from finskillbench.fetch.http.client import Client
 from finskillbench.fetch.members import Members, read_members
 from finskillbench.fetch.store.folder import opened
-from finskillbench.sources.fetched import Asked
 from finskillbench.fetch.window import Window
+from finskillbench.sources.companies.universe import load_universe
+from finskillbench.sources.fetched import Asked
 
 pytestmark = pytest.mark.enable_socket
 ASKED = Asked(start="2025-10", end="2025-12", universe="any", prices="yahoo")

@@ -13,16 +13,13 @@ from polars.testing import assert_frame_equal
 from tests.fetch.world import World
 
 from finskillbench.errors import InputError
-from finskillbench.sources.market.prices import PriceFile, parse_prices
-from finskillbench.sources.market.splice import splice
 from finskillbench.fetch.http.addresses import Addresses
 from finskillbench.fetch.http.contents import ContentError, NothingError
-from finskillbench.fetch.prices import fmp
-from finskillbench.fetch.prices import stooq
-from finskillbench.fetch.prices import tiingo
-from finskillbench.fetch.prices import yahoo
+from finskillbench.fetch.prices import fmp, stooq, tiingo, yahoo
 from finskillbench.fetch.prices.providers import key_of, own_files, price_items
 from finskillbench.fetch.window import Window
+from finskillbench.sources.market.prices import PriceFile, parse_prices
+from finskillbench.sources.market.splice import splice
 
 WINDOW = Window(date(2025, 10, 1), date(2025, 12, 31))
 KEYS = {"fmp": "a-key-of-fmp", "tiingo": "a-key-of-tiingo"}

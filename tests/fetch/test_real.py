@@ -13,14 +13,14 @@ from tests.fetch.conftest import fetched
 from tests.fetch.internet import Internet
 from tests.fetch.world import World
 
+from finskillbench.fetch.statements import derive_statements
+from finskillbench.fetch.window import Window
 from finskillbench.sources.companies.universe import Security
 from finskillbench.sources.edgar.companyfacts import parse_companyfacts
 from finskillbench.sources.market.collection import load_market
 from finskillbench.sources.market.french import load_french
 from finskillbench.sources.market.prices import parse_prices
 from finskillbench.sources.market.splice import splice
-from finskillbench.fetch.statements import derive_statements
-from finskillbench.fetch.window import Window
 
 pytestmark = pytest.mark.enable_socket
 NAMES = {"AAPL": 320193, "COST": 909832, "KHC": 1637459}

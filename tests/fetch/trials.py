@@ -24,8 +24,8 @@ from tests.fetch.world import World
 
 from finskillbench.errors import DownloadError, SourceError
 from finskillbench.fetch.collect import fetch_collection
-from finskillbench.sources.fetched import PARTS, digest_of_file, read_journal, verified
 from finskillbench.fetch.window import Window
+from finskillbench.sources.fetched import PARTS, digest_of_file, read_journal, verified
 
 KINDS = (*FAULTS, "killed", "disk full", "altered")
 """What may befall a fetch: what goes wrong with a request, the end of its process, a full disk, a hand on its files."""

@@ -19,8 +19,7 @@ from tests.publish.hostile import Forger
 from tests.publish.test_hostile import EVIL
 
 from finskillbench.edition import Edition
-from finskillbench.publish.leaderboard import write_site
-from finskillbench.publish.leaderboard import gather
+from finskillbench.publish.leaderboard import gather, write_site
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 QUIET = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")

@@ -16,9 +16,9 @@ from finskillbench.analysis.inference.multiplicity import holm, holm_weighted
 from finskillbench.analysis.ranking import differences
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
+from finskillbench.publish.bundle.plain import refuse_words
 from finskillbench.publish.leaderboard import gather
 from finskillbench.publish.leaderboard.entrants import normalized
-from finskillbench.publish.bundle.plain import refuse_words
 
 SAME = ("bob smith", "ＢＯＢ Smith", "Bob  Smith", "BobSmith")
 

@@ -14,14 +14,13 @@ from tests.publish.conftest import CONDITIONS, EPISODES, SUBTASKS, Bundled
 from finskillbench.analysis.results import collect
 from finskillbench.cli import main
 from finskillbench.edition import Edition
-from finskillbench.publish.leaderboard import write_site
-from finskillbench.publish.leaderboard import gather
+from finskillbench.publish.bundle.coverage import required
+from finskillbench.publish.bundle.read import read_bundle
+from finskillbench.publish.leaderboard import gather, write_site
 from finskillbench.publish.leaderboard.board import make_board
 from finskillbench.reports.read import joined, read_runs
 from finskillbench.reports.report import report
 from finskillbench.runs.afterwards.rescore import rescore
-from finskillbench.publish.bundle.coverage import required
-from finskillbench.publish.bundle.read import read_bundle
 
 
 def board_of(edition: Edition, *paths: Path, **more):

@@ -27,6 +27,8 @@ import numpy as np
 import orjson
 
 import finskillbench.domains.portfolio as portfolio
+from finskillbench.domains.tables import Table, dump
+from finskillbench.episode import Profile, Truth
 from finskillbench_desk.domain.allocate import SUBTASK, input_of, label_of, tables_of
 from finskillbench_desk.domain.allocate.case import Case, Study, draw_case
 from finskillbench_desk.domain.allocate.dials import GROUP_SIZE, GROUPS, HALVES, NAMES, SOURCES, TIERS
@@ -36,10 +38,8 @@ from finskillbench_desk.domain.allocate.sources import SOURCE_NAMES, vendor_of
 from finskillbench_desk.domain.allocate.traps import read
 from finskillbench_desk.domain.allocate.words import notes
 from finskillbench_desk.domain.market import INDUSTRIES
-from finskillbench.domains.tables import Table, dump
-from finskillbench_desk.engines.trading.net_of_costs import optimum
 from finskillbench_desk.engines.sources import evidence, sums_by_group
-from finskillbench.episode import Profile, Truth
+from finskillbench_desk.engines.trading.net_of_costs import optimum
 
 SKILLS = Path(portfolio.__file__).parent / "skill"
 UNIVERSE = [(f"N{place:03d}", INDUSTRIES[place // GROUP_SIZE]) for place in range(NAMES)]

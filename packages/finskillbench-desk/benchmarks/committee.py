@@ -24,10 +24,6 @@ from tests.desk.committee_case.slips import with_field
 
 import finskillbench.domains as packages
 from finskillbench.domains.building import BuildContext, Task
-from finskillbench_desk.domain.committee_case import build
-from finskillbench_desk.domain.committee_case import procedures
-from finskillbench_desk.domain.committee_case.judging.score import score
-from finskillbench_desk.domain.market import market
 from finskillbench.domains.playing import Ask
 from finskillbench.domains.tables import Table, dump
 from finskillbench.errors import FinSkillBenchError
@@ -35,6 +31,9 @@ from finskillbench.panels import Panels, build_panels
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.market.collection import load_market
 from finskillbench.sources.synthetic import write_collection
+from finskillbench_desk.domain.committee_case import build, procedures
+from finskillbench_desk.domain.committee_case.judging.score import score
+from finskillbench_desk.domain.market import market
 
 PLAYERS: dict[str, Callable[[], Any]] = {
     "reference": procedures.reference,

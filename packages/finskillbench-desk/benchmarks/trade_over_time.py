@@ -20,12 +20,12 @@ from threadpoolctl import threadpool_limits
 
 from finskillbench.domains.base import Label
 from finskillbench.domains.building import Task
+from finskillbench.domains.tables import Table, dump
+from finskillbench.findings import Findings
 from finskillbench_desk.domain.trade_over_time import subtask
 from finskillbench_desk.domain.trade_over_time.dials import DECISIONS, TIERS
 from finskillbench_desk.domain.trade_over_time.optimum import Desk, Optimum, from_json, losses
 from finskillbench_desk.domain.trade_over_time.world import World
-from finskillbench.domains.tables import Table, dump
-from finskillbench.findings import Findings
 
 CHARACTERS_PER_TOKEN = 3.3
 

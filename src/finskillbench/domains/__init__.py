@@ -45,7 +45,7 @@ GROUP = "finskillbench.domains"
 """The entry point group in which a package names its `Domain` or `Extension`."""
 EVERY_SUITE = "all"
 """Names all suites at once, as in `--suite all`."""
-_OURS = ("portfolio", "risk", "fundamental", "desk")
+_OURS = ("portfolio", "risk", "fundamental")
 
 
 @cache

@@ -37,8 +37,8 @@ from finskillbench.panels.build import with_filings
 from finskillbench.panels.filings.fundamentals import FundamentalPanels
 from finskillbench.panels.store import write_filings
 from finskillbench.sources.edgar.collection import load_filings
-from finskillbench.sources.market.collection import MarketData, load_market
 from finskillbench.sources.fetched import Fetched, verified
+from finskillbench.sources.market.collection import MarketData, load_market
 from finskillbench.sources.synthetic import write_collection
 
 DEFAULT_SEED = 1

@@ -10,10 +10,6 @@ from functools import partial
 from pathlib import Path
 
 from finskillbench.errors import DownloadError, InputError, SourceError
-from finskillbench.sources.companies.statements import parse_statements
-from finskillbench.sources.companies.universe import Security
-from finskillbench.sources.market.prices import parse_prices
-from finskillbench.sources.market.selection import MIN_SESSIONS
 from finskillbench.fetch import edgar
 from finskillbench.fetch.fetcher import Fetcher, Item
 from finskillbench.fetch.http.addresses import Configuration
@@ -30,8 +26,12 @@ from finskillbench.fetch.prices.providers import (
 from finskillbench.fetch.series import factor_items, series_items
 from finskillbench.fetch.statements import derive_statements
 from finskillbench.fetch.store.folder import Folder, opened
-from finskillbench.sources.fetched import Asked, Entry, Origin
 from finskillbench.fetch.window import Window
+from finskillbench.sources.companies.statements import parse_statements
+from finskillbench.sources.companies.universe import Security
+from finskillbench.sources.fetched import Asked, Entry, Origin
+from finskillbench.sources.market.prices import parse_prices
+from finskillbench.sources.market.selection import MIN_SESSIONS
 
 Progress = Callable[[str, int, int | None], None]
 _FEW = 5

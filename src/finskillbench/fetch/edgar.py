@@ -24,8 +24,8 @@ from finskillbench.fetch.http.contents import (
     object_of,
     refuse_page,
 )
-from finskillbench.sources.fetched import PARTS, Entry
 from finskillbench.fetch.window import Window
+from finskillbench.sources.fetched import PARTS, Entry
 from finskillbench.sources.records import as_list, as_object
 
 _FORMS = frozenset({"10-K", "10-Q", "10-K/A", "10-Q/A", "10-KT", "10-QT", "20-F", "40-F", "20-F/A", "40-F/A"})

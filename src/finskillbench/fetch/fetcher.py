@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import msgspec
 
 from finskillbench.errors import DownloadError, InternalError
-from finskillbench.redaction import redactor_of_process
 from finskillbench.fetch.http.client import AbsentError, Answer, Client, Question
 from finskillbench.fetch.http.contents import ContentError, NothingError
 from finskillbench.fetch.store.folder import Folder
+from finskillbench.redaction import redactor_of_process
 from finskillbench.sources.fetched import PARTS, Entry, Origin
 
 Compose = Callable[[Sequence[bytes]], bytes]

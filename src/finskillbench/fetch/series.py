@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from finskillbench.sources.market.fred import SERIES
 from finskillbench.fetch.fetcher import Item
 from finskillbench.fetch.http.addresses import Addresses
 from finskillbench.fetch.http.client import Question
 from finskillbench.fetch.http.contents import ContentError, first_words, rows_of, unzipped
 from finskillbench.fetch.window import Window
+from finskillbench.sources.market.fred import SERIES
 
 _FACTOR_FILES = {
     "F-F_Research_Data_5_Factors_2x3_daily": rb"Mkt-RF,\s*SMB,\s*HML,\s*RMW,\s*CMA,\s*RF",

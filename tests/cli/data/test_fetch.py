@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 import pytest_socket
-from tests.sampling import thorough
 from tests.fetch.conftest import AGENT
 from tests.fetch.internet import Internet, once_each
 from tests.fetch.world import World
+from tests.sampling import thorough
 
 from finskillbench import cli
 from finskillbench.edition.build import build_edition
 from finskillbench.edition.load import load_edition
-from finskillbench.sources.companies.universe import Security
 from finskillbench.fetch.statements import derive_statements
+from finskillbench.sources.companies.universe import Security
 
 pytestmark = pytest.mark.enable_socket
 MONTHS = ["--from", "2025-12", "--to", "2025-12"]

@@ -23,10 +23,10 @@ from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.entries import NO_ARGUMENTS
 from finskillbench.harness.skills.template import package_files
-from finskillbench.runs.execute.run import run
 from finskillbench.integrations.handout import Layout
 from finskillbench.integrations.handout.take_back import HARNESS, take_back
 from finskillbench.integrations.handout.write import ANSWER, RECORD, hand_out
+from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.rows import SCHEMA
 from finskillbench.runs.store.trajectories import read_trajectory

@@ -14,8 +14,7 @@ from tests.integrations.mcp.small import NAME, traces
 
 from finskillbench.errors import Cause
 from finskillbench.harness.failures import OTHERS, PROVIDER
-from finskillbench.integrations.mcp import HARNESS
-from finskillbench.integrations.mcp import command
+from finskillbench.integrations.mcp import HARNESS, command
 from finskillbench.integrations.mcp.output import KEPT_CHARS
 from finskillbench.runs.afterwards.show import conversation, find_trajectory
 from finskillbench.runs.store.trajectories import read_trajectory

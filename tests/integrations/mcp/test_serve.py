@@ -25,8 +25,7 @@ from finskillbench.edition import Edition
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ARMS
 from finskillbench.harness.words.prompts import system_prompt
-from finskillbench.integrations.mcp import HARNESS
-from finskillbench.integrations.mcp import serve
+from finskillbench.integrations.mcp import HARNESS, serve
 from finskillbench.integrations.mcp.desk import PROMPT
 from finskillbench.runs.execute.run import RunResult
 

@@ -23,11 +23,11 @@ from finskillbench.audit import names_of_checks
 from finskillbench.domains import domain
 from finskillbench.edition.validation import checks_of
 from finskillbench.errors import InputError
-from finskillbench.reports.compare.gates import Threshold, ThresholdMeasure
-from finskillbench.reports.read import RunRows, read_runs
 from finskillbench.publish.pack import read_audit, read_checks, read_criteria, write_pack
 from finskillbench.publish.pack.references import REVIEWED
 from finskillbench.publish.pack.subject import reference_of
+from finskillbench.reports.compare.gates import Threshold, ThresholdMeasure
+from finskillbench.reports.read import RunRows, read_runs
 from finskillbench.runs.afterwards.failures import FailureCause
 
 ROOT = Path(__file__).parents[3]

@@ -10,9 +10,9 @@ import pytest
 from pydantic import Field
 
 from finskillbench.domains.base import Answer
+from finskillbench.findings import Findings
 from finskillbench_desk.domain import DOMAIN
 from finskillbench_desk.domain.checks.primitives import desk_scripts, finished, objects_of, primitives
-from finskillbench.findings import Findings
 
 ANSWERS = [subtask.answer for subtask in DOMAIN.subtasks]
 

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
     from finskillbench.audit.report import AuditReport
     from finskillbench.edition.validation import ValidationReport
+    from finskillbench.publish.pack import Pack
     from finskillbench.reports.compare.gates import Threshold
     from finskillbench.reports.formats import Format
     from finskillbench.reports.read import RunRows
     from finskillbench.reports.report import Report
     from finskillbench.reports.tables.base import Table
-    from finskillbench.publish.pack import Pack
 
 EXAMPLE = """\b
 Examples:

@@ -53,8 +53,7 @@ def build(
 
     from finskillbench.edition import load_edition
     from finskillbench.episode import Profile
-    from finskillbench.publish.leaderboard import write_site
-    from finskillbench.publish.leaderboard import gather
+    from finskillbench.publish.leaderboard import gather, write_site
 
     judged_by = console.one_of(Profile, profile, "--profile")
     with console.Progress() as progress:

@@ -52,10 +52,10 @@ def submit(
     from finskillbench.analysis.cutoffs import parse_cutoffs
     from finskillbench.edition import load_edition
     from finskillbench.errors import InputError
-    from finskillbench.runs.afterwards.rescore import read_run
     from finskillbench.publish.bundle.manifest import Submitter
     from finskillbench.publish.bundle.sign import default_key
     from finskillbench.publish.bundle.write import submit as write
+    from finskillbench.runs.afterwards.rescore import read_run
 
     if unsigned and key is not None:
         raise InputError("--unsigned and --key: give one of the two")

@@ -23,10 +23,10 @@ from tenacity import (
 )
 
 from finskillbench.errors import DownloadError
-from finskillbench.redaction import redactor_of_process
 from finskillbench.fetch.http.addresses import Configuration, Source
 from finskillbench.fetch.http.contents import Check, ContentError, NothingError, first_words
 from finskillbench.fetch.http.rates import Pace
+from finskillbench.redaction import redactor_of_process
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _FEW_HOPS = 5

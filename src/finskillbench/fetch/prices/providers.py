@@ -10,18 +10,15 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from finskillbench.errors import InputError, SourceError
-from finskillbench.sources.files import read_bytes, ticker_of
-from finskillbench.sources.market.prices import SUFFIXES, has_ohlcv
 from finskillbench.fetch.fetcher import Item
 from finskillbench.fetch.http.addresses import Addresses
 from finskillbench.fetch.http.client import Client, Question
-from finskillbench.fetch.prices import fmp
-from finskillbench.fetch.prices import stooq
-from finskillbench.fetch.prices import tiingo
-from finskillbench.fetch.prices import yahoo
+from finskillbench.fetch.prices import fmp, stooq, tiingo, yahoo
 from finskillbench.fetch.store.folder import Folder
-from finskillbench.sources.fetched import Entry, Origin
 from finskillbench.fetch.window import Window
+from finskillbench.sources.fetched import Entry, Origin
+from finskillbench.sources.files import read_bytes, ticker_of
+from finskillbench.sources.market.prices import SUFFIXES, has_ohlcv
 
 Provider: TypeAlias = Literal["yahoo", "fmp", "tiingo", "stooq", "csv"]
 PROVIDERS: tuple[Provider, ...] = ("yahoo", "fmp", "tiingo", "stooq", "csv")

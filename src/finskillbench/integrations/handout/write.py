@@ -27,8 +27,7 @@ from finskillbench.harness.skills.given import SkillFolder, read_given
 from finskillbench.harness.skills.loader import SKILL_FILE, SkillPackage
 from finskillbench.harness.words.compaction import refers_to_facts
 from finskillbench.harness.words.prompts import task_prompt
-from finskillbench.integrations.handout import Layout
-from finskillbench.integrations.handout import harbor
+from finskillbench.integrations.handout import Layout, harbor
 from finskillbench.runs.plan.choice import choose_episodes
 from finskillbench.runs.store.files import file_name
 

@@ -24,7 +24,14 @@ from finskillbench.harness.seat import Assignment, Seat, Surroundings
 from finskillbench.harness.trace import CallOutcome, Ended, ToolRecord, Trace
 from finskillbench.harness.words.prompts import REMINDER
 from finskillbench.integrations.hermes.endpoint import OVER, Answer
-from finskillbench.integrations.hermes.wire import SKILL_TOOLS, Expected, read_request, same_json, stream_of, to_messages
+from finskillbench.integrations.hermes.wire import (
+    SKILL_TOOLS,
+    Expected,
+    read_request,
+    same_json,
+    stream_of,
+    to_messages,
+)
 from finskillbench.redaction import logger
 from finskillbench.scoring.values import is_object
 

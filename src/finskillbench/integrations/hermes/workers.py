@@ -18,8 +18,7 @@ from finskillbench.errors import Cause, ProviderError, SkillError
 from finskillbench.harness.conditions import Mount
 from finskillbench.harness.skills.loader import digest, read_files
 from finskillbench.harness.trace import Ended
-from finskillbench.integrations.hermes import VERSION
-from finskillbench.integrations.hermes import worker
+from finskillbench.integrations.hermes import VERSION, worker
 from finskillbench.integrations.hermes.endpoint import Endpoint
 from finskillbench.integrations.hermes.sitting import Sitting
 from finskillbench.redaction import logger

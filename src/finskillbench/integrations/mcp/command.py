@@ -21,8 +21,7 @@ import orjson
 
 from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.agents import Task, Tools
-from finskillbench.integrations.mcp import bridge
-from finskillbench.integrations.mcp import watch
+from finskillbench.integrations.mcp import bridge, watch
 from finskillbench.integrations.mcp.desk import Desk, prompt_text
 from finskillbench.integrations.mcp.output import Output, read_usage
 from finskillbench.integrations.mcp.transports import listening, on_loopback, on_socket

@@ -15,7 +15,6 @@ import msgspec
 from finskillbench.edition import Edition
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
-from finskillbench.runs.afterwards.rescore import read_run
 from finskillbench.publish.bundle.archive import LARGEST_TRAJECTORY, LIMITS, MOST_FILES, write_bundle
 from finskillbench.publish.bundle.cleaning import Clean, cleaner
 from finskillbench.publish.bundle.coverage import first_missing, required
@@ -36,6 +35,7 @@ from finskillbench.publish.bundle.manifest import (
 )
 from finskillbench.publish.bundle.plain import check_entry, check_shown, check_submitter
 from finskillbench.publish.bundle.sign import sign
+from finskillbench.runs.afterwards.rescore import read_run
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.journal import read_history
 from finskillbench.runs.store.record import RunRecord

@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 
-from finskillbench.publish.hub.shards import DATA, EPISODE_COLUMNS, SPLIT, TRUTH, Shard
 from finskillbench.edition.load import Edition
 from finskillbench.edition.store import CANARY
+from finskillbench.publish.hub.shards import DATA, EPISODE_COLUMNS, SPLIT, TRUTH, Shard
 
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 _LICENCES = {

@@ -14,9 +14,9 @@ from typing import Any
 
 import orjson
 
-from finskillbench.publish.hub.shards import DATA, EPISODE_COLUMNS, TRUTH, TRUTH_COLUMNS, Column, Shard
 from finskillbench.edition.load import Edition
 from finskillbench.edition.store import CANARY
+from finskillbench.publish.hub.shards import DATA, EPISODE_COLUMNS, TRUTH, TRUTH_COLUMNS, Column, Shard
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
 PARQUET = "application/x-parquet"

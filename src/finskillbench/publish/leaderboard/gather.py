@@ -9,9 +9,9 @@ from pathlib import Path
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
 from finskillbench.harness.entries import Entry
-from finskillbench.publish.leaderboard.entrants import normalized
 from finskillbench.publish.bundle.judge import Judged, judge_bundle
 from finskillbench.publish.bundle.read import Bundle, read_bundle
+from finskillbench.publish.leaderboard.entrants import normalized
 
 MOST_ENTRIES = 12
 """Of one submitter at most, each a model with its arguments: every further one makes the places of others wider."""

@@ -12,15 +12,15 @@ from finskillbench.edition import Edition
 from finskillbench.edition.store import new_folder
 from finskillbench.episode import Profile
 from finskillbench.harness.entries import Entry
-from finskillbench.reports.formats import Format, write_tables
-from finskillbench.reports.formats.flat import to_json
+from finskillbench.publish.bundle.coverage import required
+from finskillbench.publish.bundle.judge import Judged
 from finskillbench.publish.leaderboard.board import Board, make_board
 from finskillbench.publish.leaderboard.entrants import Listed, shown
 from finskillbench.publish.leaderboard.gather import Gathered
+from finskillbench.reports.formats import Format, write_tables
+from finskillbench.reports.formats.flat import to_json
 from finskillbench.reports.page.render import board_page
 from finskillbench.reports.tables.common import slug
-from finskillbench.publish.bundle.coverage import required
-from finskillbench.publish.bundle.judge import Judged
 from finskillbench.runs.store.files import write_beside
 from finskillbench.runs.store.version import code_version, scorer_version
 

@@ -9,10 +9,10 @@ import polars as pl
 
 from finskillbench.analysis.intervals import estimate
 from finskillbench.analysis.results import CURATED, Results
+from finskillbench.publish.pack.chapters import Chapter, captioned
 from finskillbench.reports.tables.base import Column, Estimate, Kind, Table
 from finskillbench.reports.tables.common import contenders
 from finskillbench.reports.tables.scores.floors import floors_table
-from finskillbench.publish.pack.chapters import Chapter, captioned
 
 _PAIRED = "headline episodes scored for both; unit: difference of scores, model less challenger"
 

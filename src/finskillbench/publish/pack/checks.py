@@ -13,8 +13,8 @@ from finskillbench.edition import Edition
 from finskillbench.edition.validation import WHOLE, checks_of
 from finskillbench.edition.validation.report import ValidationReport
 from finskillbench.findings import Check, State
-from finskillbench.reports.tables.base import Column, Kind, Table
 from finskillbench.publish.pack.chapters import Chapter, captioned
+from finskillbench.reports.tables.base import Column, Kind, Table
 
 _PROOFS = (
     "Optimal: a bound proves the optimum. Infeasible: a certificate proves that no answer exists. Rederived: derived "

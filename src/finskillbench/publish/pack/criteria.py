@@ -12,10 +12,10 @@ from msgspec import Meta, Struct
 
 from finskillbench.domains.base import HEADLINE
 from finskillbench.errors import InputError
-from finskillbench.reports.compare.gates import OF_ROWS, Threshold, ThresholdMeasure, ThresholdResult
-from finskillbench.reports.tables.base import Column, Kind, Table
 from finskillbench.publish.pack.chapters import Chapter, captioned
 from finskillbench.publish.pack.evidence import read_bounded
+from finskillbench.reports.compare.gates import OF_ROWS, Threshold, ThresholdMeasure, ThresholdResult
+from finskillbench.reports.tables.base import Column, Kind, Table
 
 _LARGEST = 2**18
 _REMEDY = "docs/validation-pack.md has an example"

@@ -10,12 +10,12 @@ from finskillbench.analysis.coverage import LEAST
 from finskillbench.analysis.results import Results
 from finskillbench.edition import Edition
 from finskillbench.findings import State
-from finskillbench.reports.read import RunRows
-from finskillbench.reports.tables.common import contenders
-from finskillbench.reports.tables.notes import warnings
 from finskillbench.publish.pack.chapters import Chapter
 from finskillbench.publish.pack.checks import EditionReport
 from finskillbench.publish.pack.outcomes import FEWEST_CLUSTERS, mean_scores
+from finskillbench.reports.read import RunRows
+from finskillbench.reports.tables.common import contenders
+from finskillbench.reports.tables.notes import warnings
 
 _STANDING = (
     "A benchmark measures its own tasks. It gives no evidence on other tasks, markets or horizons, or on work without "

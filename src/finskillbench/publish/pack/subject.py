@@ -9,12 +9,12 @@ import polars as pl
 
 from finskillbench.analysis.results import Results, distinct
 from finskillbench.edition import Edition
+from finskillbench.publish.pack.chapters import Chapter, captioned, facts_table
+from finskillbench.publish.pack.references import BASIS, EXPECTATIONS
 from finskillbench.reports.page.lineage import Lineage
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Cell, Column, Kind, Table
 from finskillbench.reports.tables.common import order_of
-from finskillbench.publish.pack.chapters import Chapter, captioned, facts_table
-from finskillbench.publish.pack.references import BASIS, EXPECTATIONS
 
 _GRANTED = {
     "no_skill": "no skills",

@@ -16,14 +16,6 @@ from finskillbench.edition.store import refuse_inside_edition
 from finskillbench.edition.validation.report import ValidationReport
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
-from finskillbench.reports.compare.gates import Threshold, ThresholdResult, check_thresholds
-from finskillbench.reports.formats.cells import cell_text, titled
-from finskillbench.reports.page.lineage import editions_of, lineage_of
-from finskillbench.reports.page.view import view_of
-from finskillbench.reports.read import RunRows, joined
-from finskillbench.reports.tables.base import Cell, Column, Kind
-from finskillbench.reports.tables.common import contenders
-from finskillbench.reports.templates import environment, source_digest
 from finskillbench.publish.pack.challengers import challengers_chapter
 from finskillbench.publish.pack.checks import reports_on, soundness_chapter
 from finskillbench.publish.pack.criteria import criteria_chapter, criteria_met
@@ -32,6 +24,14 @@ from finskillbench.publish.pack.limits import CONCLUSIONS, QUESTIONS, SIGNATURES
 from finskillbench.publish.pack.outcomes import results_chapter, sensitivity_chapter, stability_chapter
 from finskillbench.publish.pack.references import REVIEWED
 from finskillbench.publish.pack.subject import extent_of, lineage_chapter, reference_of, scope_chapter
+from finskillbench.reports.compare.gates import Threshold, ThresholdResult, check_thresholds
+from finskillbench.reports.formats.cells import cell_text, titled
+from finskillbench.reports.page.lineage import editions_of, lineage_of
+from finskillbench.reports.page.view import view_of
+from finskillbench.reports.read import RunRows, joined
+from finskillbench.reports.tables.base import Cell, Column, Kind
+from finskillbench.reports.tables.common import contenders
+from finskillbench.reports.templates import environment, source_digest
 from finskillbench.runs.afterwards.show import printable
 from finskillbench.runs.store.files import make_folder, write_beside
 

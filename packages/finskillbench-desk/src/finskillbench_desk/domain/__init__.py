@@ -5,12 +5,14 @@ Its cases mount the skill packages of the three other domains together, so that 
 
 from __future__ import annotations
 
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from finskillbench.domains.base import Domain, Subtask
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.checks.examination import Subject
+from finskillbench.findings import Findings
 from finskillbench_desk.domain.allocate import SUBTASK as ALLOCATE
 from finskillbench_desk.domain.checks.primitives import primitives
 from finskillbench_desk.domain.checks.tables import tables
@@ -18,9 +20,8 @@ from finskillbench_desk.domain.committee_case.subtask import SUBTASK as COMMITTE
 from finskillbench_desk.domain.forensic_screen import SUBTASK as FORENSIC_SCREEN
 from finskillbench_desk.domain.market import Listed, market
 from finskillbench_desk.domain.trade_over_time import SUBTASK as TRADE_OVER_TIME
-from finskillbench.findings import Findings
 
-_DOMAINS = Path(__file__).parents[1]
+_DOMAINS = Path(str(files("finskillbench.domains")))
 SUBTASKS: tuple[Subtask[Any, tuple[Listed, ...]], ...] = (ALLOCATE, TRADE_OVER_TIME, FORENSIC_SCREEN, COMMITTEE_CASE)
 
 

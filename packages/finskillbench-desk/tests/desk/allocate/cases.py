@@ -12,6 +12,8 @@ import orjson
 
 from finskillbench.domains.base import Ask, Label
 from finskillbench.domains.checks.proofs import certificate_of
+from finskillbench.domains.tables import Table, dump
+from finskillbench.episode import Episode, Profile, Score, Truth
 from finskillbench_desk.domain import DOMAIN
 from finskillbench_desk.domain.allocate import SUBTASK, input_of, label_of, tables_of
 from finskillbench_desk.domain.allocate.case import Case, draw_case
@@ -19,8 +21,6 @@ from finskillbench_desk.domain.allocate.dials import TIERS
 from finskillbench_desk.domain.allocate.procedures import play
 from finskillbench_desk.domain.allocate.words import PROMPT, notes
 from finskillbench_desk.domain.market import INDUSTRIES
-from finskillbench.domains.tables import Table, dump
-from finskillbench.episode import Episode, Profile, Score, Truth
 
 NAMES = [(f"N{place:03d}", INDUSTRIES[place // 10]) for place in range(120)]
 TASK = "dk_al_01_test"

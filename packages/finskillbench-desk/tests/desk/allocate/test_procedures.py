@@ -9,10 +9,10 @@ import pytest
 from tests.desk.allocate.cases import played, script
 from tests.sampling import THOROUGH, thorough
 
-from finskillbench_desk.domain.allocate import SUBTASK
-from finskillbench_desk.domain.allocate.procedures import PROCEDURES, chances_of_starts
 from finskillbench.episode import Score
 from finskillbench.harness.tools.contracts import MAX_RESULT_CHARS
+from finskillbench_desk.domain.allocate import SUBTASK
+from finskillbench_desk.domain.allocate.procedures import PROCEDURES, chances_of_starts
 
 COUNT = 9 if THOROUGH else 2
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from tests.desk.allocate.cases import played
 
+from finskillbench.findings import Findings
 from finskillbench_desk.domain.allocate import second
 from finskillbench_desk.domain.allocate.proof import proof
-from finskillbench.findings import Findings
 
 
 def failures(**changed: Any) -> list[str]:

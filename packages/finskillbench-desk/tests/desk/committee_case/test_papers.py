@@ -11,15 +11,15 @@ from tests.desk.committee_case.conftest import Played
 from tests.sampling import sampled
 
 from finskillbench.domains.base import Label
+from finskillbench.domains.tables import Table
+from finskillbench.findings import Findings
+from finskillbench.panels import Panels
 from finskillbench_desk.domain.committee_case.draw import CONTROLS, TRAPS
 from finskillbench_desk.domain.committee_case.ledger.case import KINDS, draft, papers_of, whole
 from finskillbench_desk.domain.committee_case.ledger.frames import tables
 from finskillbench_desk.domain.committee_case.proof import examine
 from finskillbench_desk.domain.committee_case.second.papers import recovered
 from finskillbench_desk.domain.market import Listed
-from finskillbench.domains.tables import Table
-from finskillbench.findings import Findings
-from finskillbench.panels import Panels
 
 pytestmark = pytest.mark.slow
 

@@ -10,10 +10,10 @@ import pytest
 from tests.desk.committee_case.conftest import Played
 from tests.desk.committee_case.slips import consistent, with_field
 
+from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench_desk.domain.committee_case.judging.facts import Facts
 from finskillbench_desk.domain.committee_case.judging.later import keeps
 from finskillbench_desk.domain.committee_case.judging.score import SIGNED
-from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 
 LATER = ("breaches", "cure", "figures")
 

@@ -11,8 +11,7 @@ import pytest
 from tests.desk.committee_case.documents import WORDS, document
 from tests.sampling import sampled
 
-from finskillbench_desk.domain.committee_case.documents import composing
-from finskillbench_desk.domain.committee_case.documents import reader
+from finskillbench_desk.domain.committee_case.documents import composing, reader
 from finskillbench_desk.domain.committee_case.documents.clauses import Carve, Clause, Timing, coded
 from finskillbench_desk.domain.committee_case.documents.drafting import draw_style
 from finskillbench_desk.domain.committee_case.documents.kinds import KINDS

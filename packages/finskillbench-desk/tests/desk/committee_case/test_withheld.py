@@ -14,6 +14,10 @@ from tests.sampling import sampled
 
 from finskillbench.domains.base import Label
 from finskillbench.domains.checks.examination import examining
+from finskillbench.domains.tables import Table
+from finskillbench.episode import Truth
+from finskillbench.findings import Findings
+from finskillbench.panels import Panels
 from finskillbench_desk.domain.committee_case.build import task_of
 from finskillbench_desk.domain.committee_case.draw import draw_case
 from finskillbench_desk.domain.committee_case.ledger import case as ledger_of_case
@@ -23,10 +27,6 @@ from finskillbench_desk.domain.committee_case.proof import examine
 from finskillbench_desk.domain.committee_case.second.papers import recovered
 from finskillbench_desk.domain.committee_case.second.withheld import withheld
 from finskillbench_desk.domain.market import Listed
-from finskillbench.domains.tables import Table
-from finskillbench.episode import Truth
-from finskillbench.findings import Findings
-from finskillbench.panels import Panels
 
 pytestmark = pytest.mark.slow
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from finskillbench.arrays import Floats
-from finskillbench_desk.engines.trading.net_of_costs import TradingProblem, formulate, greatest_multiplier, optimum
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import DimensionError
+from finskillbench_desk.engines.trading.net_of_costs import TradingProblem, formulate, greatest_multiplier, optimum
 
 
 def problem(seed: int, n: int = 12, *, turnover: float = 0.2, band: float = 0.1) -> TradingProblem:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from finskillbench.arrays import Floats
-from finskillbench_desk.engines.panel import Sums, group_variances, least_squares, posterior, sums
 from finskillbench.errors import DimensionError, InputError
+from finskillbench_desk.engines.panel import Sums, group_variances, least_squares, posterior, sums
 
 T, N, K = 9, 5, 4
 

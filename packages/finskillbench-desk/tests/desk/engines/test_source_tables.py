@@ -2,8 +2,8 @@
 
 import pytest
 
-from finskillbench_desk.engines.source_tables import repairs_of
 from finskillbench.errors import InputError
+from finskillbench_desk.engines.source_tables import repairs_of
 
 REPAIR = {"source": "S001", "first": 1, "last": 9, "multiply": -1}
 

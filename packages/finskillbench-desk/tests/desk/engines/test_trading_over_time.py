@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from finskillbench.arrays import Floats
-from finskillbench_desk.engines.trading.over_time import Limits, Policy, Step, completed, solve
 from finskillbench.errors import DimensionError, InputError
+from finskillbench_desk.engines.trading.over_time import Limits, Policy, Step, completed, solve
 
 N, DATES = 6, 5
 

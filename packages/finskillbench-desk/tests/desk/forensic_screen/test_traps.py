@@ -14,10 +14,10 @@ from tests.desk.forensic_screen.worlds import panel, task_input, world
 from tests.sampling import sampled
 
 from finskillbench.domains.base import Label
+from finskillbench.findings import Findings
 from finskillbench_desk.domain.forensic_screen import subtask
 from finskillbench_desk.domain.forensic_screen.second.traps import traps
 from finskillbench_desk.domain.forensic_screen.traps import stored_traps
-from finskillbench.findings import Findings
 
 pytestmark = pytest.mark.slow
 

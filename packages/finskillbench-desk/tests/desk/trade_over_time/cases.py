@@ -14,6 +14,9 @@ import orjson
 
 from finskillbench.domains.base import StageError
 from finskillbench.domains.building import Task
+from finskillbench.domains.portfolio import DOMAIN
+from finskillbench.domains.tables import Table, dump
+from finskillbench.episode import Score
 from finskillbench_desk.domain.market import Listed
 from finskillbench_desk.domain.trade_over_time.dials import TIERS
 from finskillbench_desk.domain.trade_over_time.generate import draw
@@ -21,9 +24,6 @@ from finskillbench_desk.domain.trade_over_time.merit import certified
 from finskillbench_desk.domain.trade_over_time.stage import open_stage
 from finskillbench_desk.domain.trade_over_time.subtask import SUBTASK, task_of
 from finskillbench_desk.domain.trade_over_time.world import World
-from finskillbench.domains.portfolio import DOMAIN
-from finskillbench.domains.tables import Table, dump
-from finskillbench.episode import Score
 
 MARKET = tuple(Listed(f"N{place:03d}", "any", f"Industry {place // 10:02d}", core=False) for place in range(120))
 DAYS = (date(2024, 1, 31), date(2024, 2, 29))

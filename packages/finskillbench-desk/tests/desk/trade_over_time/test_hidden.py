@@ -14,13 +14,13 @@ import pytest
 from tests.desk.trade_over_time.cases import case
 
 from finskillbench.cli import main
-from finskillbench_desk.domain.trade_over_time.subtask import SUBTASK
 from finskillbench.edition import Edition, load_edition
 from finskillbench.edition.parts import write_subtask
 from finskillbench.edition.references import References
 from finskillbench.edition.store import write_lines, write_manifest
 from finskillbench.edition.validation import validate_edition
 from finskillbench.errors import EditionError
+from finskillbench_desk.domain.trade_over_time.subtask import SUBTASK
 
 Row = dict[str, Any]
 NAME = SUBTASK.name

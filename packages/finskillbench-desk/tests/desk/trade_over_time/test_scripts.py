@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from tests.desk.trade_over_time.cases import case, full_input, script, through_json, world_of
 
+from finskillbench.domains.portfolio import DOMAIN
+from finskillbench.domains.tables import Table
+from finskillbench.errors import InputError
 from finskillbench_desk.domain.trade_over_time.dials import COPY
 from finskillbench_desk.domain.trade_over_time.optimum import Desk
 from finskillbench_desk.domain.trade_over_time.posterior import history, whole
 from finskillbench_desk.domain.trade_over_time.subtask import Trading, tables_of
 from finskillbench_desk.domain.trade_over_time.world import SIGNALS
-from finskillbench.domains.portfolio import DOMAIN
-from finskillbench.domains.tables import Table
 from finskillbench_desk.engines.panel import least_squares, posterior
-from finskillbench.errors import InputError
 
 REFERENCE = Path(DOMAIN.skills[0]) / "references" / "desk-trading.md"
 

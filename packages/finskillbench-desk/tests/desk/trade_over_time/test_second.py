@@ -12,14 +12,13 @@ from tests.sampling import THOROUGH, sampled, thorough
 
 from finskillbench.domains.base import Label
 from finskillbench.domains.building import Task
-from finskillbench_desk.domain.trade_over_time import dials
-from finskillbench_desk.domain.trade_over_time import second
+from finskillbench.findings import Findings
+from finskillbench_desk.domain.trade_over_time import dials, second
 from finskillbench_desk.domain.trade_over_time.posterior import evidence, history, means, whole
 from finskillbench_desk.domain.trade_over_time.subtask import proof
 from finskillbench_desk.domain.trade_over_time.words import memo, notices
 from finskillbench_desk.domain.trade_over_time.world import VENDOR_OF
 from finskillbench_desk.engines.panel import least_squares
-from finskillbench.findings import Findings
 
 pytestmark = pytest.mark.slow
 

@@ -10,10 +10,10 @@ from tests.desk.trade_over_time.cases import case, full_input, judged
 
 from finskillbench.domains.base import StageError
 from finskillbench.domains.building import Task
+from finskillbench.domains.tables import Table
 from finskillbench_desk.domain.trade_over_time.dials import DECISIONS, OUTAGE
 from finskillbench_desk.domain.trade_over_time.optimum import from_json, optimal_path
 from finskillbench_desk.domain.trade_over_time.stage import TradingStage, open_stage, unpacked_future
-from finskillbench.domains.tables import Table
 
 
 def opened(task: Task) -> TradingStage:

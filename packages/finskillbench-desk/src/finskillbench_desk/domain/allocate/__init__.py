@@ -17,6 +17,8 @@ from pydantic import Field
 from finskillbench.domains.base import Answer, Budget, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
+from finskillbench.domains.tables import TableReference, reference
+from finskillbench.episode import Episode, JsonObject, Profile, Truth
 from finskillbench_desk.domain.allocate.case import Case, draw_case
 from finskillbench_desk.domain.allocate.dials import (
     ANALYST_SHARE,
@@ -37,8 +39,6 @@ from finskillbench_desk.domain.allocate.proof import proof
 from finskillbench_desk.domain.allocate.sources import IS_ANALYST, SOURCE_NAMES, vendor_of
 from finskillbench_desk.domain.allocate.words import CONVENTIONS, PROMPT, memo, notes
 from finskillbench_desk.domain.market import Listed
-from finskillbench.domains.tables import TableReference, reference
-from finskillbench.episode import Episode, JsonObject, Profile, Truth
 
 NAME = "allocate"
 EPISODES = 40

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from finskillbench.arrays import Floats, Integers
+from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench_desk.domain.allocate.dials import (
     BAND,
     FACTORS,
@@ -19,7 +20,6 @@ from finskillbench_desk.domain.allocate.dials import (
     TURNOVER,
 )
 from finskillbench_desk.engines.trading.net_of_costs import TradingProblem
-from finskillbench.engines.statistics.risk_model import RiskModel
 
 _VOLATILITIES = np.array([0.080, 0.030, 0.030, 0.020, 0.035])
 PREMIA = np.array([0.0150, 0.0020, 0.0030, 0.0025, 0.0030])

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from finskillbench.arrays import Floats, Integers
+from finskillbench.engines.optimisation.certified import Certified
+from finskillbench.errors import InternalError
 from finskillbench_desk.domain.allocate.book import Book
 from finskillbench_desk.domain.allocate.dials import (
     FIRST_COST,
@@ -22,9 +24,7 @@ from finskillbench_desk.domain.allocate.dials import (
 from finskillbench_desk.domain.allocate.posterior import Belief, Hypotheses, forecast, weigh
 from finskillbench_desk.domain.allocate.traps import KINDS, Place, candidates, read
 from finskillbench_desk.domain.allocate.world import World, draw_world
-from finskillbench.engines.optimisation.certified import Certified
 from finskillbench_desk.engines.trading.net_of_costs import TradingProblem, optimum
-from finskillbench.errors import InternalError
 
 _WORLDS, _PLANTINGS = 60, 3
 """How many worlds are drawn for a case, and how often places are planted in one, before the dials count as wrong."""

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats
+from finskillbench.episode import JsonObject, Score, Truth
+from finskillbench.scoring.values import mapping, number
+from finskillbench.sums import summed
 from finskillbench_desk.domain.allocate.book import Book
 from finskillbench_desk.domain.allocate.dials import GROUP_SIZE, GROUPS, NAMES, PENALTY
 from finskillbench_desk.domain.share import share
 from finskillbench_desk.engines.trading.net_of_costs import TradingProblem
-from finskillbench.episode import JsonObject, Score, Truth
-from finskillbench.scoring.values import mapping, number
-from finskillbench.sums import summed
 
 _LARGEST = 1e3
 """A weight beyond this is no weight; squares of such numbers would leave the finite ones."""

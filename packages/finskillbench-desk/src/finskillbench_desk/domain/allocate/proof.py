@@ -8,13 +8,13 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.base import Label
+from finskillbench.engines.optimisation.certificate import prove_optimal
+from finskillbench.engines.optimisation.certified import ACCEPTED_GAP, ACCEPTED_VIOLATION
+from finskillbench.findings import Findings
 from finskillbench_desk.domain.allocate import second
 from finskillbench_desk.domain.allocate.dials import LEAST_COST, NAMES, PENALTY
 from finskillbench_desk.domain.allocate.merit import book_of, doubt_of
-from finskillbench.engines.optimisation.certificate import prove_optimal
-from finskillbench.engines.optimisation.certified import ACCEPTED_GAP, ACCEPTED_VIOLATION
 from finskillbench_desk.engines.trading.net_of_costs import TradingProblem, formulate, greatest_multiplier, optimum
-from finskillbench.findings import Findings
 
 AGREEMENT = 1e-9
 """Two derivations of an effect (of order 0.01) or of a utility (0.01) differ by rounding only."""

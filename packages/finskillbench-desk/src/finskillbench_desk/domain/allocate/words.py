@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from finskillbench.episode import Prompt
 from finskillbench_desk.domain.allocate.case import Case
 from finskillbench_desk.domain.allocate.dials import (
     ANALYST_SHARE,
@@ -23,7 +24,6 @@ from finskillbench_desk.domain.allocate.dials import (
 )
 from finskillbench_desk.domain.allocate.posterior import Family
 from finskillbench_desk.domain.allocate.sources import IS_ANALYST, SOURCE_NAMES, vendor_of
-from finskillbench.episode import Prompt
 
 UTILITY = (
     "m'w - risk_aversion/2 * w'Vw - sum(linear_cost*|w - h|) - sum(quadratic_cost*(w - h)^2), with w the new weights, "

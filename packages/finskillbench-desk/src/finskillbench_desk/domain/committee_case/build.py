@@ -7,6 +7,9 @@ from dataclasses import asdict
 from typing import Any, cast
 
 from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.tables import reference
+from finskillbench.episode import Episode, Truth
+from finskillbench.errors import InputError
 from finskillbench_desk.domain.committee_case.answer import CommitteeInput
 from finskillbench_desk.domain.committee_case.draw import Case, draw_case, rates_of
 from finskillbench_desk.domain.committee_case.judging.facts import instrument_json
@@ -16,13 +19,10 @@ from finskillbench_desk.domain.committee_case.ledger.nouns import Ledger
 from finskillbench_desk.domain.committee_case.rules.judging import withheld
 from finskillbench_desk.domain.committee_case.words import CONVENTIONS, VALUATION, prompt
 from finskillbench_desk.domain.market import Listed as Member
-from finskillbench.domains.tables import reference
 from finskillbench_desk.engines.books.figures import figures
 from finskillbench_desk.engines.guidelines.cure import after
 from finskillbench_desk.engines.guidelines.language import rule_json
 from finskillbench_desk.engines.guidelines.parsing import SCHEMA
-from finskillbench.episode import Episode, Truth
-from finskillbench.errors import InputError
 
 NAME, PREFIX = "committee_case", "dk_cc"
 EPISODES = 40

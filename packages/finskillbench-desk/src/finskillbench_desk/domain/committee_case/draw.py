@@ -9,6 +9,10 @@ from datetime import date
 
 import numpy as np
 
+from finskillbench.domains.draws import permuted
+from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
+from finskillbench.errors import InputError
+from finskillbench.panels import Panels
 from finskillbench_desk.domain.committee_case.book import book_of
 from finskillbench_desk.domain.committee_case.documents.composing import draw_guidelines
 from finskillbench_desk.domain.committee_case.documents.drafting import rotation
@@ -18,15 +22,11 @@ from finskillbench_desk.domain.committee_case.ledger.case import KINDS, Draft, W
 from finskillbench_desk.domain.committee_case.ledger.nouns import Ledger
 from finskillbench_desk.domain.committee_case.standing import breached, forbidden
 from finskillbench_desk.domain.market import Listed as Member
-from finskillbench.domains.draws import permuted
 from finskillbench_desk.engines.books.figures import Risk
 from finskillbench_desk.engines.guidelines.book import FUTURES, Book, Trading
 from finskillbench_desk.engines.guidelines.cure import Cure, Terms, after, cheapest_cure
 from finskillbench_desk.engines.guidelines.evaluation import evaluate
 from finskillbench_desk.engines.guidelines.language import Rule
-from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
-from finskillbench.errors import InputError
-from finskillbench.panels import Panels
 
 TRAPS: Mapping[str, int] = {"easy": 4, "medium": 5, "hard": 6}
 """Data traps by tier; more of them would cost less than a tenth of the book each."""

@@ -12,10 +12,10 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from finskillbench_desk.domain.committee_case.documents.reader import read_guidelines
-from finskillbench_desk.domain.committee_case.documents.vocabulary import Vocabulary
 from finskillbench.domains.playing import Ask
 from finskillbench.episode import JsonObject
+from finskillbench_desk.domain.committee_case.documents.reader import read_guidelines
+from finskillbench_desk.domain.committee_case.documents.vocabulary import Vocabulary
 
 RISK, FILINGS = "risk-management", "fundamental-analysis"
 Playing = Generator[tuple[Ask, ...], list[JsonObject], JsonObject]

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from finskillbench.domains.base import Label
+from finskillbench.findings import Findings
+from finskillbench.scoring.values import json_equal
 from finskillbench_desk.domain.committee_case.documents.reader import read_guidelines
 from finskillbench_desk.domain.committee_case.documents.reader.misread import misread
 from finskillbench_desk.domain.committee_case.documents.vocabulary import Vocabulary
@@ -21,8 +23,6 @@ from finskillbench_desk.engines.books.figures import figures
 from finskillbench_desk.engines.guidelines.cure import after, cheapest_cure
 from finskillbench_desk.engines.guidelines.language import Rule
 from finskillbench_desk.engines.guidelines.parsing import parse_rules
-from finskillbench.findings import Findings
-from finskillbench.scoring.values import json_equal
 
 SAME_COST = 1e-9
 """Difference of two costs of a cure, fractions of net asset value: what trades that are rounded to nothing leave."""

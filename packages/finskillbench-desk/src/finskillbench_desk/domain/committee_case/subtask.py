@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from finskillbench.domains.base import Budget, Naive, Subtask
+from finskillbench.episode import JsonObject, Profile
 from finskillbench_desk.domain.committee_case import procedures
 from finskillbench_desk.domain.committee_case.answer import CommitteeCase, CommitteeInput
 from finskillbench_desk.domain.committee_case.build import NAME, PREFIX, build
@@ -14,7 +15,6 @@ from finskillbench_desk.domain.committee_case.ladder import ladder
 from finskillbench_desk.domain.committee_case.proof import examine
 from finskillbench_desk.domain.committee_case.words import CONVENTIONS
 from finskillbench_desk.domain.market import Listed as Member
-from finskillbench.episode import JsonObject, Profile
 
 BUDGET = Budget(turns=24, output_tokens=60_000, data_calls=40)
 

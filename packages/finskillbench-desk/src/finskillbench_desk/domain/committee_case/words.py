@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from finskillbench.domains.building import conventions
-from finskillbench_desk.engines.books.figures import FIGURES
 from finskillbench.episode import Prompt
+from finskillbench_desk.engines.books.figures import FIGURES
 
 VALUATION = """Valuation and records policy
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from finskillbench.arrays import Floats, Integers
 from finskillbench.domains.base import Label, Rung
-from finskillbench_desk.domain.forensic_screen.dials import FLOOR, KIND_NAMES
-from finskillbench_desk.domain.forensic_screen.merit import WEIGHTS, single_kind, stored_posterior
 from finskillbench.episode import JsonObject
 from finskillbench.scoring.values import number
+from finskillbench_desk.domain.forensic_screen.dials import FLOOR, KIND_NAMES
+from finskillbench_desk.domain.forensic_screen.merit import WEIGHTS, single_kind, stored_posterior
 
 _ROUNDED = 0.97
 """What probabilities to two decimals earn at least."""

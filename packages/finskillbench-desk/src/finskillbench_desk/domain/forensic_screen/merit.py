@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from finskillbench.arrays import Booleans, Floats, Integers
-from finskillbench_desk.domain.forensic_screen.dials import FLOOR, KIND_NAMES
-from finskillbench_desk.domain.share import share
 from finskillbench.episode import JsonObject
 from finskillbench.scoring.values import array, mapping, number, numbers, objects, text
+from finskillbench_desk.domain.forensic_screen.dials import FLOOR, KIND_NAMES
+from finskillbench_desk.domain.share import share
 
 _ROUNDING = 1e-6
 """So far beyond 0 or 1 a number is still a probability whose arithmetic rounded."""

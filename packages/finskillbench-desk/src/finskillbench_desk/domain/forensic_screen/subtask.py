@@ -12,8 +12,11 @@ from pydantic import Field
 
 from finskillbench.domains.base import Answer, Budget, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task
-from finskillbench_desk.domain.forensic_screen import procedures
-from finskillbench_desk.domain.forensic_screen import words
+from finskillbench.domains.tables import TableReference, reference
+from finskillbench.episode import Episode, JsonObject, Profile, Score, Truth
+from finskillbench.findings import Findings
+from finskillbench.scoring.values import array, mapping, number, numbers, objects
+from finskillbench_desk.domain.forensic_screen import procedures, words
 from finskillbench_desk.domain.forensic_screen.answers import answer_of, exploits, ladder, shrunk
 from finskillbench_desk.domain.forensic_screen.dials import QUARTERS, TIERS
 from finskillbench_desk.domain.forensic_screen.generator.world import World, drawn_world
@@ -30,11 +33,7 @@ from finskillbench_desk.domain.forensic_screen.reading import read_archive, read
 from finskillbench_desk.domain.forensic_screen.second import posterior as second
 from finskillbench_desk.domain.forensic_screen.second.traps import traps as traps_again
 from finskillbench_desk.domain.forensic_screen.traps import stored_traps
-from finskillbench.domains.tables import TableReference, reference
 from finskillbench_desk.engines.posterior.posterior import kind_probabilities
-from finskillbench.episode import Episode, JsonObject, Profile, Score, Truth
-from finskillbench.findings import Findings
-from finskillbench.scoring.values import array, mapping, number, numbers, objects
 
 NAME = "forensic_screen"
 PREFIX = "dk_fs"

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from finskillbench.episode import Prompt
 from finskillbench_desk.domain.forensic_screen.dials import FLOOR, INDUSTRIES, KINDS, RATIOS
 from finskillbench_desk.domain.forensic_screen.generator.draws import USABLE
 from finskillbench_desk.domain.forensic_screen.layout import IDENTITIES, LAYOUT
 from finskillbench_desk.domain.forensic_screen.reading import ACQUISITION, LEASE, SLIP, YEAR_END, Rules
 from finskillbench_desk.engines.posterior.model import Model
-from finskillbench.episode import Prompt
 
 
 def disclosed(model: Model) -> dict[str, Any]:

@@ -15,11 +15,11 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.base import StageError
+from finskillbench.episode import JsonObject, Score, Truth
+from finskillbench.scoring.values import array, mapping, number
 from finskillbench_desk.domain.share import share
 from finskillbench_desk.domain.trade_over_time.dials import DECISIONS, LARGEST_TRADE, TOLERANCE
 from finskillbench_desk.domain.trade_over_time.optimum import Desk, Trap, fallen_book, from_json, losses
-from finskillbench.episode import JsonObject, Score, Truth
-from finskillbench.scoring.values import array, mapping, number
 
 _SHOWN = 5
 """Names or sectors that a refusal lists."""

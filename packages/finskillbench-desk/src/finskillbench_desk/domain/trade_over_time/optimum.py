@@ -29,8 +29,8 @@ from finskillbench_desk.domain.trade_over_time.posterior import (
     whole,
 )
 from finskillbench_desk.domain.trade_over_time.world import Book, Plan, Risk, World
-from finskillbench_desk.engines.trading.over_time import Limits, Policy, Step, completed, solve
 from finskillbench_desk.engines.panel import Sums, least_squares
+from finskillbench_desk.engines.trading.over_time import Limits, Policy, Step, completed, solve
 
 LEAST_COST = 0.1
 """A trap is one only where falling for it costs at least this share of what the textbook loses at that decision."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from finskillbench.domains.base import Ask
+from finskillbench.episode import JsonObject
 from finskillbench_desk.domain.trade_over_time.dials import DECISIONS, HALF_LIVES, RETURN_UNIT, SIGNAL_UNIT
 from finskillbench_desk.domain.trade_over_time.second import Memo, heard, read_memo
-from finskillbench.episode import JsonObject
 
 Playing = Generator[tuple[Ask, ...], list[JsonObject], JsonObject]
 _SCRIPTS = "portfolio-construction/scripts"

@@ -15,13 +15,13 @@ import polars as pl
 
 from finskillbench.arrays import Floats, Integers
 from finskillbench.domains.base import StageError, ToolContract
+from finskillbench.domains.tables import Table
+from finskillbench.episode import JsonObject
+from finskillbench.scoring.values import is_object
 from finskillbench_desk.domain.trade_over_time.dials import DECISIONS, OUTAGE, RETURN_UNIT
 from finskillbench_desk.domain.trade_over_time.merit import ordered
 from finskillbench_desk.domain.trade_over_time.optimum import Desk, from_json
 from finskillbench_desk.domain.trade_over_time.world import SIGNALS, World
-from finskillbench.domains.tables import Table
-from finskillbench.episode import JsonObject
-from finskillbench.scoring.values import is_object
 
 ADVANCE = ToolContract(
     "advance",

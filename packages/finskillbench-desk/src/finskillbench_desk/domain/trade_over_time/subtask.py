@@ -18,6 +18,10 @@ from pydantic import Field
 from finskillbench.arrays import Floats
 from finskillbench.domains.base import Answer, Budget, Label, Naive, Subtask
 from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.tables import TableReference, reference
+from finskillbench.episode import Episode, JsonObject, Profile, Truth
+from finskillbench.findings import Findings
+from finskillbench.scoring.values import json_equal
 from finskillbench_desk.domain.market import Listed
 from finskillbench_desk.domain.trade_over_time import second
 from finskillbench_desk.domain.trade_over_time.dials import DECISIONS, LEAST_WORTH, TIERS, VENDORS
@@ -51,10 +55,6 @@ from finskillbench_desk.domain.trade_over_time.stage import (
 )
 from finskillbench_desk.domain.trade_over_time.words import PROMPT, memo, notices
 from finskillbench_desk.domain.trade_over_time.world import SIGNALS, STYLES, VENDOR_OF, World
-from finskillbench.domains.tables import TableReference, reference
-from finskillbench.episode import Episode, JsonObject, Profile, Truth
-from finskillbench.findings import Findings
-from finskillbench.scoring.values import json_equal
 
 NAME = "trade_over_time"
 SKILL = "desk"

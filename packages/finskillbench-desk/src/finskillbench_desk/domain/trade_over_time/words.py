@@ -11,9 +11,9 @@ from textwrap import fill
 
 import numpy as np
 
+from finskillbench.episode import Prompt
 from finskillbench_desk.domain.trade_over_time.dials import ENDS, HOLDS, OUTAGE, TOLERANCE, VENDORS
 from finskillbench_desk.domain.trade_over_time.world import VENDOR_OF, World
-from finskillbench.episode import Prompt
 
 _LETTERS = tuple(VENDORS)
 _WIDTH = 118

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench_desk.engines.guidelines.book import Book
 from finskillbench.sums import summed
+from finskillbench_desk.engines.guidelines.book import Book
 
 EQUITIES = frozenset(("share", "preferred", "receipt"))
 """Kinds that carry the risk of their issuer's shares; all others but funds and index futures carry none."""

@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from finskillbench.engines.fields import list_of, listed, number, refuse_unknown, shown, table_of, texts_of
+from finskillbench.errors import InputError
 from finskillbench_desk.engines.books.papers import (
     LARGEST,
     Row,
@@ -21,8 +23,6 @@ from finskillbench_desk.engines.books.papers import (
     rows,
     stated,
 )
-from finskillbench.engines.fields import list_of, listed, number, refuse_unknown, shown, table_of, texts_of
-from finskillbench.errors import InputError
 
 TABLES = (
     "custodian",

@@ -15,13 +15,13 @@ from itertools import count
 import numpy as np
 
 from finskillbench.arrays import Floats
+from finskillbench.engines.optimisation.certified import Certified, InfeasibleError, UndecidedError
+from finskillbench.sums import summed
 from finskillbench_desk.engines.guidelines.book import Book, Position
 from finskillbench_desk.engines.guidelines.language import Rule
 from finskillbench_desk.engines.guidelines.program import Program
 from finskillbench_desk.engines.guidelines.repairs import Node, broken, children, cut
 from finskillbench_desk.engines.guidelines.rows import Holdings, rows
-from finskillbench.engines.optimisation.certified import Certified, InfeasibleError, UndecidedError
-from finskillbench.sums import summed
 
 MOST_PROGRAMS = 200
 ACCEPTED_GAP = 1e-8

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench_desk.engines.guidelines.book import Trading
-from finskillbench_desk.engines.guidelines.repairs import Node
-from finskillbench_desk.engines.guidelines.rows import Holdings
 from finskillbench.engines.optimisation.certified import Certified, UndecidedError, certify, certify_solution
 from finskillbench.engines.optimisation.formulation import Formulation
 from finskillbench.engines.optimisation.program import Cone, ProgramBuilder, solve
 from finskillbench.errors import InputError
+from finskillbench_desk.engines.guidelines.book import Trading
+from finskillbench_desk.engines.guidelines.repairs import Node
+from finskillbench_desk.engines.guidelines.rows import Holdings
 
 LARGEST = 1.0
 """What may be bought of one instrument at most, as a fraction of net asset value."""

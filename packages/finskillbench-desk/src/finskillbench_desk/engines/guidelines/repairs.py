@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 
 from finskillbench.arrays import Booleans, Floats
+from finskillbench.engines.optimisation.certified import UndecidedError
 from finskillbench_desk.engines.guidelines.book import Books, Trading
 from finskillbench_desk.engines.guidelines.evaluation import TOLERANCE, Measured, measured
 from finskillbench_desk.engines.guidelines.language import Rule
@@ -22,7 +23,6 @@ from finskillbench_desk.engines.guidelines.rows import (
     rows,
     weight_rows,
 )
-from finskillbench.engines.optimisation.certified import UndecidedError
 
 RowOf = tuple[Floats, float]
 NOTICED = 1e-8

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from finskillbench_desk.engines.books.papers import LARGEST, dollar_prices, known, rows, stated
 from finskillbench.engines.fields import list_of, number, refuse_unknown, table_of
+from finskillbench.errors import InputError
+from finskillbench_desk.engines.books.papers import LARGEST, dollar_prices, known, rows, stated
 from finskillbench_desk.engines.guidelines.book import FUTURES, KINDS, Book, Instrument, Position, Trading
 from finskillbench_desk.engines.guidelines.language import Rule
 from finskillbench_desk.engines.guidelines.parsing import parse_rules
-from finskillbench.errors import InputError
 
 CASH = "CASH"
 _WORDS = ("issuer", "sector", "sub_sector", "country")

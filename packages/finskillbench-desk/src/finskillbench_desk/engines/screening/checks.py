@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench_desk.engines.screening.fields import column, numeric, table
 from finskillbench.engines.fields import refuse_unknown, table_of
 from finskillbench.errors import InputError
+from finskillbench_desk.engines.screening.fields import column, numeric, table
 
 SHOWN = 60
 """Entries of a list at most; the number of all stands beside it."""

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats, Integers
-from finskillbench_desk.engines.screening.fields import amount, column, entries, numeric, placed, table, text
 from finskillbench.engines.fields import list_of, listed, table_of
 from finskillbench.errors import InputError
+from finskillbench_desk.engines.screening.fields import amount, column, entries, numeric, placed, table, text
 
 KNOWN = (
     "statements",

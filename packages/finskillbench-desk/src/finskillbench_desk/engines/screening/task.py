@@ -8,6 +8,14 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats
+from finskillbench.engines.fields import list_of, refuse_unknown, table_of
+from finskillbench.errors import InputError
+from finskillbench_desk.engines.posterior.signatures import (
+    Innovations,
+    innovations,
+    mixed_evidence,
+    signature_evidence,
+)
 from finskillbench_desk.engines.screening.fields import (
     among,
     amount,
@@ -18,14 +26,6 @@ from finskillbench_desk.engines.screening.fields import (
     text,
 )
 from finskillbench_desk.engines.screening.panel import KNOWN, RatioPanel, by_ratio, definitions_of, ratio_panel
-from finskillbench.engines.fields import list_of, refuse_unknown, table_of
-from finskillbench_desk.engines.posterior.signatures import (
-    Innovations,
-    innovations,
-    mixed_evidence,
-    signature_evidence,
-)
-from finskillbench.errors import InputError
 
 _SIGNATURE = ("name", "weight", "profile", "shifts", "size", "size_spread")
 LARGEST = 80

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from finskillbench.errors import InputError
 from finskillbench_desk.engines.books.questions import answered
 from finskillbench_desk.engines.guidelines.stated import book_from, orders_from
-from finskillbench.errors import InputError
 
 PAPERS: dict[str, Any] = {
     "fx": {"USD": 1.0, "GBP": 1.25},

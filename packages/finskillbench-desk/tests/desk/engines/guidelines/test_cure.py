@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog, milp
 
+from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench_desk.engines.guidelines.book import Book, Instrument, Position, Trading
 from finskillbench_desk.engines.guidelines.cure import ACCEPTED_GAP, Terms, after, cheapest_cure
 from finskillbench_desk.engines.guidelines.evaluation import evaluate
 from finskillbench_desk.engines.guidelines.language import Among, Rule, fixed
-from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 
 CASH = Instrument("CASH", "cash", "BANK")
 SHARES = Among("kind", frozenset(("share",)))

@@ -7,9 +7,9 @@ import json
 import pytest
 from tests.desk.committee_case.documents import document
 
+from finskillbench.errors import InputError
 from finskillbench_desk.domain.committee_case.documents.phrases import AMENDED
 from finskillbench_desk.engines.guidelines.evidence import evidence, paragraphs_of
-from finskillbench.errors import InputError
 
 TEXT = """GUIDELINES
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from tests.engines.accounting.screening.test_screening import RATIOS, checked, payload
 
+from finskillbench.errors import InputError
 from finskillbench_desk.engines.screening.checks import statement_checks
 from finskillbench_desk.engines.screening.task import calibrate, case_effects, ratio_innovations, signature_match
-from finskillbench.errors import InputError
 
 SIGNATURE = {"name": "x", "weight": 1, "profile": [1], "shifts": {"receivables": 1}}
 HERE = {"company": "C1", "quarter": "2012Q1"}

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from finskillbench.errors import InputError
 from finskillbench_desk.engines.screening.checks import statement_checks
 from finskillbench_desk.engines.screening.panel import fiscal_quarters, ratio_panel
 from finskillbench_desk.engines.screening.task import calibrate, case_effects, ratio_innovations, signature_match
-from finskillbench.errors import InputError
 
 QUARTERS = [f"{2010 + number // 4}Q{number % 4 + 1}" for number in range(24)]
 RATIOS = [{"name": "receivables", "numerator": "receivables", "denominator": "revenue", "persistence": 0.5}]

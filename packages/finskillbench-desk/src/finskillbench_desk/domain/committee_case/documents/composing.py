@@ -8,6 +8,7 @@ from datetime import date, timedelta
 
 import numpy as np
 
+from finskillbench.errors import InputError
 from finskillbench_desk.domain.committee_case.documents.amending import AMENDMENTS, ITEMS, UNDO, Undoing, twice
 from finskillbench_desk.domain.committee_case.documents.clauses import Clause, Timing
 from finskillbench_desk.domain.committee_case.documents.drafting import Draft, draw_style
@@ -18,7 +19,6 @@ from finskillbench_desk.domain.committee_case.documents.selection import GRANTS,
 from finskillbench_desk.domain.committee_case.documents.terms import draw_terms
 from finskillbench_desk.domain.committee_case.documents.vocabulary import Vocabulary
 from finskillbench_desk.engines.guidelines.book import Book
-from finskillbench.errors import InputError
 
 PARAGRAPHS = 40
 _FIRST_SECTION, _LAST = 3, "Reporting"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from finskillbench_desk.domain.committee_case.judging.own import Own
-from finskillbench_desk.domain.committee_case.rules.judging import judge
 from finskillbench.scoring.measures import clip, mean
 from finskillbench.scoring.values import mapping
+from finskillbench_desk.domain.committee_case.judging.own import Own
+from finskillbench_desk.domain.committee_case.rules.judging import judge
 
 OF_TRAPS = 0.8
 """Share of the part that the reading traps carry; clauses that no trap touches carry the rest."""

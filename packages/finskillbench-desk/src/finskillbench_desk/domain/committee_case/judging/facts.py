@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from finskillbench.episode import JsonObject, Truth
+from finskillbench.scoring.values import mapping, numbers, objects
 from finskillbench_desk.domain.committee_case.ledger.nouns import Planted
 from finskillbench_desk.engines.books.figures import Risk
 from finskillbench_desk.engines.guidelines.book import FUTURES, Book, Instrument, Position, Trading
 from finskillbench_desk.engines.guidelines.cure import Terms
 from finskillbench_desk.engines.guidelines.language import Rule
 from finskillbench_desk.engines.guidelines.parsing import parse_rules
-from finskillbench.episode import JsonObject, Truth
-from finskillbench.scoring.values import mapping, numbers, objects
 
 
 def instrument_json(line: Instrument) -> dict[str, Any]:

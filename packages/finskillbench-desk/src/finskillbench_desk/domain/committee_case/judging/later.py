@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from finskillbench.errors import FinSkillBenchError
+from finskillbench.scoring.measures import clip, closeness, mean, set_f1
+from finskillbench.scoring.values import numbers
+from finskillbench.sums import summed
 from finskillbench_desk.domain.committee_case.judging.facts import Facts
 from finskillbench_desk.domain.committee_case.judging.own import Own
 from finskillbench_desk.domain.committee_case.standing import breached, forbidden
@@ -16,10 +20,6 @@ from finskillbench_desk.engines.guidelines.book import Book
 from finskillbench_desk.engines.guidelines.cure import after, cheapest_cure
 from finskillbench_desk.engines.guidelines.evaluation import evaluate
 from finskillbench_desk.engines.guidelines.language import Rule
-from finskillbench.errors import FinSkillBenchError
-from finskillbench.scoring.measures import clip, closeness, mean, set_f1
-from finskillbench.scoring.values import numbers
-from finskillbench.sums import summed
 
 OF_BREACHES = 0.6
 """Share of part 3 that needs the breaches alone; the rest also needs what may not be held."""

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from finskillbench.episode import JsonObject
+from finskillbench.scoring.values import array, keyed_numbers, mapping, number, objects, text
+from finskillbench.sums import summed
 from finskillbench_desk.domain.committee_case.judging.facts import Facts
 from finskillbench_desk.engines.guidelines.book import FUTURES, Book, Instrument, Trading
 from finskillbench_desk.engines.guidelines.language import Rule, rule_json
 from finskillbench_desk.engines.guidelines.parsing import parse_rules
-from finskillbench.episode import JsonObject
-from finskillbench.scoring.values import array, keyed_numbers, mapping, number, objects, text
-from finskillbench.sums import summed
 
 LARGEST = 1e15
 """Dollars beyond which a number is a typing error."""

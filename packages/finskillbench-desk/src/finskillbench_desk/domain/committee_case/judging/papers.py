@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from finskillbench.scoring.measures import clip, mean, share
+from finskillbench.scoring.values import mapping, numbers
 from finskillbench_desk.domain.committee_case.judging.facts import Facts
 from finskillbench_desk.domain.committee_case.judging.own import Own
 from finskillbench_desk.domain.committee_case.ledger.nouns import Planted
-from finskillbench.scoring.measures import clip, mean, share
-from finskillbench.scoring.values import mapping, numbers
 
 OF_TRAPS = 0.7
 """Share of the part that the traps carry, the rest is for pending trades, corporate actions and cash."""

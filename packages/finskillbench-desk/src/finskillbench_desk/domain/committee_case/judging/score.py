@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from finskillbench_desk.domain.committee_case.judging import coding
-from finskillbench_desk.domain.committee_case.judging import later
-from finskillbench_desk.domain.committee_case.judging import papers
-from finskillbench_desk.domain.committee_case.judging.facts import Facts
-from finskillbench_desk.domain.committee_case.judging.own import Own
 from finskillbench.episode import JsonObject, Score, Truth
 from finskillbench.scoring.measures import clip, mean
+from finskillbench_desk.domain.committee_case.judging import coding, later, papers
+from finskillbench_desk.domain.committee_case.judging.facts import Facts
+from finskillbench_desk.domain.committee_case.judging.own import Own
 
 FOUNDED = {"rules": 0.5, "book": 0.6}
 UNFOUNDED = 0.2

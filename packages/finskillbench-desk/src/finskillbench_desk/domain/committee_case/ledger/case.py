@@ -9,16 +9,16 @@ from datetime import date
 
 import numpy as np
 
+from finskillbench.domains.draws import permuted
+from finskillbench.panels import Panels
 from finskillbench_desk.domain.committee_case.ledger.custody import DUPLICATE, REPLACED, SPLIT, WHOLE, Papers
 from finskillbench_desk.domain.committee_case.ledger.defects import IN_QUOTES, SECTOR, SHARES, STALE, UNIT
 from finskillbench_desk.domain.committee_case.ledger.lines import Own, listed_on
 from finskillbench_desk.domain.committee_case.ledger.market import draw_market
 from finskillbench_desk.domain.committee_case.ledger.nouns import Holdings, Ledger, Planted
 from finskillbench_desk.domain.market import Listed as Member
-from finskillbench.domains.draws import permuted
 from finskillbench_desk.engines.books.figures import EQUITIES
 from finskillbench_desk.engines.guidelines.book import FUTURES
-from finskillbench.panels import Panels
 
 KINDS = (SPLIT, DUPLICATE, REPLACED, STALE, UNIT, SECTOR, SHARES)
 """Kinds of data traps."""

@@ -13,8 +13,8 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from finskillbench_desk.domain.committee_case.ledger.nouns import Action, Event, Ledger, Lot, Order, Planted
 from finskillbench.domains.draws import permuted
+from finskillbench_desk.domain.committee_case.ledger.nouns import Action, Event, Ledger, Lot, Order, Planted
 
 SPLIT = "missed_split"
 DUPLICATE = "duplicate_line"

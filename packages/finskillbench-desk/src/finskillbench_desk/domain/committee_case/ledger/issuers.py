@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 
 from finskillbench.arrays import Floats
-from finskillbench_desk.domain.committee_case.ledger.nouns import Filing
-from finskillbench_desk.domain.market import Listed as Member
 from finskillbench.domains.draws import permuted
 from finskillbench.panels import Panels
+from finskillbench_desk.domain.committee_case.ledger.nouns import Filing
+from finskillbench_desk.domain.market import Listed as Member
 
 SESSIONS = 40
 """Sessions of prices that a case shows."""

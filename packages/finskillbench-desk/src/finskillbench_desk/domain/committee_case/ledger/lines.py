@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from finskillbench.domains.draws import permuted
 from finskillbench_desk.domain.committee_case.documents.vocabulary import COUNTRIES, CURRENCIES, SUB_SECTORS
 from finskillbench_desk.domain.committee_case.ledger.nouns import Security
-from finskillbench.domains.draws import permuted
 
 FOREIGN = 20
 """Invented issuers from abroad."""

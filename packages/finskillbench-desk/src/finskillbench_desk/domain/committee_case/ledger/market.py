@@ -9,6 +9,8 @@ from datetime import date
 import numpy as np
 
 from finskillbench.arrays import Floats
+from finskillbench.domains.draws import permuted
+from finskillbench.panels import Panels
 from finskillbench_desk.domain.committee_case.ledger.issuers import SESSIONS, Issuer, draw_issuers, quarterly
 from finskillbench_desk.domain.committee_case.ledger.lines import (
     Own,
@@ -23,8 +25,6 @@ from finskillbench_desk.domain.committee_case.ledger.lines import (
 )
 from finskillbench_desk.domain.committee_case.ledger.nouns import Ledger, Listed, Quotes, RiskModel, Security
 from finskillbench_desk.domain.market import Listed as Member
-from finskillbench.domains.draws import permuted
-from finskillbench.panels import Panels
 
 NOISE = 0.002
 """Largest relative difference between the two sources of a price where nothing is wrong."""

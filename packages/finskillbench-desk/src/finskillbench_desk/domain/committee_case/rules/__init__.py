@@ -1,6 +1,6 @@
 """Coded rules in a committee case: what they are (the engine), and how an agent's are judged (`judging`, `probes`).
 
-The language, the book and the evaluator are pure and live in `finskillbench_desk.engines.guidelines`, where the scripts of
+The language, the book and the evaluator are pure and live in `finskillbench_desk.engines.guidelines`, where scripts of
 the skill packages reach them:
 
 - `engines.guidelines.book`: `Instrument`, `Position(instrument, value, notional=0, bought=False)`, `Trading` (the

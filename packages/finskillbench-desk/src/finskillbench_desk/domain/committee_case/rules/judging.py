@@ -19,6 +19,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from finskillbench.arrays import Booleans, Integers
+from finskillbench.episode import JsonObject
 from finskillbench_desk.domain.committee_case.documents.guidelines import Guidelines, Trap
 from finskillbench_desk.domain.committee_case.documents.vocabulary import Vocabulary
 from finskillbench_desk.domain.committee_case.rules.instruments import probe_universe
@@ -27,7 +28,6 @@ from finskillbench_desk.engines.guidelines.book import Books
 from finskillbench_desk.engines.guidelines.evaluation import exceeded
 from finskillbench_desk.engines.guidelines.language import Rule, rule_json
 from finskillbench_desk.engines.guidelines.parsing import parse_rules
-from finskillbench.episode import JsonObject
 
 _KEPT = 4
 """Cases whose probes are kept: each takes about ten megabytes and a quarter of a second to draw again."""

@@ -14,7 +14,14 @@ import numpy as np
 
 from finskillbench.arrays import Booleans, Floats, Integers
 from finskillbench_desk.engines.guidelines.book import Books, Universe, stacked
-from finskillbench_desk.engines.guidelines.evaluation import distance, distances_along, exceeded, matches, measured, scope
+from finskillbench_desk.engines.guidelines.evaluation import (
+    distance,
+    distances_along,
+    exceeded,
+    matches,
+    measured,
+    scope,
+)
 from finskillbench_desk.engines.guidelines.language import Every, Not, Rule
 
 PROBES = 256

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from finskillbench.scoring.values import array, json_equal, mapping
 from finskillbench_desk.domain.committee_case.documents.reader.misread import Misread
 from finskillbench_desk.domain.committee_case.documents.vocabulary import Vocabulary
 from finskillbench_desk.domain.committee_case.judging.facts import Facts
@@ -12,7 +13,6 @@ from finskillbench_desk.domain.committee_case.rules.judging import judge
 from finskillbench_desk.domain.committee_case.second.differences import CLOSE, same
 from finskillbench_desk.engines.guidelines.language import Rule, rule_json
 from finskillbench_desk.engines.guidelines.parsing import parse_rules
-from finskillbench.scoring.values import array, json_equal, mapping
 
 
 def coding(facts: Facts, read: Sequence[Rule], slips: Misread, vocabulary: Vocabulary) -> dict[str, bool]:

@@ -8,8 +8,8 @@ used.
 
 from typing import Any
 
-from finskillbench_desk.engines.screening.task import calibrate
 from finskillbench.sandbox.script import cli
+from finskillbench_desk.engines.screening.task import calibrate
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:

@@ -12,8 +12,8 @@ cases have each entry of keep and drop.
 
 from typing import Any
 
-from finskillbench_desk.engines.screening.task import case_effects
 from finskillbench.sandbox.script import cli
+from finskillbench_desk.engines.screening.task import case_effects
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:

@@ -15,8 +15,8 @@ taken, and how many corrections of each sort were applied.
 
 from typing import Any
 
-from finskillbench_desk.engines.screening.task import ratio_innovations
 from finskillbench.sandbox.script import cli
+from finskillbench_desk.engines.screening.task import ratio_innovations
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:

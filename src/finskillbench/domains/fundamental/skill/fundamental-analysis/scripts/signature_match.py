@@ -11,8 +11,8 @@ used is as in `ratio_innovations.py`; an unknown key is refused.
 
 from typing import Any
 
-from finskillbench_desk.engines.screening.task import signature_match
 from finskillbench.sandbox.script import cli
+from finskillbench_desk.engines.screening.task import signature_match
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,8 @@ used.
 
 from typing import Any
 
-from finskillbench_desk.engines.screening.checks import statement_checks
 from finskillbench.sandbox.script import cli
+from finskillbench_desk.engines.screening.checks import statement_checks
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:

@@ -10,10 +10,10 @@ no filing).
 import math
 from typing import Any
 
-from finskillbench_desk.engines.books.papers import LARGEST, rows, stated
 from finskillbench.engines.fields import number, refuse_unknown
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli, rounded
+from finskillbench_desk.engines.books.papers import LARGEST, rows, stated
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:

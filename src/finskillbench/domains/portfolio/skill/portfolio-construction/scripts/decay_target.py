@@ -19,10 +19,10 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.engines.fields import list_of, mapping, number, refuse_unknown, require, texts_of
-from finskillbench_desk.engines.trading.over_time import Limits, Step, solve
-from finskillbench_desk.engines.panel_table import Names, by_signal, column, names_of, signals_of, unit_of
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli, rounded
+from finskillbench_desk.engines.panel_table import Names, by_signal, column, names_of, signals_of, unit_of
+from finskillbench_desk.engines.trading.over_time import Limits, Step, solve
 
 _KEYS = (
     *("names", "factors", "current", "signals", "signal_unit", "coefficient", "half_lives", "signals_age"),

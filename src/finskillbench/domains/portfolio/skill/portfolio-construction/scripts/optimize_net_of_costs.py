@@ -14,8 +14,9 @@ import numpy as np
 
 from finskillbench.engines.fields import mapping, number, refuse_unknown, require, table_of, texts_of
 from finskillbench.engines.portfolio.report import proof
-from finskillbench_desk.engines.trading.net_of_costs import TradingProblem, optimum
 from finskillbench.engines.statistics.risk_model import RiskModel
+from finskillbench.errors import InputError
+from finskillbench.sandbox.script import cli, rounded
 from finskillbench_desk.engines.source_tables import (
     column,
     entries,
@@ -25,8 +26,7 @@ from finskillbench_desk.engines.source_tables import (
     texts,
     values_of,
 )
-from finskillbench.errors import InputError
-from finskillbench.sandbox.script import cli, rounded
+from finskillbench_desk.engines.trading.net_of_costs import TradingProblem, optimum
 
 _GIVEN = ("names", "today", "sources", "factor_covariance", "limits", "risk_aversion", "effects")
 _LIMITS = ("max_weight", "industry_band", "max_turnover", "price_of_breaking")

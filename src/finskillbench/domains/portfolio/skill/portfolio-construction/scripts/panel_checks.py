@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from finskillbench.engines.fields import listed, mapping, number, refuse_unknown, require
-from finskillbench_desk.engines.source_tables import column, scale_of, texts, values_of
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli, rounded
+from finskillbench_desk.engines.source_tables import column, scale_of, texts, values_of
 
 _KEYS = ("panel", "today", "names", "sources", "least_likeness")
 _JUMP = 3.0

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from finskillbench.engines.fields import list_of, refuse_unknown
-from finskillbench_desk.engines.source_tables import Panel, entries, panel_from, place_of, whole
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli, rounded
+from finskillbench_desk.engines.source_tables import Panel, entries, panel_from, place_of, whole
 
 _KEYS = ("panel", "names", "factor_returns", "sources", "windows", "start", "repairs", "only", "top", "positive")
 _MOST_SHOWN = 1000

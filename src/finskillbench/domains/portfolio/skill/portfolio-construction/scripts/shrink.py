@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from finskillbench.engines.fields import number, refuse_unknown, require, table_of
-from finskillbench_desk.engines.source_tables import entries
-from finskillbench_desk.engines.sources import evidence
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli, rounded
+from finskillbench_desk.engines.source_tables import entries
+from finskillbench_desk.engines.sources import evidence
 
 _KEYS = ("group", "name", "estimate", "standard_error", "probability", "mean", "deviation", "counts")
 

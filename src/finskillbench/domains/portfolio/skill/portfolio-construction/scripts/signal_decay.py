@@ -14,9 +14,9 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.engines.fields import number, refuse_unknown
-from finskillbench_desk.engines.panel_table import panel_of
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli, rounded
+from finskillbench_desk.engines.panel_table import panel_of
 
 _KEYS = ("history", "signals", "signal_unit", "return_unit", "news", "spans")
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from finskillbench.engines.fields import mapping, number, refuse_unknown, require
-from finskillbench_desk.engines.panel import Sums, group_variances, least_squares, posterior, sums
-from finskillbench_desk.engines.panel_table import by_signal, names_of, optional_table, panel_of
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli, rounded
+from finskillbench_desk.engines.panel import Sums, group_variances, least_squares, posterior, sums
+from finskillbench_desk.engines.panel_table import by_signal, names_of, optional_table, panel_of
 
 _KEYS = (
     *("history", "signals", "signal_unit", "return_unit", "news", "names", "factors"),

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from finskillbench.engines.fields import refuse_unknown
+from finskillbench.errors import InputError
+from finskillbench.sandbox.script import cli, rounded
 from finskillbench_desk.engines.books.figures import EQUITIES, Risk, figures, issuer_values
 from finskillbench_desk.engines.books.papers import rows
-from finskillbench.engines.fields import refuse_unknown
 from finskillbench_desk.engines.guidelines.book import Book
 from finskillbench_desk.engines.guidelines.cure import after
 from finskillbench_desk.engines.guidelines.stated import BOOK, book_from, orders_from
-from finskillbench.errors import InputError
-from finskillbench.sandbox.script import cli, rounded
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:

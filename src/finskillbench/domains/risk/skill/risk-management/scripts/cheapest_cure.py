@@ -9,10 +9,10 @@ amount, cash takes the other side, nothing is borrowed or sold short, a future k
 from typing import Any
 
 from finskillbench.engines.fields import refuse_unknown
+from finskillbench.sandbox.script import cli, rounded
 from finskillbench_desk.engines.guidelines.cure import Terms, after, cheapest_cure
 from finskillbench_desk.engines.guidelines.evaluation import evaluate
 from finskillbench_desk.engines.guidelines.stated import BOOK, book_from, rates_from, rules_from
-from finskillbench.sandbox.script import cli, rounded
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:

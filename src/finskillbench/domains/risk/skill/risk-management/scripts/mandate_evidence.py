@@ -9,9 +9,9 @@ paragraphs with numbers that no topic claims, terms that are not used or not def
 from typing import Any
 
 from finskillbench.engines.fields import refuse_unknown, table_of
-from finskillbench_desk.engines.guidelines.evidence import evidence
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli
+from finskillbench_desk.engines.guidelines.evidence import evidence
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:

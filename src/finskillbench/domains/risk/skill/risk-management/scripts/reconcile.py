@@ -10,9 +10,9 @@ Result: answers in the order of the questions.
 
 from typing import Any
 
-from finskillbench_desk.engines.books.questions import TABLES, answered
 from finskillbench.engines.fields import refuse_unknown
 from finskillbench.sandbox.script import cli, rounded
+from finskillbench_desk.engines.books.questions import TABLES, answered
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:

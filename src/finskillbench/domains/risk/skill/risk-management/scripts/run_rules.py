@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from finskillbench.engines.fields import refuse_unknown
+from finskillbench.sandbox.script import cli, rounded
 from finskillbench_desk.engines.guidelines.book import Book
 from finskillbench_desk.engines.guidelines.cure import after
 from finskillbench_desk.engines.guidelines.evaluation import evaluate, matches
 from finskillbench_desk.engines.guidelines.language import Rule
 from finskillbench_desk.engines.guidelines.stated import BOOK, book_from, orders_from, rules_from
-from finskillbench.sandbox.script import cli, rounded
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Publish results: bundles, leaderboards, validation packs and data set hubs."""
