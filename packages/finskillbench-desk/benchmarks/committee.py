@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import orjson
-from tests.desk.committee_case.slips import with_field
+from desk_tests.committee_case.slips import with_field
 
 import finskillbench.domains as packages
 from finskillbench.domains.building import BuildContext, Task

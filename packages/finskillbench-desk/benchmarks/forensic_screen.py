@@ -42,7 +42,7 @@ from finskillbench_desk.engines.posterior.signatures import (
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import itertools
 
-from tests.desk.forensic_screen.playing import full_input, play
+from desk_tests.forensic_screen.playing import full_input, play
 
 DAY = date(2023, 6, 30)
 WEIGHTS = np.array([0.7, 0.3])

@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-from tests.desk.trade_over_time.cases import DAYS, MARKET, full_input, play
-from tests.desk.trade_over_time.ladder import agents, score
+from desk_tests.trade_over_time.cases import DAYS, MARKET, full_input, play
+from desk_tests.trade_over_time.ladder import agents, score
 from threadpoolctl import threadpool_limits
 
 from finskillbench.domains.base import Label
