@@ -24,7 +24,7 @@ from finskillbench.integrations.mcp.drive import drive
 from finskillbench.runs.execute.run import RunResult, run
 from finskillbench.runs.plan.defaults import default_edition
 
-AGENT = Path(__file__).resolve().parents[1] / "tests" / "interop" / "mcp" / "agent.py"
+AGENT = Path(__file__).resolve().parents[1] / "tests" / "integrations" / "mcp" / "agent.py"
 CONDITION = "no_skill"
 
 

@@ -14,6 +14,7 @@ from tests.audit import toy
 from tests.editions import write_edition
 
 import finskillbench.domains as registry
+from finskillbench import extensions
 from finskillbench.audit import AuditReport, audit_edition
 from finskillbench.audit.seen import Bench, Beside
 from finskillbench.domains.base import Subtask
@@ -47,8 +48,8 @@ def register(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
         handed_in = ModuleType("from_audit")
         handed_in.domain = toy.bookkeeping(tmp_path, subtask or toy.valuation(), **changes)  # pyright: ignore
         monkeypatch.setitem(sys.modules, "from_audit", handed_in)
-        point = EntryPoint("toy", "from_audit:domain", registry.GROUP)
-        monkeypatch.setattr(registry, "entry_points", _only(point))
+        point = EntryPoint("toy", "from_audit:domain", extensions.DOMAINS)
+        monkeypatch.setattr(extensions, "entry_points", _only(point))
         _forget()
 
     registered()

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -31,7 +32,11 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Command:
     info = site / "finskillbench_liquidity_ladder-0.1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: finskillbench-liquidity-ladder\nVersion: 0.1.0\n")
-    (info / "entry_points.txt").write_text(f"[finskillbench.domains]\nliquidity-ladder = {NAME}:EXTENSION\n")
+    groups = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]["entry-points"]
+    lines = (
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in of.items()) for group, of in groups.items()
+    )
+    (info / "entry_points.txt").write_text("".join(lines))
     path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
 
     def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
@@ -103,6 +108,8 @@ def test_a_run_judges_it_and_the_tables_know_it(command: Command, built: Path, t
     }
     assert {name.partition(" ")[0] for name in means} == {"baseline/heuristic", "baseline/trivial", "baseline/nop"}
     assert max(means.values()) < 0.05
+    report = command("report", out, "--format", "ladder", "--out", tmp_path / "report").stdout.strip()
+    assert pl.read_csv(report).filter(model="baseline/reference")["score"].unique().to_list() == [1.0]
 
 
 def _pair(row: tuple[str, str, float]) -> tuple[str, float]:
@@ -119,6 +126,17 @@ def test_answers_from_elsewhere_are_scored(command: Command, built: Path, tmp_pa
     assert {row["sub_task"] for row in judged} == {NAME}
     # What was not answered of an answered subtask scores nothing.
     assert [row["scores"]["certified"] for row in judged] == [pytest.approx(1.0)] * 3 + [0.0] * 37
+
+
+@thorough
+def test_its_command_and_no_other_needs_the_edition(command: Command, built: Path) -> None:
+    lines = command("ladder", built).stdout.splitlines()
+    assert len(lines) == 40
+    assert "within_5_days" in lines[0]
+
+
+def test_its_command_is_listed(command: Command) -> None:
+    assert "ladder " in command("--help").stdout
 
 
 def test_its_skill_package_is_listed_and_clean(command: Command) -> None:

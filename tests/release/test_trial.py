@@ -23,7 +23,7 @@ def test_every_kind_of_data_is_among_the_tracked_files() -> None:
         "harness/skills/placebo/",
         "sources/raw/template/",
         "reports/page/templates/",
-        "reports/validation/templates/",
+        "publish/pack/templates/",
         "domains/risk/catalog/",
     ):
         assert any(name.startswith(f"finskillbench/{part}") for name in names), part

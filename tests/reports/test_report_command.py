@@ -209,5 +209,5 @@ def test_a_cutoff_makes_two_pages(file: Path, tmp_path: Path, capsys, monkeypatc
 def test_a_cutoff_that_is_none(file: Path, tmp_path: Path, capsys) -> None:
     assert "is no DATE or MODEL=DATE" in refused(capsys, file, "--cutoff", "summer")
     assert "no row is of gpt" in refused(capsys, file, "--cutoff", "gpt=2025-01-01")
-    pack = refused(capsys, file, "--validation", "--cutoff", "2025-01-01", "--out", tmp_path / "pack")
-    assert "leave --format, --by, --paper and --cutoff out" in pack
+    pack = refused(capsys, file, "--format", "validation", "--cutoff", "2025-01-01", "--out", tmp_path / "pack")
+    assert "leave --by, --paper and --cutoff out" in pack

@@ -1,4 +1,7 @@
-"""The command line: parse, call, print. One file per command group; every import of weight waits for its command."""
+"""The command line: parse, call, print. One file per command group; every import of weight waits for its command.
+
+The commands of extensions, ours and others, are registered through entry points.
+"""
 
 from __future__ import annotations
 
@@ -13,23 +16,11 @@ import typer
 from typer import TyperException
 from typer.main import get_command
 
-from finskillbench.cli import (
-    agents,
-    audit,
-    data,
-    demo,
-    doctor,
-    handout,
-    plan,
-    read,
-    run,
-    score,
-    skills,
-)
-from finskillbench.cli.afterwards import compare, export, failures, merge, report, rescore, show
+from finskillbench.cli import audit, data, demo, doctor, plan, read, run, skills
+from finskillbench.cli.afterwards import compare, failures, merge, report, rescore, show
 from finskillbench.cli.display import console
+from finskillbench.cli.groups import ExtensibleGroup
 from finskillbench.cli.options.arms import command
-from finskillbench.cli.public import leaderboard, submit
 from finskillbench.errors import CatalogError, FinSkillBenchError, InputError, InternalError
 from finskillbench.redaction import logger, redactor_of_process
 
@@ -40,6 +31,7 @@ LEAST_MEMORY = 1400 << 20
 
 app = typer.Typer(
     name="finskillbench",
+    cls=ExtensibleGroup,
     help="A proved, point-in-time benchmark of investment-management agents and of the skills they use.",
     epilog="Start with: finskillbench demo",
     add_completion=False,
@@ -53,19 +45,12 @@ app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
 app.command("plan", epilog=plan.EXAMPLE)(command(plan.plan, plan.PlanOptions))
 app.command("run", epilog=run.EXAMPLE)(command(run.run, run.PlayOptions))
 app.command("read", epilog=read.EXAMPLE)(read.read)
-app.command("drive", epilog=agents.DRIVE_EXAMPLE)(command(agents.drive, agents.DriveOptions))
-app.command("serve", epilog=agents.SERVE_EXAMPLE)(agents.serve)
 app.command("merge", epilog=merge.EXAMPLE)(merge.merge)
 app.command("show", epilog=show.EXAMPLE)(show.show)
 app.command("report", epilog=report.EXAMPLE)(report.report)
 app.command("compare", epilog=compare.EXAMPLE)(compare.compare)
 app.command("failures", epilog=failures.EXAMPLE)(failures.failures)
 app.command("rescore", epilog=rescore.EXAMPLE)(rescore.rescore)
-app.command("export", epilog=export.EXAMPLE)(export.export)
-app.command("handout", epilog=handout.EXAMPLE)(handout.handout)
-app.command("score", epilog=score.EXAMPLE)(score.score)
-app.command("submit", epilog=submit.EXAMPLE)(submit.submit)
-app.add_typer(leaderboard.app, name="leaderboard")
 app.add_typer(skills.app, name="skills")
 app.command("doctor", epilog=doctor.EXAMPLE)(doctor.doctor)
 

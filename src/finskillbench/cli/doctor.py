@@ -20,7 +20,7 @@ _ENOUGH_DISK = 2**30
 
 
 def doctor() -> None:
-    """Print the interpreter, the sandbox's guards, extras, Hermes, cores, disk, clock. Exit code 1 if one is missing.
+    """Print interpreter, sandbox guards, extras, extensions, cores, disk, clock. Exit code 1 if one is missing.
 
     Where a guard is missing only scripts of packages that ship with finskillbench are run, and every run says so.
     """
@@ -37,7 +37,7 @@ def _machine() -> Iterator[tuple[str, bool, str]]:
     yield "interpreter", True, f"{platform.python_implementation()} {platform.python_version()}, {sys.executable}"
     yield "library", True, f"finskillbench {version('finskillbench')}, {Path(__file__).parents[1]}"
     yield "extras", True, ", ".join(f"{name} {_installed(name)}" for name in _EXTRAS)
-    yield "hermes", True, _hermes()
+    yield from _extensions()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     yield "cores", True, f"{cores} for this process, {platform.system()} {platform.release()}, {platform.machine()}"
     for name, folder in (("disk, cache", user_cache_path("finskillbench")), ("disk, here", Path.cwd())):
@@ -57,14 +57,22 @@ def _sandbox() -> Iterator[tuple[str, bool, str]]:
         yield name, held, GUARDS[name].line
 
 
-def _hermes() -> str:
+def _extensions() -> Iterator[tuple[str, bool, str]]:
+    """State of every harness, and each entry point that cannot be loaded."""
     from finskillbench.errors import InputError
-    from finskillbench.integrations.hermes import VERSION, hermes_python
+    from finskillbench.extensions import GROUPS, HARNESSES, registered
 
-    try:
-        return f"Hermes Agent {VERSION}, {hermes_python()}"
-    except InputError as error:
-        return f"- ({error})"
+    for name, entry in ((name, entry) for group in GROUPS for name, entry in registered(group).items()):
+        try:
+            harness = entry.load(object)
+        except InputError as error:
+            yield "extension", False, str(error)
+            continue
+        if entry.entry.group == HARNESSES and isinstance(harness, type):
+            try:
+                yield name, True, str(harness(None))
+            except InputError as error:
+                yield name, True, f"- ({error})"
 
 
 def _installed(package: str) -> str:

@@ -9,17 +9,16 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from finskillbench.domains.base import Answer, Domain, Extension, Label, Naive, Rung, Scorer, Subtask, by_date
 from finskillbench.domains.catalog import CatalogFile
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
+from finskillbench.extensions import DOMAINS, Registered, registered
 
 __all__ = [
     "EVERY_SUITE",
-    "GROUP",
     "Answer",
     "Domain",
     "Extension",
@@ -41,8 +40,6 @@ __all__ = [
     "suites_named",
 ]
 
-GROUP = "finskillbench.domains"
-"""The entry point group in which a package names its `Domain` or `Extension`."""
 EVERY_SUITE = "all"
 """Names all suites at once, as in `--suite all`."""
 _OURS = ("portfolio", "risk", "fundamental")
@@ -61,34 +58,22 @@ def domains() -> tuple[Domain, ...]:
     for name in _OURS:
         ours: Domain = import_module(f"{__name__}.{name}").DOMAIN
         known[ours.name] = ours
-    found = [_load(entry) for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)]
+    found = [(where, where.load(Domain, Extension)) for where in registered(DOMAINS).values()]
     # Domains before extensions, which may be of any of them.
-    for where, handed_in in sorted(found, key=lambda one: isinstance(one[1], Extension)):
-        if isinstance(handed_in, Domain):
-            if handed_in.name in known:
-                raise InputError(f"{where}: domain {handed_in.name} exists; hand in an Extension of it")
-            known[handed_in.name] = handed_in
-        elif isinstance(handed_in, Extension):
-            if handed_in.domain not in known:
-                raise InputError(f"{where}: extends unknown domain {handed_in.domain}; known are {', '.join(known)}")
-            known[handed_in.domain] = _extended(known[handed_in.domain], handed_in, where)
+    for where, added in sorted(found, key=lambda one: isinstance(one[1], Extension)):
+        if isinstance(added, Domain):
+            if added.name in known:
+                raise InputError(f"{where}: domain {added.name} exists; hand in an Extension of it")
+            known[added.name] = added
+        elif added.domain not in known:
+            raise InputError(f"{where}: extends unknown domain {added.domain}; known are {', '.join(known)}")
         else:
-            raise InputError(f"{where} is a {type(handed_in).__name__}; it must be a Domain or an Extension")
+            known[added.domain] = _extended(known[added.domain], added, where)
     _refuse_twice(known)
     return tuple(known.values())
 
 
-def _load(entry: EntryPoint) -> tuple[str, object]:
-    """Where an entry point stands, for messages, and what it hands in."""
-    where = f"entry point {entry.name} ({entry.value})"
-    try:
-        return where, entry.load()
-    except Exception as error:  # the code of others, which may fail in any way
-        what = " ".join(f"{type(error).__name__}: {error}".split())
-        raise InputError(f"{where}: cannot be loaded ({what}); fix or uninstall the package") from error
-
-
-def _extended(base: Domain, more: Extension, where: str) -> Domain:
+def _extended(base: Domain, more: Extension, where: Registered) -> Domain:
     twice = sorted((base.checks.keys() & more.checks.keys()) | (base.audits.keys() & more.audits.keys()))
     if twice:
         raise InputError(f"{where}: {base.name} has a check {twice[0]} already; rename it")

@@ -11,6 +11,7 @@ import pytest
 from tests.scoring.examples import EXPECTED
 
 from finskillbench import domains as registry
+from finskillbench import extensions
 from finskillbench.domains import Domain, Extension, Subtask, by_method, by_name, domain_of, subtasks
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
@@ -97,8 +98,8 @@ def test_right_answers_fit_their_answer_type(name: str) -> None:
 
 def _registered(monkeypatch: pytest.MonkeyPatch, **handed_in: str) -> tuple[Domain, ...]:
     """The domains there are with packages installed: entry point to the name in the module `from_outside`."""
-    points = [EntryPoint(name, f"from_outside:{value}", registry.GROUP) for name, value in handed_in.items()]
-    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    points = [EntryPoint(name, f"from_outside:{value}", extensions.DOMAINS) for name, value in handed_in.items()]
+    monkeypatch.setattr(extensions, "entry_points", lambda group: points)
     return registry.domains.__wrapped__()
 
 

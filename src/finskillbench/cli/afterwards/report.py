@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from finskillbench.audit.report import AuditReport
     from finskillbench.edition.validation import ValidationReport
-    from finskillbench.publish.pack import Pack
     from finskillbench.reports.compare.gates import Threshold
     from finskillbench.reports.formats import Format
     from finskillbench.reports.read import RunRows
@@ -34,7 +33,7 @@ Examples:
   finskillbench report runs/mine --format latex --out tables
   finskillbench report runs/mine --format html
   finskillbench report runs/mine --by subtask --cutoff 2026-03-31
-  finskillbench report runs/mine --validation --audit audit.json --out pack
+  finskillbench report runs/mine --format validation --audit audit.json --out pack
   finskillbench report results_all.jsonl --paper"""
 PAGE_FORMAT = "html"
 _ALL = 2**31
@@ -56,7 +55,13 @@ def report(
         ),
     ] = None,
     form: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="table, md, csv, latex, json, or html: a page.")
+        str,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="table, md, csv, latex, json, html (a page), validation (a pack for a model-risk officer), or one "
+            "that another package registers.",
+        ),
     ] = "table",
     suite: PartOfEdition = None,
     by: Annotated[
@@ -93,9 +98,6 @@ def report(
     truth: Annotated[
         bool, typer.Option("--truth/--no-truth", help="What was expected beside what was given, in the page.")
     ] = True,
-    validation: Annotated[
-        bool, typer.Option("--validation", help="Write the pack for a model-risk officer into --out instead.")
-    ] = False,
     checks: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="What data validate EDITION --json printed, for the page and the pack."),
@@ -106,7 +108,7 @@ def report(
     ] = None,
     criteria: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Acceptance criteria of the pack, in TOML (docs/validation-pack.md)."),
+        typer.Option(metavar="FILE", help="Acceptance criteria, in TOML (docs/validation-pack.md)."),
     ] = None,
     fail_under: Annotated[
         list[str] | None,
@@ -124,28 +126,31 @@ def report(
     from finskillbench.analysis.cutoffs import parse_cutoffs
     from finskillbench.episode import Profile
     from finskillbench.errors import InputError
+    from finskillbench.extensions import REPORTS, registered
     from finskillbench.reports.compare.gates import check_finished, check_thresholds, parse_floor
     from finskillbench.reports.formats import Format
     from finskillbench.reports.read import joined, only, read_runs
+    from finskillbench.reports.registered import ReportFormat, ReportRequest
     from finskillbench.reports.report import By
     from finskillbench.reports.report import report as make_report
+    from finskillbench.reports.tables.common import contenders
     from finskillbench.reports.tables.episodes.failures import failures_table
     from finskillbench.reports.tables.notes import warnings
 
-    if form not in {PAGE_FORMAT, *Format}:
-        raise InputError(f"--format {form!r} is unknown; choose from: {', '.join(Format)}, {PAGE_FORMAT}")
+    others = registered(REPORTS, (*Format, PAGE_FORMAT))
+    if form not in {PAGE_FORMAT, *Format, *others}:
+        raise InputError(f"--format {form!r} is unknown; choose from: {', '.join([*Format, PAGE_FORMAT, *others])}")
+    document = None if form in {PAGE_FORMAT, *Format} else others[form].load(ReportFormat)
     if by is not None and by not in {*By}:
         raise InputError(f"--by {by!r} is unknown; choose from: {', '.join(By)}")
     if form == PAGE_FORMAT and (by is not None or paper):
         raise InputError(f"--format {PAGE_FORMAT} is one page of everything; leave --by and --paper out")
     asked, known = _trajectories(trajectories), _evidence(checks, audit, criteria)
     floors = [parse_floor(text) for text in fail_under or ()]
-    if validation and (out is None or form != Format.TABLE or by is not None or paper or cutoff):
+    if document and (out is None or by is not None or paper or cutoff):
         raise InputError(
-            "--validation writes one pack of everything into --out DIR; leave --format, --by, --paper and --cutoff out"
+            f"--format {form} writes one document of everything into --out DIR; leave --by, --paper and --cutoff out"
         )
-    if criteria is not None and not validation:
-        raise InputError("--criteria belongs to the validation pack; add --validation --out DIR")
     cutoffs = parse_cutoffs(cutoff) if cutoff else None
     if profile is not None and profile not in {*Profile}:
         raise InputError(f"--profile {profile!r} is unknown; choose from: {', '.join(Profile)}")
@@ -153,15 +158,17 @@ def report(
         progress("Reading the rows")
         read = [only(run, suite=suite) for run in read_runs(runs)] if suite else read_runs(runs)
         rows, causes = joined(read), None
-        if failures and not validation:
+        if failures and document is None:
             rows, causes = _explained(rows, read, progress)
         progress("Making the tables")
         found = make_report(rows, profile, exclude or (), paper=paper, cutoffs=cutoffs)
-        written, judged = list[Path](), check_thresholds(found.results, floors)
-        if validation and out is not None:
-            progress("Looking for causes of failure and writing the pack")
-            pack = _write_pack(found, read, out, known)
-            written, judged = [pack.path], [*judged, *pack.judged]
+        written = list[Path]()
+        judged = check_thresholds(found.results, floors)
+        judged += check_thresholds(found.results, known.criteria, contenders(found.results))
+        if document and out is not None:
+            progress("Writing the report")
+            request = ReportRequest(report=found, runs=read, out=out, today=date.today(), **known._asdict())
+            written = list(document.write(request))
         elif form == PAGE_FORMAT:
             folder = _page_folder(read, out)
             pages = {folder / which: each for which, each in found.sides.items()} or {folder: found}
@@ -218,28 +225,12 @@ class _Known(NamedTuple):
 
 
 def _evidence(checks: Path | None, audit: Path | None, criteria: Path | None) -> _Known:
-    from finskillbench.publish.pack import read_audit, read_checks, read_criteria
+    from finskillbench.reports.evidence import read_audit, read_checks, read_criteria
 
     return _Known(
         None if checks is None else read_checks(checks),
         None if audit is None else read_audit(audit),
         [] if criteria is None else read_criteria(criteria),
-    )
-
-
-def _write_pack(found: Report, runs: list[RunRows], out: Path, known: _Known) -> Pack:
-    from finskillbench.publish.pack import write_pack
-
-    results = found.results
-    return write_pack(
-        runs,
-        out,
-        today=date.today(),
-        profile=results.profile,
-        exclude=results.excluded,
-        checks=known.checks,
-        audit=known.audit,
-        criteria=known.criteria,
     )
 
 

@@ -88,7 +88,10 @@ class RunOptions(ArmOptions):
         typer.Option(metavar="FILE", help="Keep answers there, and do not ask again what was asked before."),
     ] = None
     harness: Annotated[
-        str, typer.Option(help="finskillbench, our own loop, or hermes: the Hermes Agent, see make hermes.")
+        str,
+        typer.Option(
+            help="finskillbench, our own loop; hermes, the Hermes Agent, see make hermes; or one that is registered."
+        ),
     ] = _OURS
     hermes_python: Annotated[
         Path | None,
@@ -174,12 +177,12 @@ class RunOptions(ArmOptions):
         if self.harness == _OURS:
             return None
         from finskillbench.errors import InputError
+        from finskillbench.extensions import HARNESSES, registered
 
-        if self.harness != "hermes":
-            raise InputError(f"harness {self.harness!r} is unknown; choose from: {_OURS}, hermes")
-        from finskillbench.integrations.hermes.harness import Hermes
-
-        return Hermes(self.hermes_python)
+        others = registered(HARNESSES, [_OURS])
+        if self.harness not in others:
+            raise InputError(f"harness {self.harness!r} is unknown; choose from: {', '.join([_OURS, *others])}")
+        return others[self.harness].load(type)(self.hermes_python)
 
     @property
     def piece(self) -> Shard | None:

@@ -12,7 +12,7 @@ from finskillbench.harness.loop import Play
 from finskillbench.harness.model import Model
 from finskillbench.harness.seat import Assignment, Surroundings
 from finskillbench.harness.trace import Trace
-from finskillbench.integrations.hermes import hermes_python
+from finskillbench.integrations.hermes import VERSION, hermes_python
 from finskillbench.integrations.hermes.endpoint import Endpoint
 from finskillbench.integrations.hermes.sitting import HARNESS, Sitting
 from finskillbench.integrations.hermes.workers import Crew
@@ -32,6 +32,9 @@ class Hermes:
 
     def __init__(self, python: Path | None = None) -> None:
         self._python = hermes_python(python)
+
+    def __str__(self) -> str:
+        return f"Hermes Agent {VERSION}, {self._python}"
 
     def check(self, arm: Arm) -> None:
         """Refuse an arm that has no counterpart there.

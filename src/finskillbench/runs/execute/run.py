@@ -153,7 +153,7 @@ async def arun(
     allow_unconfined : whether scripts of packages that are not ours run also where the sandbox lacks a guard.
     shard : the part of the plan to run, with a run folder of its own; None: all of it.
     options : how hosted models are called.
-    harness : the loop between models and tools, such as `finskillbench.integrations.hermes.harness.Hermes`; None: ours.
+    harness : the loop between models and tools, an object of `finskillbench.harness.loop.Harness`; None: ours.
     cluster : address of the scheduler of a Dask cluster, whose workers play the episodes; None: this process does.
     out : the run folder, made if absent.
     progress : called after each episode; None: a bar, where a notebook shows it.

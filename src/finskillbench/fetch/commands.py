@@ -1,4 +1,4 @@
-"""`finskillbench data fetch`: raw files from the public sources, and an edition from them if that is wished."""
+"""Command `data fetch`: raw files from the public sources, and an edition from them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from finskillbench.cli.data.info import describe
 from finskillbench.cli.display import console
 from finskillbench.errors import InputError
 
+FETCH = typer.Typer()
 EXAMPLE = (
     "Example: finskillbench data fetch --from 2026-07 --to 2026-09 --universe sp500 --out downloads/raw "
     '--user-agent "Your Name you@example.com" --build editions/third-quarter'
@@ -32,7 +33,7 @@ class Prices(StrEnum):
     CSV = "csv"
 
 
-# As long as its options are many, each of which is named and explained once, here.
+@FETCH.command(epilog=EXAMPLE)
 def fetch(
     start: Annotated[str, typer.Option("--from", metavar="YYYY-MM", help="First month whose filings are asked about.")],
     end: Annotated[str, typer.Option("--to", metavar="YYYY-MM", help="Last month; it must be over.")],

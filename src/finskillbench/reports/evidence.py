@@ -1,20 +1,26 @@
-"""Files that accompany a pack: the JSON of `data validate --json` and of `audit --json`, read back within bounds."""
+"""Files that accompany a report: JSON of `data validate` and `audit`, and acceptance criteria in TOML."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from finskillbench.audit.report import AuditReport
+from finskillbench.domains.base import HEADLINE
 from finskillbench.edition.validation.report import ValidationReport
 from finskillbench.errors import InputError
 from finskillbench.findings import Check, Finding, State
+from finskillbench.reports.compare.gates import Threshold, ThresholdMeasure
 
 Kind = TypeVar("Kind")
+_Share: TypeAlias = Annotated[float, Meta(ge=0.0, le=1.0)]
+_LARGEST_CRITERIA = 2**18
+_REMEDY = "docs/validation-pack.md has an example"
 _LARGEST = 64 * 2**20
 """Bytes of a report: a finding for each of 100,000 episodes takes about 20 MiB."""
 
@@ -80,7 +86,54 @@ def read_audit(path: Path) -> AuditReport:
     return AuditReport(found.digest, found.episodes, found.seconds, checks)
 
 
-def read_bounded(path: Path, most: int, remedy: str) -> bytes:
+class _Criterion(Struct, forbid_unknown_fields=True):
+    part: str = HEADLINE
+    condition: str | None = None
+    model: str | None = None
+    mean: _Share | None = None
+    lower_bound: _Share | None = None
+    coverage: _Share | None = None
+    incidents: _Share | None = None
+
+
+class _File(Struct, forbid_unknown_fields=True):
+    criterion: Annotated[tuple[_Criterion, ...], Meta(min_length=1)]
+
+
+def read_criteria(path: Path) -> list[Threshold]:
+    """Read a TOML file of acceptance criteria, a `[[criterion]]` each.
+
+    Raises
+    ------
+    InputError : the file cannot be read, or a field is missing, unknown or out of range; in one line.
+    """
+    content = _read_bounded(path, _LARGEST_CRITERIA, _REMEDY)
+    try:
+        file = msgspec.convert(tomllib.loads(content.decode()), _File)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: not TOML ({error}); {_REMEDY}") from None
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path}: {error}; {_REMEDY}") from None
+    return [
+        threshold
+        for number, each in enumerate(file.criterion, start=1)
+        for threshold in _thresholds(each, f"{path}, criterion {number}")
+    ]
+
+
+def _thresholds(criterion: _Criterion, where: str) -> list[Threshold]:
+    limits = {measure: getattr(criterion, measure.value) for measure in ThresholdMeasure}
+    found = [
+        Threshold(criterion.part, criterion.condition, limit, measure, criterion.model, where)
+        for measure, limit in limits.items()
+        if limit is not None
+    ]
+    if not found:
+        raise InputError(f"{where}: has no limit; give one of {', '.join(ThresholdMeasure)}")
+    return found
+
+
+def _read_bounded(path: Path, most: int, remedy: str) -> bytes:
     """Read a file of at most so many bytes.
 
     Raises
@@ -98,7 +151,7 @@ def read_bounded(path: Path, most: int, remedy: str) -> bytes:
 
 
 def _read(path: Path, kind: type[Kind], command: str) -> Kind:
-    content = read_bounded(path, _LARGEST, f"{command} makes it")
+    content = _read_bounded(path, _LARGEST, f"{command} makes it")
     try:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:

@@ -30,7 +30,7 @@ def test_a_bad_line_is_named_and_nothing_is_written(
     out = answers.with_name("rows.jsonl")
     assert cli.main(["score", str(edition), str(answers), "--out", str(out)]) == 2
     assert capsys.readouterr().err.splitlines()[-1].startswith(f"error: {answers}, line 3: not JSON")
-    assert sorted(entry.name for entry in answers.parent.iterdir()) == ["answers.jsonl", "edition"]
+    assert sorted(entry.name for entry in answers.parent.iterdir()) == ["answers.jsonl", "edition", "work"]
 
 
 def test_places_that_cannot_take_the_rows(edition: Path, answers: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,7 +40,7 @@ def test_places_that_cannot_take_the_rows(edition: Path, answers: Path, capsys: 
         line = capsys.readouterr().err.splitlines()[-1]
         assert line.startswith(f"error: {out}: {printed}")
     assert answers.read_text() == before
-    assert sorted(entry.name for entry in answers.parent.iterdir()) == ["answers.jsonl", "edition"]
+    assert sorted(entry.name for entry in answers.parent.iterdir()) == ["answers.jsonl", "edition", "work"]
 
 
 def test_an_edition_is_never_written_into(edition: Path, answers: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,62 @@
+"""Groups of commands that distributions extend through entry points of `finskillbench.commands`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command_from_info, get_group_from_info
+from typer.models import TyperInfo
+
+from finskillbench.errors import InputError
+from finskillbench.extensions import COMMANDS, Registered, registered
+
+
+class ExtensibleGroup(TyperGroup):
+    """A group whose further commands are imported when one of them is called, or when its help lists them all."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.own = frozenset(self.commands)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Import every registered command and name all; print a warning about one that cannot be imported."""
+        for name, entry in self._registered(ctx).items():
+            try:
+                self._add(name, entry)
+            except InputError as error:
+                print(f"warning: {error}", file=sys.stderr)
+        return list(self.commands)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; None for an unknown name, with all others imported to suggest one."""
+        if cmd_name not in self.commands:
+            entry = self._registered(ctx).get(cmd_name)
+            if entry is None:
+                self.list_commands(ctx)
+            else:
+                self._add(cmd_name, entry)
+        return self.commands.get(cmd_name)
+
+    def _registered(self, context: Any) -> dict[str, Registered]:
+        """Return the entry points of this group that are not imported yet."""
+        prefix = "" if context.parent is None else f"{context.info_name}."
+        found = registered(COMMANDS, [f"{prefix}{name}" for name in self.own])
+        here = {name.removeprefix(prefix): entry for name, entry in found.items() if name.startswith(prefix)}
+        imported = self.commands.keys() - self.own
+        return {name: entry for name, entry in here.items() if "." not in name and name not in imported}
+
+    def _add(self, name: str, entry: Registered) -> None:
+        app = entry.load(typer.Typer)
+        if app.registered_callback or app.registered_groups or len(app.registered_commands) != 1:
+            info = TyperInfo(app, name=name)
+            command: Any = get_group_from_info(
+                info, pretty_exceptions_short=False, rich_markup_mode=None, suggest_commands=True
+            )
+        else:
+            (info,) = app.registered_commands
+            command = get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode=None)
+        command.name = name
+        self.add_command(command, name)

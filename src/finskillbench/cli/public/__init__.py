@@ -1,1 +1,0 @@
-"""What goes out into the world: submissions, and the leaderboards that take them."""

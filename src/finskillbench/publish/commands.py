@@ -1,0 +1,269 @@
+"""Commands `submit`, `leaderboard`, `data export` and `data canary`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from finskillbench.cli.data.arguments import EditionArgument
+from finskillbench.cli.data.info import describe
+from finskillbench.cli.display import console
+from finskillbench.errors import InputError
+
+if TYPE_CHECKING:
+    from finskillbench.edition import Edition
+
+SUBMIT, EXPORT, CANARY = typer.Typer(), typer.Typer(), typer.Typer()
+SUBMIT_EXAMPLE = """\b
+Examples:
+  finskillbench submit runs/mine --out mine.zip --name "Example Lab" --url https://lab.example
+  finskillbench submit runs/mine --out mine.zip --name "Example Lab" --cutoff openai/gpt-5=2024-10-01"""
+
+
+@SUBMIT.command(epilog=SUBMIT_EXAMPLE)
+def submit(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", parser=console.out_path, metavar="PATH", help="New file ending in .zip, or new folder."),
+    ],
+    name: Annotated[str, typer.Option(help="Who submits, as the leaderboard shows it.")],
+    contact: Annotated[str | None, typer.Option(help="How to reach you; shown.")] = None,
+    url: Annotated[str | None, typer.Option(help="An address of the web; shown.")] = None,
+    edition: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="What it was run on, with or without truth. Default: where the run says."),
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="SSH key to sign with. Default: id_ed25519, id_ecdsa or id_rsa of ~/.ssh."),
+    ] = None,
+    unsigned: Annotated[bool, typer.Option("--unsigned", help="Without a signature; shown as such.")] = False,
+    partial: Annotated[
+        str | None, typer.Option(metavar="REASON", help="Submit a run with episodes missing; shown and not ranked.")
+    ] = None,
+    cutoff: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[MODEL=]DATE", help="Last day of a model's training data; repeatable."),
+    ] = None,
+    trajectories: Annotated[
+        bool, typer.Option("--trajectories", help="With everything that was said and done, without keys.")
+    ] = False,
+) -> None:
+    """Write a bundle of a run: answers, rows, settings and digests, signed, with nothing of the truth and no keys.
+
+    Whoever holds the truth computes every score again from it: finskillbench leaderboard build. Nothing is sent.
+    """
+    from finskillbench.analysis.cutoffs import parse_cutoffs
+    from finskillbench.edition import load_edition
+    from finskillbench.publish.bundle.manifest import Submitter
+    from finskillbench.publish.bundle.sign import default_key
+    from finskillbench.publish.bundle.write import submit as write
+    from finskillbench.runs.afterwards.rescore import read_run
+
+    if unsigned and key is not None:
+        raise InputError("--unsigned and --key: give one of the two")
+    signing = None if unsigned else key or default_key()
+    if signing is None and not unsigned:
+        raise InputError("there is no SSH key in ~/.ssh; name one with --key, or give --unsigned")
+    cutoffs = parse_cutoffs(cutoff or ())
+    record = read_run(run)
+    if unknown := sorted(cutoffs.models.keys() - {each.model for asked in record.asked for each in asked.entries}):
+        raise InputError(f"--cutoff: the run has no model {unknown[0]}")
+    was = Path(record.edition_path)
+    if edition is None and not was.is_dir():
+        raise InputError(f"{run}: the edition is no longer at {was}; name it with --edition")
+    with console.Progress() as progress:
+        progress("Reading the edition")
+        loaded = load_edition(edition or was)
+        progress("Writing the bundle")
+        submitter = Submitter(name=name, contact=contact, url=url)
+        done = write(
+            *(run, loaded, out, submitter),
+            key=signing,
+            partial=partial,
+            cutoff=cutoffs.of,
+            trajectories=trajectories,
+        )
+    signed = f"signed with {signing}" if done.signed else "unsigned"
+    typer.echo(f"{done.path}: {done.rows:,} episodes, {signed}")
+
+
+BUILD_EXAMPLE = """\b
+Examples:
+  finskillbench leaderboard build bundles/*.zip --edition editions/held-out --out site
+  finskillbench leaderboard build bundles/*.zip --edition editions/held-out --out site --signers allowed --keep-going"""
+LEADERBOARD = typer.Typer(help="A page from the bundles that somebody was sent, with every score computed again.")
+
+
+@LEADERBOARD.callback(invoke_without_command=True)
+def _group(context: typer.Context) -> None:
+    console.help_when_alone(context)
+
+
+@LEADERBOARD.command("build", epilog=BUILD_EXAMPLE)
+def build(
+    bundles: Annotated[list[Path], typer.Argument(metavar="BUNDLE...", help="What finskillbench submit wrote.")],
+    edition: Annotated[Path, typer.Option(metavar="DIR", help="The edition with its truth.")],
+    out: Annotated[
+        Path, typer.Option("--out", parser=console.out_path, metavar="DIR", help="Folder of the page; new or empty.")
+    ],
+    baselines: Annotated[
+        Path | None,
+        typer.Option(metavar="BUNDLE", help="Bundle of a run of the baselines that you made yourself; shown beside."),
+    ] = None,
+    signers: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Allowed signers, as ssh-keygen(1) has them. Default: any key."),
+    ] = None,
+    allow_unsigned: Annotated[bool, typer.Option("--allow-unsigned", help="Take bundles without a signature.")] = False,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Leave out what does not fit, and list it on the page.")
+    ] = False,
+    title: Annotated[str, typer.Option(help="Title of the page.")] = "FinSkillBench leaderboard",
+    profile: Annotated[str, typer.Option(help="certified, strict or paper.")] = "certified",
+) -> None:
+    """Hold submissions against the truth and write a static page of what they earn.
+
+    Refused in one line, with exit code 2: a bundle of another edition, altered, wrongly signed, with episodes missing,
+    twice or unknown, with other skills than it says, or with a score that its answer does not earn.
+    """
+    from datetime import date
+
+    from finskillbench.edition import load_edition
+    from finskillbench.episode import Profile
+    from finskillbench.publish.leaderboard import gather, write_site
+
+    judged_by = console.one_of(Profile, profile, "--profile")
+    with console.Progress() as progress:
+        progress("Reading the edition")
+        loaded = load_edition(edition)
+        gathered = gather(
+            bundles,
+            loaded,
+            programs=baselines,
+            signers=signers,
+            unsigned=allow_unsigned,
+            keep_going=keep_going,
+            progress=lambda name, done, total: progress(f"Judging {name}", done, total),
+        )
+        progress("Writing the page")
+        board = write_site(gathered, loaded, out, today=date.today(), title=title, profile=judged_by)
+    for each in gathered.refused:
+        print(f"refused: {each.name}: {each.reason}", file=sys.stderr)
+    typer.echo(f"{out / 'index.html'}: {len(board.entries)} entries, {len(gathered.refused)} bundles refused")
+
+
+EXPORT_EXAMPLE = """\b
+Examples:
+  finskillbench data export editions/seven --public --out handed-out/seven
+  finskillbench data export editions/seven --hub hub/seven"""
+_GUESSED = 2**48
+"""Seeds below are found by trying: some 1,000 builds a second on a large cluster take 9,000 years for this many, and
+people choose small ones."""
+
+
+@EXPORT.command(epilog=EXPORT_EXAMPLE)
+def export(
+    edition: EditionArgument,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", parser=console.out_path, metavar="PATH", help="Folder of the copy; new or empty. Needs --public."
+        ),
+    ] = None,
+    public: Annotated[
+        bool,
+        typer.Option("--public", help="Without truth, certificates and seed, and with a canary; required by --out."),
+    ] = False,
+    hub: Annotated[
+        Path | None,
+        typer.Option(
+            "--hub",
+            parser=console.out_path,
+            metavar="PATH",
+            help="Folder of a data set instead: Parquet, a card, Croissant metadata, the copy; new or empty.",
+        ),
+    ] = None,
+    with_truth: Annotated[
+        bool, typer.Option("--with-truth", help="The labels too, in a configuration of their own; needs --hub.")
+    ] = False,
+) -> None:
+    """Copy an edition to hand out: agents find all they need in it, and nobody can score with it.
+
+    --hub writes a folder that can be uploaded to a data set hub as it is. Labels are in it only with --with-truth.
+    """
+    from finskillbench.edition import load_edition
+    from finskillbench.edition.publish import export_public
+
+    if (out is None) == (hub is None):
+        raise InputError("name where to export to: either --public --out PATH, or --hub PATH")
+    if hub is not None:
+        if public:
+            raise InputError("--public is for --out; what --hub writes is public unless --with-truth says otherwise")
+        _to_hub(load_edition(edition), hub, truth=with_truth)
+        return
+    if with_truth:
+        raise InputError("--with-truth is for --hub; copy the folder to keep its truth")
+    if not public or out is None:
+        raise InputError("--out makes public copies only: add --public, or copy the folder to keep its truth")
+    loaded = load_edition(edition)
+    describe(export_public(loaded, out))
+    _warn_of_seed(loaded)
+
+
+def _to_hub(edition: Edition, out: Path, *, truth: bool) -> None:
+    from datetime import date
+
+    from finskillbench.publish.hub import CARD, CROISSANT, export_hub
+
+    with console.Progress() as progress:
+        progress("Writing the data set")
+        shards = export_hub(edition, out, today=date.today(), truth=truth)
+    typer.echo(f"{out}: {len(shards)} shards, {sum(each.rows for each in shards):,} rows, {CARD}, {CROISSANT}")
+    if truth:
+        print(f"warning: {out / 'truth'} holds the expected answers; do not publish it", file=sys.stderr)
+    _warn_of_seed(edition)
+
+
+def _warn_of_seed(edition: Edition) -> None:
+    seed = edition.manifest["seed"]
+    if edition.manifest["source"]["kind"] == "synthetic" and seed is not None and seed < _GUESSED:
+        print(
+            "warning: the seed of this edition is small enough to be found by trying, and with it the truth; for a "
+            "leaderboard draw one at random (docs/publishing.md)",
+            file=sys.stderr,
+        )
+
+
+CANARY_EXAMPLE = """\b
+Examples:
+  finskillbench data canary corpus/part-00*.jsonl.gz
+  some-program | finskillbench data canary -"""
+
+
+@CANARY.command(epilog=CANARY_EXAMPLE)
+def canary(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files or folders; - is standard input.")],
+) -> None:
+    """Print the files that hold the canary of FinSkillBench, which stands in every episode. Exit code 1 if any does.
+
+    Files are looked at as they are, and unpacked where they are gzipped; of a folder, all files below it.
+    """
+    from finskillbench.publish.hub.canary import file_has_canary, has_canary
+
+    found = 0
+    for path in files:
+        if str(path) == "-":
+            marked = ["standard input"] if has_canary(sys.stdin.buffer.read()) else []
+        else:
+            below = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
+            marked = [str(each) for each in below if file_has_canary(each)]
+        for name in marked:
+            typer.echo(name)
+        found += len(marked)
+    if found:
+        raise typer.Exit(1)
