@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.fetch.trials import KINDS, Course, Trial
 from tests.fetch.world import World
 
-from finskillbench.fetch.window import Window
+from finskillbench.fetch.configuration import Window
 from finskillbench.sources.synthetic import write_collection
 
 

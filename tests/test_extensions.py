@@ -117,7 +117,15 @@ def test_broken_reports_harnesses_and_prices(
     for arguments in (
         ["report", str(tmp_path), "--format", "gone"],
         ["run", "--harness", "gone", "--edition", str(tmp_path)],
-        ["data", "fetch", "--from=2025-01", "--to=2025-01", f"--out={tmp_path / 'raw'}", "--prices=gone"],
+        [
+            "data",
+            "fetch",
+            "--from=2025-01",
+            "--to=2025-01",
+            f"--out={tmp_path / 'raw'}",
+            "--prices=gone",
+            "--user-agent=A me@x.org",
+        ],
     ):
         assert cli.main(arguments) == 2
         (line,) = capsys.readouterr().err.splitlines()

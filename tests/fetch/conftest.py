@@ -13,13 +13,12 @@ from tests.fetch.internet import Internet
 from tests.fetch.world import World
 
 from finskillbench.fetch.collect import Collected, Wish, fetch_collection
-from finskillbench.fetch.http.addresses import read_configuration
-from finskillbench.fetch.window import Window
+from finskillbench.fetch.configuration import Window, read_configuration
 from finskillbench.sources.fetched import read_journal
 
 WINDOW = Window(date(2025, 10, 1), date(2025, 12, 31))
 AGENT = "Jane Doe jane@example.com"
-KEYS = {"fmp": "planted-key-of-fmp", "tiingo": "planted-key-of-tiingo"}
+KEYS = {"tiingo": "planted-key-of-tiingo"}
 
 
 @pytest.fixture(scope="session")

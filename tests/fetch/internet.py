@@ -106,8 +106,8 @@ class Internet:
 
     def configuration(self, folder: Path, more: str = "") -> Path:
         """A configuration file with every address at this server, and hardly a wait between attempts."""
-        names = {name: f"{self.url}/{name}" for name in ("sec", "sec_data", "french", "fred", "yahoo", "fmp", "tiingo")}
-        names |= {"stooq": f"{self.url}/stooq", "constituents": f"{self.url}/constituents/constituents.csv"}
+        names = {name: f"{self.url}/{name}" for name in ("sec", "sec_data", "french", "fred", "yahoo", "tiingo")}
+        names |= {"constituents": f"{self.url}/constituents/constituents.csv"}
         lines = ["[addresses]", *(f'{name} = "{address}"' for name, address in names.items())]
         lines += ["[requests]", "first_wait_seconds = 0.001", "longest_wait_seconds = 0.01", self.patience]
         lines += ["others_per_second = 100000", "sec_per_second = 100000", more]

@@ -12,10 +12,9 @@ import pytest
 from tests.fetch.internet import IMPATIENT, PASSING, PATIENT, SLOW, Internet, Served
 
 from finskillbench.errors import DownloadError, InputError
-from finskillbench.fetch.http.addresses import Configuration, read_configuration
-from finskillbench.fetch.http.client import AbsentError, Client, Question
-from finskillbench.fetch.http.contents import cik_in, json_of, object_of, rows_of
-from finskillbench.fetch.http.rates import Pace
+from finskillbench.fetch.client import AbsentError, Client, Pace, Question
+from finskillbench.fetch.configuration import Configuration, read_configuration
+from finskillbench.fetch.contents import cik_in, json_of, object_of, rows_of
 
 pytestmark = pytest.mark.enable_socket
 
@@ -83,9 +82,9 @@ def test_a_redirect_to_a_host_of_the_source_is_followed_and_takes_no_key_along(t
     with Internet(_record) as other:
         moved = Served(301, b"", {"Location": f"{other.url}/there"})
         with Internet(lambda path, query, headers: moved) as net:
-            more = f'[redirects]\nfmp = ["127.0.0.1:{other.port}"]'
+            more = f'[redirects]\ntiingo = ["127.0.0.1:{other.port}"]'
             with _client(net, tmp_path, more=more) as client:
-                question = Question("fmp", f"{net.url}/fmp/a", _check, {"apikey": "planted-key-123"})
+                question = Question("tiingo", f"{net.url}/tiingo/a", _check, {"apikey": "planted-key-123"})
                 assert client.ask(question).body == RECORD
             assert net.asked[0].headers["apikey"] == "planted-key-123"
             assert "apikey" not in other.asked[0].headers
@@ -207,7 +206,7 @@ def test_no_second_holds_more_requests_than_the_pace_allows() -> None:
     [
         ("[requests]\nsec_per_second = 11", "at most 10 requests a second"),
         ('[addresses]\nsec = "http://www.sec.gov"', "https://"),
-        ('[addresses]\nfmp = "https://key@fmp.example"', "keys come from the environment"),
+        ('[addresses]\ntiingo = "https://key@tiingo.example"', "keys come from the environment"),
         ('[addresses]\nmars = "https://mars.example"', "addresses.mars"),
         ("[requests", "not TOML"),
     ],
@@ -226,7 +225,7 @@ def test_the_defaults_are_the_public_sources_over_https() -> None:
 
 
 def test_the_page_tells_every_key_with_its_default() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "fetching.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "fetching.md").read_text(encoding="utf-8")
     block = page.split("```toml\n")[1].split("```")[0]
     defaults = Configuration().model_dump()
     for hosts in defaults["redirects"]:

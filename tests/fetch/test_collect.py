@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
+from dataclasses import replace
 from datetime import date
+from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 import pytest
@@ -16,12 +20,14 @@ from tests.fetch.conftest import AGENT, KEYS, WINDOW, contents, fetched, wish
 from tests.fetch.internet import Internet, Served
 from tests.fetch.world import World, without
 
+from finskillbench import extensions
 from finskillbench.edition.build import build_edition
 from finskillbench.errors import DownloadError, InputError, SourceError
-from finskillbench.fetch.collect import fetch_collection
-from finskillbench.fetch.statements import derive_statements
-from finskillbench.fetch.store.folder import opened
-from finskillbench.fetch.window import window_of
+from finskillbench.fetch.client import Question
+from finskillbench.fetch.collect import derive_statements, fetch_collection
+from finskillbench.fetch.configuration import Addresses, Window, window_of
+from finskillbench.fetch.fetcher import opened
+from finskillbench.fetch.prices import PriceProvider, provider
 from finskillbench.sources.companies.universe import Security
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.fetched import read_journal, verified
@@ -218,21 +224,37 @@ def test_provenance_tells_where_each_file_came_from(whole: Path, names: list[str
     assert journal.entries["fred/DFF.csv"].absent
 
 
-@pytest.mark.parametrize("provider", ["fmp", "tiingo", "stooq"])
-def test_prices_of_every_provider(
-    provider: str, net: Internet, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One name each; the key is sent and is in no file."""
-    for name, key in KEYS.items():
-        monkeypatch.setenv(f"{name.upper()}_API_KEY", key)
+def test_prices_with_a_key(net: Internet, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key is sent and is in no file."""
+    monkeypatch.setenv("TIINGO_API_KEY", KEYS["tiingo"])
     (tmp_path / "names.txt").write_text(f"{names[0]}\n")
     december = window_of("2025-12", "2025-12", date(2026, 11, 23))
-    done = fetched(net, tmp_path, prices=provider, window=december)
-    assert done.names == 1
+    assert fetched(net, tmp_path, prices="tiingo", window=december).names == 1
     for path in (tmp_path / "raw").rglob("*"):
-        if path.is_file():
-            assert not any(key.encode() in path.read_bytes() for key in KEYS.values())
-    assert sum(one.path.startswith(f"/{provider}/") for one in net.asked) == (3 if provider == "fmp" else 1)
+        assert not path.is_file() or KEYS["tiingo"].encode() not in path.read_bytes()
+    assert sum(one.path.startswith("/tiingo/") for one in net.asked) == 1
+
+
+def test_prices_of_a_provider_from_outside(
+    net: Internet, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It asks two questions about each name, at a host that no configuration knows, and its answers become one file."""
+    yahoo = provider("yahoo")
+
+    def questions(symbol: str, window: Window, addresses: Addresses, key: str) -> tuple[Question, ...]:
+        (question,) = yahoo.questions(symbol, window, addresses, key)
+        first, second = (replace(question, source="outside", url=f"{question.url}&part={part}") for part in "ab")
+        return first, second
+
+    module = ModuleType("outside_prices")
+    module.provider = PriceProvider(questions=questions, file_of=yahoo.file_of)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    point = EntryPoint("outside", "outside_prices:provider", extensions.PRICES)
+    monkeypatch.setattr(extensions, "entry_points", lambda group: [point])
+    (tmp_path / "names.txt").write_text(f"{names[0]}\n")
+    december = window_of("2025-12", "2025-12", date(2026, 11, 23))
+    assert fetched(net, tmp_path, prices="outside", window=december).names == 1
+    assert sum(one.path.startswith("/yahoo/") for one in net.asked) == 2
 
 
 def test_own_prices_and_an_own_list_with_sectors(net: Internet, world: World, names: list[str], tmp_path: Path) -> None:
@@ -286,17 +308,19 @@ def test_a_document_of_another_filer_alone_is_none_of_ours(world: World, names: 
     assert all("is of CIK 7 alone" in entry.absent for entry in documents)
 
 
-def test_a_source_that_refuses_everything_is_asked_no_further(world: World, names: list[str], tmp_path: Path) -> None:
+def test_a_source_that_refuses_everything_is_asked_no_further(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def answers(path: str, query, headers) -> Served:
-        return (
-            Served(200, b"Exceeded the daily hits limit") if path.startswith("/stooq") else world(path, query, headers)
-        )
+        limited = path.startswith("/tiingo")
+        return Served(200, b'{"detail": "run over your limit"}') if limited else world(path, query, headers)
 
+    monkeypatch.setenv("TIINGO_API_KEY", KEYS["tiingo"])
     (tmp_path / "names.txt").write_text("\n".join(sorted(world.ciks)))
     with Internet(answers) as net:
-        with pytest.raises(DownloadError, match="daily hits limit"):
-            fetched(net, tmp_path, prices="stooq")
-        assert sum(one.path.startswith("/stooq") for one in net.asked) <= 8
+        with pytest.raises(DownloadError, match="run over your limit"):
+            fetched(net, tmp_path, prices="tiingo")
+        assert sum(one.path.startswith("/tiingo") for one in net.asked) <= 8
     with pytest.raises(SourceError, match="not complete"):
         verified(tmp_path / "raw", [])
 

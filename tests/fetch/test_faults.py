@@ -10,7 +10,7 @@ from tests.fetch.trials import KINDS, Course
 from tests.fetch.world import World
 from tests.sampling import THOROUGH, thorough
 
-from finskillbench.fetch.window import Window
+from finskillbench.fetch.configuration import Window
 
 pytestmark = pytest.mark.enable_socket
 NUMBERS = range(4 * len(KINDS)) if THOROUGH else [KINDS.index(kind) for kind in ("cut", "page", "killed", "disk full")]

@@ -19,7 +19,7 @@ from tests.sampling import thorough
 from finskillbench import cli
 from finskillbench.edition.build import build_edition
 from finskillbench.edition.load import load_edition
-from finskillbench.fetch.statements import derive_statements
+from finskillbench.fetch.collect import derive_statements
 from finskillbench.sources.companies.universe import Security
 
 pytestmark = pytest.mark.enable_socket

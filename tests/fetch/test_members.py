@@ -12,12 +12,10 @@ from tests.fetch.conftest import AGENT, WINDOW
 from tests.fetch.internet import Internet
 from tests.fetch.world import World
 
-from finskillbench.fetch.fetcher import Fetcher
-from finskillbench.fetch.http.addresses import Configuration, read_configuration
-from finskillbench.fetch.http.client import Client
+from finskillbench.fetch.client import Client
+from finskillbench.fetch.configuration import Configuration, Window, read_configuration
+from finskillbench.fetch.fetcher import Fetcher, opened
 from finskillbench.fetch.members import Members, read_members
-from finskillbench.fetch.store.folder import opened
-from finskillbench.fetch.window import Window
 from finskillbench.sources.companies.universe import load_universe
 from finskillbench.sources.fetched import Asked
 

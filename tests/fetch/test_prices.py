@@ -7,22 +7,25 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from tests.fetch.world import World
 
 from finskillbench.errors import InputError
-from finskillbench.fetch.http.addresses import Addresses
-from finskillbench.fetch.http.contents import ContentError, NothingError
-from finskillbench.fetch.prices import fmp, stooq, tiingo, yahoo
-from finskillbench.fetch.prices.providers import key_of, own_files, price_items
-from finskillbench.fetch.window import Window
+from finskillbench.fetch.configuration import Addresses, Window
+from finskillbench.fetch.contents import ContentError
+from finskillbench.fetch.prices import own_files, provider
 from finskillbench.sources.market.prices import PriceFile, parse_prices
 from finskillbench.sources.market.splice import splice
 
 WINDOW = Window(date(2025, 10, 1), date(2025, 12, 31))
-KEYS = {"fmp": "a-key-of-fmp", "tiingo": "a-key-of-tiingo"}
+KEYS = {"tiingo": "a-key-of-tiingo"}
+YAHOO, TIINGO = provider("yahoo"), provider("tiingo")
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TIINGO.key, KEYS["tiingo"])
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +39,13 @@ def split(world: World) -> str:
     return next(name for name in sorted(world.ciks) if any(r.split not in (0, 1) for r in world.rows(name)))
 
 
-def _served(world: World, provider: Any, symbol: str, tmp_path: Path) -> PriceFile:
+def _served(world: World, name: str, symbol: str, tmp_path: Path) -> PriceFile:
     """The price file of a provider's answers, as a build reads it."""
-    item = price_items(provider, WINDOW, Addresses(), KEYS.get(provider, ""))(symbol)
+    item = provider(name).item(symbol, WINDOW, Addresses())
     bodies: list[bytes] = []
     for question in item.questions:
         path, _, query = question.url.partition("?")
-        where = "/" + provider + "/" + path.split("/", 3)[3]
+        where = "/" + name + "/" + path.split("/", 3)[3]
         pairs = dict(pair.split("=", 1) for pair in query.split("&"))
         served = world(where, pairs, {name.lower(): value for name, value in question.headers.items()})
         assert served.status == 200
@@ -53,12 +56,12 @@ def _served(world: World, provider: Any, symbol: str, tmp_path: Path) -> PriceFi
     return parse_prices(path)
 
 
-@pytest.mark.parametrize("provider", ["yahoo", "fmp", "tiingo"])
+@pytest.mark.parametrize("name", ["yahoo", "tiingo"])
 def test_every_provider_comes_to_the_prices_as_traded(
-    provider: str, world: World, split: str, tmp_path: Path, synthetic_raw: Path
+    name: str, world: World, split: str, tmp_path: Path, synthetic_raw: Path
 ) -> None:
     """Close, volume and splits of the generator's own file, which is adjusted and whose adjustments are undone."""
-    mine = splice([_served(world, provider, split, tmp_path)])
+    mine = splice([_served(world, name, split, tmp_path)])
     own = splice([parse_prices(synthetic_raw / "prices" / f"{split}.csv")])
     assert_frame_equal(mine.frame, own.frame, rel_tol=1e-6)
     assert_frame_equal(mine.splits, own.splits, rel_tol=1e-12)
@@ -70,14 +73,6 @@ def test_yahoo_comes_to_what_yfinance_writes(world: World, split: str, tmp_path:
     reference.parent.mkdir()
     reference.write_text(world.reference(split))
     assert_frame_equal(_served(world, "yahoo", split, tmp_path).frame, parse_prices(reference).frame, check_exact=True)
-
-
-def test_stooq_serves_adjusted_prices_without_saying_how(world: World, split: str, tmp_path: Path) -> None:
-    file = _served(world, "stooq", split, tmp_path)
-    closes = pl.Series([row.adjusted for row in world.rows(split)])
-    assert (file.frame["close"] - closes).abs().max() == 0.0
-    assert file.has_ohlcv
-    assert file.frame["splits"].is_null().all()
 
 
 def _chart(**changes: Any) -> dict[str, Any]:
@@ -99,10 +94,10 @@ def test_yahoo_sessions_are_days_of_the_exchange_and_nulls_are_none() -> None:
     result = _chart()
     result["timestamp"] = [1735828200, 1735914600]
     result["indicators"]["quote"][0]["open"] = [None, 11.0]
-    rows = yahoo.file_of("AAPL", [_yahoo(result)], WINDOW).decode().splitlines()
+    rows = YAHOO.file_of("AAPL", [_yahoo(result)], WINDOW).decode().splitlines()
     assert rows[1] == "2025-01-02,,10.0,10.0,10.0,9.0,100.0,0.0,0.0"
     late = _chart(timestamp=[1735873140, 1735959540])  # 2025-01-03 02:59 UTC is the 2nd in New York
-    assert yahoo.file_of("AAPL", [_yahoo(late)], WINDOW).decode().splitlines()[1].startswith("2025-01-02,")
+    assert YAHOO.file_of("AAPL", [_yahoo(late)], WINDOW).decode().splitlines()[1].startswith("2025-01-02,")
 
 
 @pytest.mark.parametrize(
@@ -116,59 +111,34 @@ def test_yahoo_sessions_are_days_of_the_exchange_and_nulls_are_none() -> None:
     ],
 )
 def test_what_yahoo_serves_in_place_of_prices_is_refused(body: bytes, told: str) -> None:
-    question = yahoo.questions("AAPL", WINDOW, Addresses())[0]
+    question = YAHOO.questions("AAPL", WINDOW, Addresses(), "")[0]
     with pytest.raises(ContentError, match=told):
         question.check(body)
-
-
-@pytest.mark.parametrize(
-    ("body", "told"),
-    [
-        (b"Exceeded the daily hits limit", "daily hits limit"),
-        (
-            b"<html><head><script>proof()</script></head><body>Checking your browser</body></html>",
-            "Checking your browser",
-        ),
-    ],
-)
-def test_what_stooq_serves_in_place_of_prices_ends_all_questions(body: bytes, told: str) -> None:
-    question = stooq.questions("AAPL", WINDOW, Addresses())[0]
-    with pytest.raises(ContentError, match=told) as caught:
-        question.check(body)
-    assert caught.value.hopeless
-    with pytest.raises(NothingError):
-        question.check(b"No data")
 
 
 def test_an_allowance_that_is_used_up_ends_all_questions() -> None:
     told = b'{"detail": "Error: You have run over your hourly request allocation."}'
     with pytest.raises(ContentError, match="hourly request allocation") as caught:
-        tiingo.questions("AAPL", WINDOW, Addresses(), "key")[0].check(told)
+        TIINGO.questions("AAPL", WINDOW, Addresses(), "key")[0].check(told)
     assert caught.value.hopeless
-    limit = b'{"Error Message": "Limit Reach . Please upgrade your plan"}'
-    with pytest.raises(ContentError, match="Limit Reach") as caught:
-        fmp.questions("AAPL", WINDOW, Addresses(), "key")[0].check(limit)
-    assert caught.value.hopeless
-
-
-def test_rows_of_another_ticker_are_refused() -> None:
-    body = json.dumps([{"symbol": "MSFT", "date": "2025-01-02", "close": 1.0}]).encode()
-    with pytest.raises(ContentError, match="'MSFT' in place of AAPL"):
-        fmp.questions("AAPL", WINDOW, Addresses(), "key")[0].check(body)
 
 
 def test_a_key_is_wanted_in_the_environment_and_is_in_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("FMP_API_KEY", raising=False)
-    with pytest.raises(InputError, match="FMP_API_KEY"):
-        key_of("fmp")
-    monkeypatch.setenv("FMP_API_KEY", "planted-key-123")
-    for provider in ("fmp", "tiingo"):
-        item = price_items(provider, WINDOW, Addresses(), "planted-key-123")("AAPL")
-        assert not any("planted" in question.url for question in item.questions)
-        assert any("planted-key-123" in value for value in item.questions[0].headers.values())
-    monkeypatch.setenv("FMP_API_KEY", "planted\nkey")
+    monkeypatch.delenv(TIINGO.key)
+    with pytest.raises(InputError, match="TIINGO_API_KEY"):
+        TIINGO.secret()
+    monkeypatch.setenv(TIINGO.key, "planted-key-123")
+    (question,) = TIINGO.item("AAPL", WINDOW, Addresses()).questions
+    assert "planted" not in question.url
+    assert any("planted-key-123" in value for value in question.headers.values())
+    monkeypatch.setenv(TIINGO.key, "planted\nkey")
     with pytest.raises(InputError, match="no key"):
-        key_of("fmp")
+        TIINGO.secret()
+
+
+def test_an_unknown_provider_is_told_which_there_are() -> None:
+    with pytest.raises(InputError, match="--prices 'stooq' is unknown; choose from: yahoo, tiingo, csv"):
+        provider("stooq")
 
 
 def test_own_files_are_one_a_ticker(tmp_path: Path) -> None:

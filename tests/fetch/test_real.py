@@ -13,8 +13,8 @@ from tests.fetch.conftest import fetched
 from tests.fetch.internet import Internet
 from tests.fetch.world import World
 
-from finskillbench.fetch.statements import derive_statements
-from finskillbench.fetch.window import Window
+from finskillbench.fetch.collect import derive_statements
+from finskillbench.fetch.configuration import Window
 from finskillbench.sources.companies.universe import Security
 from finskillbench.sources.edgar.companyfacts import parse_companyfacts
 from finskillbench.sources.market.collection import load_market

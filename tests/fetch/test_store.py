@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from finskillbench.errors import InputError, SourceError
-from finskillbench.fetch.store.folder import opened
+from finskillbench.fetch.fetcher import opened
 from finskillbench.sources.fetched import Asked, Entry, Origin, read_journal, verified
 
 ASKED = Asked(start="2025-10", end="2025-12", universe="sp500", prices="yahoo")

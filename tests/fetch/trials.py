@@ -24,7 +24,7 @@ from tests.fetch.world import World
 
 from finskillbench.errors import DownloadError, SourceError
 from finskillbench.fetch.collect import fetch_collection
-from finskillbench.fetch.window import Window
+from finskillbench.fetch.configuration import Window
 from finskillbench.sources.fetched import PARTS, digest_of_file, read_journal, verified
 
 KINDS = (*FAULTS, "killed", "disk full", "altered")

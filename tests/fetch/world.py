@@ -82,10 +82,6 @@ class World:
                 return self.yahoo(rest[-1], query)
             case "tiingo":
                 return self.tiingo(rest[2], query, headers)
-            case "fmp":
-                return self.fmp("/".join(rest[1:]), query, headers)
-            case "stooq":
-                return self.stooq(query)
             case _:
                 return NOT_THERE
 
@@ -270,53 +266,6 @@ class World:
             later *= row.split or 1.0
         inside = [one for one in found if query["startDate"] <= one["date"][:10] <= query["endDate"]]
         return Served(200, json.dumps(inside).encode())
-
-    def fmp(self, name: str, query: Mapping[str, str], headers: Mapping[str, str]) -> Served:
-        """/stable/...: lists with the latest day first."""
-        if headers.get("apikey") != self.keys.get("fmp"):
-            return Served(401, b'{"Error Message": "Invalid API KEY."}')
-        symbol = query["symbol"]
-        rows = list(reversed(self.rows(symbol)))
-        if name == "splits":
-            splits = [row for row in rows if row.split not in (0.0, 1.0)]
-            listed = [
-                {"symbol": symbol, "date": str(row.day), "numerator": row.split, "denominator": 1} for row in splits
-            ]
-            return Served(200, json.dumps(listed).encode())
-        rows = [row for row in rows if query["from"] <= str(row.day) <= query["to"]]
-        if name.endswith("dividend-adjusted"):
-            listed = [
-                {"symbol": symbol, "date": str(row.day), "adjClose": row.adjusted, "volume": row.volume} for row in rows
-            ]
-        else:
-            listed = [
-                {
-                    "symbol": symbol,
-                    "date": str(row.day),
-                    "open": row.opening,
-                    "high": row.high,
-                    "low": row.low,
-                    "close": row.close,
-                    "volume": row.volume,
-                    "vwap": row.close,
-                }
-                for row in rows
-            ]
-        return Served(200, json.dumps(listed).encode())
-
-    def stooq(self, query: Mapping[str, str]) -> Served:
-        """/q/d/l/: CSV adjusted for everything; without data three words, with 200."""
-        rows = self.rows(query["s"].removesuffix(".us").upper())
-        if not rows:
-            return Served(200, b"No data")
-        lines = ["Date,Open,High,Low,Close,Volume"]
-        for row in rows:
-            if not query["d1"] <= f"{row.day:%Y%m%d}" <= query["d2"]:
-                continue
-            share = row.adjusted / row.close
-            cells = (row.opening * share, row.high * share, row.low * share, row.adjusted, row.volume)
-            lines.append(f"{row.day},{','.join(map(repr, cells))}")
-        return Served(200, ("\r\n".join(lines) + "\r\n").encode())
 
 
 def without(world: World, *symbols: str) -> World:

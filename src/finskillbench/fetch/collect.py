@@ -1,37 +1,136 @@
-"""Filling a raw collection from the public sources, from the lists of names to the statements of each."""
+"""Filling a raw collection from the public sources, from the lists of names to the statements of each.
+
+A company's statements from its facts, in the format of `sources.companies.statements`: no source serves them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeAlias
+
+import orjson
+import polars as pl
 
 from finskillbench.errors import DownloadError, InputError, SourceError
 from finskillbench.fetch import edgar
-from finskillbench.fetch.fetcher import Fetcher, Item
-from finskillbench.fetch.http.addresses import Configuration
-from finskillbench.fetch.http.client import Client
+from finskillbench.fetch.client import Client
+from finskillbench.fetch.configuration import Configuration, Window
+from finskillbench.fetch.edgar import factor_items, series_items
+from finskillbench.fetch.fetcher import Fetcher, Folder, Item, opened
 from finskillbench.fetch.members import PUBLISHED, Members, read_members
-from finskillbench.fetch.prices.providers import (
-    Provider,
-    copy_own,
-    key_of,
-    own_files,
-    path_of,
-    price_items,
-)
-from finskillbench.fetch.series import factor_items, series_items
-from finskillbench.fetch.statements import derive_statements
-from finskillbench.fetch.store.folder import Folder, opened
-from finskillbench.fetch.window import Window
+from finskillbench.fetch.prices import OWN, PriceProvider, copy_own, own_files, path_of, provider
 from finskillbench.sources.companies.statements import parse_statements
 from finskillbench.sources.companies.universe import Security
+from finskillbench.sources.edgar.companyfacts import parse_companyfacts
 from finskillbench.sources.fetched import Asked, Entry, Origin
 from finskillbench.sources.market.prices import parse_prices
 from finskillbench.sources.market.selection import MIN_SESSIONS
+
+_NET_INCOME = ("NetIncomeLoss", "ProfitLoss", "NetIncomeLossAvailableToCommonStockholdersBasic")
+_EPS = ("EarningsPerShareDiluted", "EarningsPerShareBasicAndDiluted", "EarningsPerShareBasic")
+_EQUITY = ("StockholdersEquity", "StockholdersEquityIncludingPortionAttributableToNoncontrollingInterest")
+_DILUTED = (
+    "WeightedAverageNumberOfDilutedSharesOutstanding",
+    "WeightedAverageNumberOfShareOutstandingBasicAndDiluted",
+    "WeightedAverageNumberOfSharesOutstandingBasic",
+)
+_COVER = ("EntityCommonStockSharesOutstanding",)
+_TAGS = frozenset((*_NET_INCOME, *_EPS, *_EQUITY, *_DILUTED, *_COVER))
+_FORMS = ("10-K", "10-Q", "10-K/A", "10-Q/A", "10-KT", "10-QT", "20-F", "40-F", "20-F/A", "40-F/A")
+_QUARTER, _YEAR = (75, 125), (345, 385)
+"""Days of a quarter, 12 weeks to 17 (Costco has both), and of a year, 52 weeks or 53."""
+
+_Periods: TypeAlias = Mapping[tuple[date | None, date], float]
+"""Figures by first day (None of an instant) and last day."""
+
+
+def derive_statements(facts: Path, security: Security) -> bytes:
+    """The statements of a company, from its file of company facts, as JSON.
+
+    Raises
+    ------
+    SourceError : the facts cannot be trusted.
+    """
+    filer = parse_companyfacts(facts, tags=_TAGS)
+    rows = filer.facts.filter(pl.col("form").is_in(_FORMS)).sort("filed", "accession", maintain_order=True)
+    income, eps = _figures(rows, _NET_INCOME, "USD"), _figures(rows, _EPS, "USD/shares")
+    equity = {end: value for (start, end), value in _figures(rows, _EQUITY, "USD").items() if start is None}
+    years = _lasting(income, _YEAR)
+    fiscal = {end: value for end, value in equity.items() if end in years}
+    covers = {end: value for (_, end), value in _figures(rows, _COVER, "shares").items() if value > 0}
+    diluted = {end: value for end, value in _lasting(_figures(rows, _DILUTED, "shares"), _YEAR).items() if value > 0}
+    record: dict[str, Any] = {
+        "symbol": security.symbol,
+        "name": filer.entity or security.name,
+        "cik": f"{filer.cik:010d}",
+        "profile": {"exchange": security.exchange},
+        "annual": {"netIncome": _entries(years), "eps": _entries(_lasting(eps, _YEAR))},
+        "quarterly": {
+            "netIncome": _entries(_lasting(income, _QUARTER), _differences(income)),
+            "eps": _entries(_lasting(eps, _QUARTER)),
+        },
+        "balances": {"equity": _entries(fiscal or equity)},
+        "dilutedShares": _entries(diluted),
+    }
+    if covers:
+        last = max(covers)
+        record["sharesLatest"] = {"end": last.isoformat(), "v": covers[last]}
+    return orjson.dumps(record)
+
+
+def _figures(rows: pl.DataFrame, tags: Sequence[str], unit: str) -> _Periods:
+    """Of each period the latest figure under the first of the tags that has one."""
+    found: dict[tuple[date | None, date], float] = {}
+    for tag in reversed(tags):
+        of_tag = rows.filter((pl.col("tag") == tag) & (pl.col("unit") == unit))
+        found |= {(start, end): value for start, end, value in of_tag.select("start", "end", "value").iter_rows()}
+    return found
+
+
+def _lasting(figures: _Periods, days: tuple[int, int]) -> dict[date, float]:
+    """Figures of the periods of so many days, by their last day."""
+    shortest, longest = days
+    return {
+        end: value
+        for (start, end), value in sorted(figures.items(), key=lambda item: item[0][1])
+        if start is not None and shortest <= (end - start).days + 1 <= longest
+    }
+
+
+def _differences(figures: _Periods) -> dict[date, float]:
+    """Quarters as differences of two periods with one first day, by their last day."""
+    by_start: dict[date, list[tuple[date, float]]] = {}
+    for (start, end), value in figures.items():
+        if start is not None:
+            by_start.setdefault(start, []).append((end, value))
+    shortest, longest = _QUARTER
+    return {
+        end: value - earlier
+        for ends in by_start.values()
+        for end, value in ends
+        for before, earlier in ends
+        if shortest <= (end - before).days <= longest
+    }
+
+
+def _entries(stated: Mapping[date, float], derived: Mapping[date, float] | None = None) -> list[dict[str, Any]]:
+    """Figures by last day, whole where they are whole; a derived one where none is stated."""
+    entries: dict[date, dict[str, Any]] = {}
+    for end, value in (derived or {}).items():
+        entries[end] = {"end": end.isoformat(), "v": _number(value), "d": 1}
+    for end, value in stated.items():
+        entries[end] = {"end": end.isoformat(), "v": _number(value)}
+    return [entries[end] for end in sorted(entries)]
+
+
+def _number(value: float) -> float | int:
+    return int(value) if value.is_integer() else value
+
 
 Progress = Callable[[str, int, int | None], None]
 _FEW = 5
@@ -60,7 +159,7 @@ class Wish:
 
     window: Window
     universe: str = PUBLISHED
-    prices: Provider = "yahoo"
+    prices: str = "yahoo"
     prices_dir: Path | None = None
     agent: str = ""
     refresh: bool = False
@@ -77,10 +176,13 @@ def fetch_collection(out: Path, wish: Wish, progress: Progress = lambda stage, d
     SourceError : a list of names that cannot be trusted. OSError : the disk is full or fails.
     """
     refuse_agent(wish.agent)
-    key = key_of(wish.prices)
-    own = own_files(wish.prices_dir) if wish.prices == "csv" and wish.prices_dir is not None else {}
-    if wish.prices == "csv" and wish.prices_dir is None:
-        raise InputError("--prices csv needs --prices-dir DIR, the folder of your own price files")
+    if wish.prices == OWN:
+        if wish.prices_dir is None:
+            raise InputError("--prices csv needs --prices-dir DIR, the folder of your own price files")
+        prices = own_files(wish.prices_dir)
+    else:
+        prices = provider(wish.prices)
+        prices.secret()  # a missing key is reported before anything is asked
     asked = Asked(
         start=f"{wish.window.first:%Y-%m}",
         end=f"{wish.window.last:%Y-%m}",
@@ -89,7 +191,7 @@ def fetch_collection(out: Path, wish: Wish, progress: Progress = lambda stage, d
     )
     with opened(out, asked) as folder, Client(wish.configuration, wish.agent) as client:
         fetcher = Fetcher(folder, client, since=wish.window.last.isoformat(), refresh=wish.refresh)
-        return _Collection(fetcher, wish, progress).fill(key, own)
+        return _Collection(fetcher, wish, progress).fill(prices)
 
 
 def refuse_agent(agent: str) -> None:
@@ -116,7 +218,7 @@ class _Collection:
         self._addresses = wish.configuration.addresses
         self._notes: list[str] = []
 
-    def fill(self, key: str, own: dict[str, Path]) -> Collected:
+    def fill(self, prices: PriceProvider | dict[str, Path]) -> Collected:
         window, addresses = self._wish.window, self._addresses
         self._progress("reading who is in the universe", 0, None)
         members = read_members(self._fetcher, self._wish.universe, window, addresses)
@@ -125,7 +227,7 @@ class _Collection:
         series = [*factor_items(addresses), *series_items(window, addresses)]
         self._all("fetching factors and rates", [partial(self._item, item) for item in series])
         self._refuse_absent(series)
-        self._all("fetching prices", [partial(self._prices, symbol, key, own) for symbol in members.securities])
+        self._all("fetching prices", [partial(self._prices, symbol, prices) for symbol in members.securities])
         self._all(
             "fetching company facts and lists of filings",
             [
@@ -152,12 +254,11 @@ class _Collection:
     def _item(self, item: Item) -> None:
         self._fetcher.fetch(item)
 
-    def _prices(self, symbol: str, key: str, own: dict[str, Path]) -> None:
-        if self._wish.prices == "csv":
-            copy_own(self._folder, symbol, own.get(symbol))
+    def _prices(self, symbol: str, prices: PriceProvider | dict[str, Path]) -> None:
+        if isinstance(prices, PriceProvider):
+            self._item(prices.item(symbol, self._wish.window, self._addresses))
         else:
-            item = price_items(self._wish.prices, self._wish.window, self._addresses, key)
-            self._fetcher.fetch(item(symbol))
+            copy_own(self._folder, symbol, prices.get(symbol))
 
     def _refuse_absent(self, items: Iterable[Item]) -> None:
         """Refuse a collection without factors or the risk-free rate; other series are left out by a build."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -23,16 +22,6 @@ AGENT, CONFIGURATION = "FINSKILLBENCH_USER_AGENT", "FINSKILLBENCH_SOURCES"
 """Environment variables that stand for options."""
 
 
-class Prices(StrEnum):
-    """Who serves prices."""
-
-    YAHOO = "yahoo"
-    FMP = "fmp"
-    TIINGO = "tiingo"
-    STOOQ = "stooq"
-    CSV = "csv"
-
-
 @FETCH.command(epilog=EXAMPLE)
 def fetch(
     start: Annotated[str, typer.Option("--from", metavar="YYYY-MM", help="First month whose filings are asked about.")],
@@ -46,8 +35,11 @@ def fetch(
         typer.Option(help="sp500-30 (the published names), sp500, or a file: a ticker a line, or CSV with sectors."),
     ] = "sp500-30",
     prices: Annotated[
-        Prices, typer.Option(help="Who serves prices; fmp and tiingo want FMP_API_KEY or TIINGO_API_KEY.")
-    ] = Prices.YAHOO,
+        str,
+        typer.Option(
+            help="yahoo, tiingo (with TIINGO_API_KEY), csv (your own files), or one that another package registers."
+        ),
+    ] = "yahoo",
     prices_dir: Annotated[Path | None, typer.Option(help="Your own price files TICKER.csv, for --prices csv.")] = None,
     user_agent: Annotated[
         str | None,
@@ -74,18 +66,17 @@ def fetch(
     """
     if seed is not None and edition is None:
         raise InputError("--seed is of the draws of an edition; add --build EDITION or leave --seed out")
-    if prices_dir is not None and prices is not Prices.CSV:
+    if prices_dir is not None and prices != "csv":
         raise InputError("--prices-dir is only read with --prices csv; add it or leave --prices-dir out")
 
     from finskillbench.fetch.collect import Wish, fetch_collection
-    from finskillbench.fetch.http.addresses import read_configuration
-    from finskillbench.fetch.window import window_of
+    from finskillbench.fetch.configuration import read_configuration, window_of
 
     named = os.environ.get(CONFIGURATION)
     wish = Wish(
         window=window_of(start, end, datetime.now(UTC).date()),
         universe=universe,
-        prices=prices.value,
+        prices=prices,
         prices_dir=prices_dir,
         agent=user_agent or os.environ.get(AGENT, ""),
         refresh=refresh,

@@ -3,29 +3,34 @@
 A filer's newest filings are in `submissions/CIK##########.json`, which names further pages for the older ones. The
 document of a report is found by its accession: of an inline report the SEC extracts `PRIMARY_htm.xml`, and whatever
 else a filing holds is in its folder's `index.json`.
+
+Factors of Kenneth R. French's library and series of the Federal Reserve Bank of St. Louis.
 """
 
 from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 
-from finskillbench.fetch.fetcher import Fetcher, Item, packed
-from finskillbench.fetch.http.addresses import Addresses
-from finskillbench.fetch.http.client import AbsentError, Question
-from finskillbench.fetch.http.contents import (
+from finskillbench.fetch.client import AbsentError, Question
+from finskillbench.fetch.configuration import Addresses, Window
+from finskillbench.fetch.contents import (
     ContentError,
     NothingError,
     cik_in,
     first_words,
     object_of,
     refuse_page,
+    rows_of,
+    unzipped,
 )
-from finskillbench.fetch.window import Window
+from finskillbench.fetch.fetcher import Fetcher, Item, packed
 from finskillbench.sources.fetched import PARTS, Entry
+from finskillbench.sources.market.fred import SERIES
 from finskillbench.sources.records import as_list, as_object
 
 _FORMS = frozenset({"10-K", "10-Q", "10-K/A", "10-Q/A", "10-KT", "10-QT", "20-F", "40-F", "20-F/A", "40-F/A"})
@@ -226,3 +231,41 @@ def tickers_in(body: bytes) -> dict[str, str]:
         for record in records
         if record is not None and "ticker" in record and "cik_str" in record
     }
+
+
+_FACTOR_FILES = {
+    "F-F_Research_Data_5_Factors_2x3_daily": rb"Mkt-RF,\s*SMB,\s*HML,\s*RMW,\s*CMA,\s*RF",
+    "F-F_Momentum_Factor_daily": rb"Mom",
+}
+"""Daily files that a build reads, and the end of the header of each. They lie in archives named `..._CSV.zip`."""
+
+
+def factor_items(addresses: Addresses) -> Iterator[Item]:
+    """The two archives of daily factors, each unpacked. The library replaces them as a whole every month."""
+    for name, header in _FACTOR_FILES.items():
+        question = Question("french", f"{addresses.french}/{name}_CSV.zip", partial(_factors, header))
+        yield Item(f"famafrench/{name}.csv", (question,), _unpacked)
+
+
+def series_items(window: Window, addresses: Addresses) -> Iterator[Item]:
+    """Every series that a build reads, from its first day to the end of the window."""
+    for series in SERIES:
+        url = f"{addresses.fred}/graph/fredgraph.csv?id={series}&cosd={window.prices_from}&coed={window.last}"
+        headers = (f"observation_date,{series}", f"DATE,{series}")
+        yield Item(f"fred/{series}.csv", (Question("fred", url, partial(_series, headers)),))
+
+
+def _unpacked(bodies: Sequence[bytes]) -> bytes:
+    return unzipped(bodies[0])
+
+
+def _factors(header: bytes, body: bytes) -> None:
+    table = unzipped(body)
+    if not re.search(rb"^(Date)?\s*,\s*" + header + rb"\s*$", table, re.MULTILINE):
+        raise ContentError(f"no daily factors: {first_words(table)!r}", lasting=True)
+    if not re.search(rb"^\s*(\d{8}|\d{4}-\d\d-\d\d)\s*,", table, re.MULTILINE):
+        raise ContentError("daily factors without a row", lasting=True)
+
+
+def _series(headers: Sequence[str], body: bytes) -> None:
+    rows_of(body, headers)

@@ -11,12 +11,11 @@ import orjson
 
 from finskillbench.arrays import SECTORS
 from finskillbench.errors import InputError, SourceError
+from finskillbench.fetch.client import Client, Question
+from finskillbench.fetch.configuration import Addresses, Window
+from finskillbench.fetch.contents import ContentError, first_words, refuse_page
 from finskillbench.fetch.edgar import tickers_in, tickers_item
 from finskillbench.fetch.fetcher import Fetcher, Item
-from finskillbench.fetch.http.addresses import Addresses
-from finskillbench.fetch.http.client import Client, Question
-from finskillbench.fetch.http.contents import ContentError, first_words, refuse_page
-from finskillbench.fetch.window import Window
 from finskillbench.sources.companies.constituents import parse_constituents
 from finskillbench.sources.companies.universe import DEFAULT_UNIVERSE, Security, Universe, load_universe
 from finskillbench.sources.fetched import Entry, Origin

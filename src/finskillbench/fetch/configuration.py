@@ -1,17 +1,23 @@
-"""Where the public sources are and how they are to be asked: the defaults, and the file that says otherwise."""
+"""Where the public sources are and how they are to be asked: the defaults, and the file that says otherwise.
+
+The months that an edition is to be about, and what must be fetched around them.
+"""
 
 from __future__ import annotations
 
+import re
 import tomllib
+from dataclasses import dataclass
+from datetime import date, timedelta
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from finskillbench.errors import InputError
+from finskillbench.sources.files import DEFAULT_START
 
-Source: TypeAlias = Literal["sec", "french", "fred", "constituents", "yahoo", "fmp", "tiingo", "stooq"]
 SEC_LIMIT = 10.0
 """Requests a second that the SEC allows one user, over all of its hosts (sec.gov/os/accessing-edgar-data)."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -47,14 +53,12 @@ class Addresses(_Table):
         "https://raw.githubusercontent.com/datasets/s-and-p-500-companies/main/data/constituents.csv"
     )
     yahoo: Address = "https://query1.finance.yahoo.com"
-    fmp: Address = "https://financialmodelingprep.com"
     tiingo: Address = "https://api.tiingo.com"
-    stooq: Address = "https://stooq.com"
 
-    def hosts(self, source: Source) -> frozenset[str]:
-        """Hosts, with their ports, that belong to a source."""
-        named = [self.sec, self.sec_data] if source == "sec" else [str(getattr(self, source))]
-        return frozenset(urlsplit(address).netloc for address in named)
+    def hosts(self, source: str) -> frozenset[str]:
+        """Hosts, with their ports, that belong to a source; none of a provider that another package registers."""
+        fields = ("sec", "sec_data") if source == "sec" else (source,)
+        return frozenset(urlsplit(getattr(self, name)).netloc for name in fields if name in Addresses.model_fields)
 
 
 class Requests(_Table):
@@ -88,9 +92,7 @@ class Redirects(_Table):
     fred: tuple[str, ...] = ()
     constituents: tuple[str, ...] = ()
     yahoo: tuple[str, ...] = ("query2.finance.yahoo.com",)
-    fmp: tuple[str, ...] = ()
     tiingo: tuple[str, ...] = ()
-    stooq: tuple[str, ...] = ()
 
 
 class Configuration(_Table):
@@ -108,9 +110,9 @@ class Configuration(_Table):
             raise ValueError(f"requests.sec_per_second: the SEC allows at most {SEC_LIMIT:g} requests a second")
         return self
 
-    def redirect_hosts(self, source: Source) -> frozenset[str]:
+    def redirect_hosts(self, source: str) -> frozenset[str]:
         """Hosts at which an answer of a source may be found."""
-        further: tuple[str, ...] = getattr(self.redirects, source)
+        further: tuple[str, ...] = getattr(self.redirects, source, ())
         return self.addresses.hosts(source) | frozenset(further)
 
 
@@ -135,3 +137,55 @@ def read_configuration(path: Path | None) -> Configuration:
         told = first["msg"].removeprefix("Value error, ")
         named = f"{where}: " if where else ""
         raise InputError(f"{path}: {named}{told}; docs/fetching.md lists every key") from None
+
+
+EARLIEST = DEFAULT_START.replace(year=DEFAULT_START.year + 1)
+"""Builds read nothing from before `DEFAULT_START`, and a date needs a year behind it."""
+_REPORTS_BEFORE = 24
+"""Months of reports before the window: a fourth quarter is a year less nine months, and is compared with the year
+before, which is restated in between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Whole months, from the first day of one to the last day of another."""
+
+    first: date
+    last: date
+
+    @property
+    def prices_from(self) -> date:
+        """The first day of prices, factors and rates: the first that builds read, so that every regime is covered."""
+        return DEFAULT_START
+
+    @property
+    def reports_from(self) -> date:
+        """The first filing day of the reports whose XBRL documents are fetched."""
+        months = self.first.year * 12 + self.first.month - 1 - _REPORTS_BEFORE
+        return date(months // 12, months % 12 + 1, 1)
+
+
+def window_of(start: str, end: str, today: date) -> Window:
+    """The window of two months, YYYY-MM, that are over.
+
+    Raises
+    ------
+    InputError : no months, in the wrong order, too early, or not over today.
+    """
+    first, last = _month("--from", start), _month("--to", end)
+    last = (last + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+    if last < first:
+        raise InputError(f"--from {start} is after --to {end}; exchange them")
+    if first < EARLIEST:
+        raise InputError(f"--from {start}: builds read nothing before {DEFAULT_START}; take {EARLIEST:%Y-%m} or later")
+    if last >= today:
+        raise InputError(
+            f"--to {end} is not over yet, and its files would differ from day to day; take an earlier month"
+        )
+    return Window(first, last)
+
+
+def _month(option: str, text: str) -> date:
+    if re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", text) is None:
+        raise InputError(f"{option} {text}: no month; write YYYY-MM, such as 2026-07")
+    return date(int(text[:4]), int(text[5:]), 1)

@@ -1,4 +1,7 @@
-"""One client for all sources: paced, patient, suspicious of redirects, and silent about keys."""
+"""One client for all sources: paced, patient, suspicious of redirects, and silent about keys.
+
+The pace of requests to one source, kept over all threads, and its pauses.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,46 @@ from tenacity import (
 )
 
 from finskillbench.errors import DownloadError
-from finskillbench.fetch.http.addresses import Configuration, Source
-from finskillbench.fetch.http.contents import Check, ContentError, NothingError, first_words
-from finskillbench.fetch.http.rates import Pace
+from finskillbench.fetch.configuration import Configuration
+from finskillbench.fetch.contents import Check, ContentError, NothingError, first_words
 from finskillbench.redaction import redactor_of_process
+
+
+class Pace:
+    """Spaces requests evenly: no second ever holds more than `per_second` of them, however many threads ask.
+
+    Evenly rather than in bursts, because the SEC counts in windows that nobody knows.
+    """
+
+    def __init__(
+        self,
+        per_second: float,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._gap = 1.0 / per_second
+        self._clock, self._sleep = clock, sleep
+        self._next = clock()
+        self._lock = threading.Lock()
+
+    def wait(self) -> None:
+        """Sleep until it is the caller's turn, or until `sleep` says that it was woken."""
+        while True:
+            with self._lock:
+                now = self._clock()
+                if now >= self._next:
+                    self._next = now + self._gap
+                    return
+                left = self._next - now
+            if self._sleep(left):
+                return
+
+    def pause(self, seconds: float) -> None:
+        """Let nobody ask for so many seconds: the source said so."""
+        with self._lock:
+            self._next = max(self._next, self._clock() + seconds)
+
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _FEW_HOPS = 5
@@ -46,7 +85,7 @@ class Question:
     source says that it has no such thing.
     """
 
-    source: Source
+    source: str
     url: str
     check: Check
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
@@ -89,7 +128,7 @@ class Client:
         self._stopped = threading.Event()
         self._sleep = sleep or self._stopped.wait
         limits = configuration.requests
-        self._paces: dict[Source, Pace] = {}
+        self._paces: dict[str, Pace] = {}
         self._lock = threading.Lock()
         self._http = httpx.Client(
             timeout=httpx.Timeout(limits.timeout_seconds),
@@ -157,7 +196,7 @@ class Client:
         asked = error.wait if error is not None and error.wait is not None else 0.0
         return min(max(own, asked), limits.longest_wait_seconds)
 
-    def _pace(self, source: Source) -> Pace:
+    def _pace(self, source: str) -> Pace:
         limits = self._configuration.requests
         with self._lock:
             if source not in self._paces:
@@ -188,7 +227,7 @@ class Client:
         """Where a redirect leads, if the source may lead there."""
         target = urljoin(url, response.headers.get("Location", ""))
         parts = urlsplit(target)
-        allowed = self._configuration.redirect_hosts(question.source)
+        allowed = {urlsplit(question.url).netloc, *self._configuration.redirect_hosts(question.source)}
         if parts.netloc not in allowed or parts.scheme != urlsplit(question.url).scheme or parts.username:
             where = f"{parts.scheme}://{parts.hostname or 'nowhere'}"
             remedy = f"if that is right, list the host in the configuration under redirects.{question.source}"

@@ -1,1 +1,0 @@
-"""Asking politely: addresses, paces, retries, redirects, and whether what came is what was asked for."""
