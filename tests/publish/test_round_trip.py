@@ -14,7 +14,7 @@ from tests.publish.conftest import CONDITIONS, EPISODES, SUBTASKS, Bundled
 from finskillbench.analysis.results import collect
 from finskillbench.cli import main
 from finskillbench.edition import Edition
-from finskillbench.publish.bundle.coverage import required
+from finskillbench.publish.bundle.judge import required
 from finskillbench.publish.bundle.read import read_bundle
 from finskillbench.publish.leaderboard import gather, write_site
 from finskillbench.publish.leaderboard.board import make_board
@@ -179,13 +179,13 @@ def test_a_page_is_written_whole_or_not_at_all(
 ) -> None:
     from datetime import date
 
-    from finskillbench.publish.leaderboard import write
+    from finskillbench.publish import leaderboard
 
     def broken(*_: object) -> None:
         raise OSError("no space")
 
     gathered = gather([bundled()], small)
-    monkeypatch.setattr(write, "write_beside", broken)
+    monkeypatch.setattr(leaderboard, "write_beside", broken)
     with pytest.raises(OSError, match="no space"):
         write_site(gathered, small, tmp_path / "site", today=date(2026, 1, 2))
     assert not (tmp_path / "site").exists()

@@ -18,11 +18,10 @@ from finskillbench.cli import main
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
 from finskillbench.harness.model import Message, ToolSpec, Turn
-from finskillbench.publish.bundle.cleaning import cleaner
 from finskillbench.publish.bundle.manifest import ANSWERS, MANIFEST, ROWS, SIGNATURE, Submitter
 from finskillbench.publish.bundle.read import read_bundle
 from finskillbench.publish.bundle.sign import NAMESPACE, default_key, sign, signer_of
-from finskillbench.publish.bundle.write import submit
+from finskillbench.publish.bundle.write import cleaner, submit
 
 SECRETS = {
     "of this process": "qX7-very-secret-value-91",

@@ -1,7 +1,4 @@
-"""One client for all sources: paced, patient, suspicious of redirects, and silent about keys.
-
-The pace of requests to one source, kept over all threads, and its pauses.
-"""
+"""One client for all sources: paced, patient, suspicious of redirects, and silent about keys."""
 
 from __future__ import annotations
 

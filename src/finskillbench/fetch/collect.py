@@ -1,6 +1,8 @@
-"""Filling a raw collection from the public sources, from the lists of names to the statements of each.
+"""Fill a raw collection from the public sources, from the lists of names to the statements of each.
 
-A company's statements from its facts, in the format of `sources.companies.statements`: no source serves them.
+No source serves statements: they are derived from company facts, in the format of `sources.companies.statements`. Every
+figure is that of the latest filing that states it, as in the published collections of this format. A quarter that no
+report states alone is the difference of two periods that begin on the same day (`"d": 1`), mostly the fourth.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Where the public sources are and how they are to be asked: the defaults, and the file that says otherwise.
-
-The months that an edition is to be about, and what must be fetched around them.
-"""
+"""Where the public sources are and how they are asked, by default or by a file, and the months to fetch."""
 
 from __future__ import annotations
 

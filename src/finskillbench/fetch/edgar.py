@@ -1,10 +1,8 @@
-"""EDGAR: lists of filings, company facts, and the XBRL documents of reports.
+"""EDGAR, the factors of Kenneth R. French's library, and series of the Federal Reserve Bank of St. Louis.
 
 A filer's newest filings are in `submissions/CIK##########.json`, which names further pages for the older ones. The
 document of a report is found by its accession: of an inline report the SEC extracts `PRIMARY_htm.xml`, and whatever
 else a filing holds is in its folder's `index.json`.
-
-Factors of Kenneth R. French's library and series of the Federal Reserve Bank of St. Louis.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""One file at a time: what is there already is not asked for, what may have changed is asked whether it has.
+"""Fetch one file at a time into a folder: what is there is not asked for, what may have changed is asked whether it has.
 
-The folder that is filled: a file appears in it whole and written down, or not at all.
+A file appears whole and written down, or not at all. It is written beside its place, then entered in the journal with
+its digest, then renamed. Killed between the last two, the next fetch finds the entry and the file beside, and renames
+it: nothing is asked for twice.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Publish results: bundles, leaderboards, validation packs and data set hubs."""
+"""Runs and editions for others: data sets for a hub, signed bundles, a leaderboard, the validation pack."""

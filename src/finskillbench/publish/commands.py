@@ -253,7 +253,7 @@ def canary(
 
     Files are looked at as they are, and unpacked where they are gzipped; of a folder, all files below it.
     """
-    from finskillbench.publish.hub.canary import file_has_canary, has_canary
+    from finskillbench.publish.hub.shards import file_has_canary, has_canary
 
     found = 0
     for path in files:

@@ -22,9 +22,8 @@ from finskillbench.edition import Edition, load_edition
 from finskillbench.edition.store import CANARY
 from finskillbench.errors import EditionError, InputError
 from finskillbench.publish.hub import export_hub
-from finskillbench.publish.hub.canary import GUID
-from finskillbench.publish.hub.croissant import croissant
-from finskillbench.publish.hub.shards import EPISODE_COLUMNS, write_episodes
+from finskillbench.publish.hub.metadata import croissant
+from finskillbench.publish.hub.shards import EPISODE_COLUMNS, GUID, write_episodes
 
 TODAY = date(2026, 1, 2)
 

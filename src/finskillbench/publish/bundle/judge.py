@@ -1,23 +1,63 @@
-"""Every score of a bundle computed again from what was submitted; the scores that it claims are never used."""
+"""Every score of a bundle computed again from what was submitted; the scores that it claims are never used.
+
+Judged are the episodes that a full run plays and that count towards a headline. Not those that are played move by move:
+they cannot be played from an edition without its truth, and what was done in them would be the entrant's own word.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from finskillbench.domains import by_name, cluster_of
+from finskillbench.domains import by_name, cluster_of, domain
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode, Profile, Status, Submission
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ARMS, Condition, mount_all
 from finskillbench.harness.models import BASELINES
 from finskillbench.harness.words.prompts import wording_digest
-from finskillbench.publish.bundle.coverage import first_missing, required
 from finskillbench.publish.bundle.manifest import done
 from finskillbench.publish.bundle.read import Bundle
+from finskillbench.runs.plan.choice import choose_episodes
+from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.rows import Row, judged_again
 from finskillbench.runs.store.version import code_version, scorer_version
 from finskillbench.runs.verdicts import judge
+
+
+def required(episodes: Sequence[Episode]) -> dict[str, tuple[str, ...]]:
+    """The task ids of each headline, in the order of the edition; of an edition with no such episode, nothing."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for episode in choose_episodes(episodes):
+        if _counts(episode):
+            found[domain(episode.skill).suite].append(episode.task_id)
+    return {suite: tuple(tasks) for suite, tasks in found.items()}
+
+
+def first_missing(items: Iterable[Item], wanted: Mapping[str, Sequence[str]]) -> Item | None:
+    """The first episode that an entry lacks under a condition, in a headline of which it has played any; None if none.
+
+    An entry that has no episode of any headline lacks the first of all.
+    """
+    played: dict[tuple[str, str, str, int], set[str]] = defaultdict(set)
+    for item in items:
+        played[item.model, item.arguments, item.condition, item.run_idx].add(item.task_id)
+    for (model, arguments, condition, run_idx), tasks in played.items():
+        begun = [suite for suite in wanted.values() if not tasks.isdisjoint(suite)] or list(wanted.values())
+        for task_id in (task_id for suite in begun for task_id in suite):
+            if task_id not in tasks:
+                return Item(model, arguments, condition, task_id, run_idx)
+    return None
+
+
+def _counts(episode: Episode) -> bool:
+    try:
+        subtask = by_name(episode.sub_task)
+        return subtask.headline and subtask.stage is None
+    except InputError:  # of an imported release, under another name
+        return False
+
 
 TOLERANCE = 1e-9
 """By which a claimed score may differ from the one computed here: other machines round the last digits otherwise."""

@@ -16,11 +16,20 @@ import msgspec
 
 from finskillbench.errors import InputError
 from finskillbench.harness.entries import Entry
-from finskillbench.publish.bundle.archive import Contents, open_bundle
-from finskillbench.publish.bundle.manifest import ANSWERS, MANIFEST, ROWS, SIGNATURE, Answer, Manifest, decode
-from finskillbench.publish.bundle.plain import check_entry, check_shown, refuse_long
+from finskillbench.publish.bundle.archive import Contents, open_bundle, read_rows
+from finskillbench.publish.bundle.manifest import (
+    ANSWERS,
+    MANIFEST,
+    ROWS,
+    SIGNATURE,
+    Answer,
+    Manifest,
+    check_entry,
+    check_shown,
+    decode,
+    refuse_words,
+)
 from finskillbench.publish.bundle.sign import Signer, signer_of
-from finskillbench.publish.bundle.table import read_rows
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.rows import Row, answer_digest
 
@@ -168,7 +177,7 @@ def _check_rows(path: Path, manifest: Manifest, rows: Sequence[Row], answers: Se
         for name in _SHOWN:
             if (text := getattr(row, name)) is not None and text not in plain:
                 try:
-                    refuse_long(name, text)
+                    refuse_words(name, text)
                 except InputError as error:
                     raise InputError(f"{where}: {error}") from None
                 plain.add(text)

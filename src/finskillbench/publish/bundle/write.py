@@ -1,9 +1,10 @@
-"""Making the bundle of a run: everything that a stranger needs to judge it again, and nothing that is not theirs."""
+"""Make the bundle of a run: everything to judge it again, without keys and without the path of the home folder."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -16,8 +17,7 @@ from finskillbench.edition import Edition
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.publish.bundle.archive import LARGEST_TRAJECTORY, LIMITS, MOST_FILES, write_bundle
-from finskillbench.publish.bundle.cleaning import Clean, cleaner
-from finskillbench.publish.bundle.coverage import first_missing, required
+from finskillbench.publish.bundle.judge import first_missing, required
 from finskillbench.publish.bundle.manifest import (
     ANSWERS,
     FORMAT,
@@ -31,16 +31,37 @@ from finskillbench.publish.bundle.manifest import (
     Manifest,
     Mounted,
     Submitter,
+    check_entry,
+    check_shown,
     encode,
 )
-from finskillbench.publish.bundle.plain import check_entry, check_shown, check_submitter
 from finskillbench.publish.bundle.sign import sign
+from finskillbench.redaction import redactor_of_process, without_keys
 from finskillbench.runs.afterwards.rescore import read_run
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.journal import read_history
 from finskillbench.runs.store.record import RunRecord
 from finskillbench.runs.store.rows import Row, answer_digest, sealed, table_bytes, to_frame
 from finskillbench.runs.store.trajectories import read_trajectory
+
+Clean = Callable[[str], str]
+
+
+def cleaner() -> Clean:
+    """Take out the secrets of this process, what looks like a key of a provider, and the user's own folder.
+
+    The latter two because a run may be submitted by another process than the one that knew its keys.
+    """
+    redact = redactor_of_process()
+    home = str(Path.home())
+    own = re.compile(rf"{re.escape(home)}(?=/)") if len(home) > 1 else None
+
+    def clean(text: str) -> str:
+        text = without_keys(redact(text))
+        return own.sub("~", text) if own is not None else text
+
+    return clean
+
 
 Cutoff = Callable[[str], date | None]
 LEFT_OUT: Mapping[str, Any] = {"scoring_details": "{}", "traps": (), "signed": None}
@@ -87,7 +108,6 @@ def submit(
     record, rows = _rows(run, edition)
     _refuse_incomplete(run, rows, record, edition, partial)
     clean = cleaner()
-    check_submitter(submitter)
     for entry in dict.fromkeys(row.item.entry for row in rows):
         check_entry(run, entry)
     answers, told = _submissions(run, rows, clean, with_trajectories=trajectories)

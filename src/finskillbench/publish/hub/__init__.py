@@ -17,8 +17,7 @@ from pathlib import Path
 from finskillbench.edition.load import Edition
 from finskillbench.edition.publish import CANARY_TEXT, export_public
 from finskillbench.edition.store import CANARY, CANARY_FILE, digest_files, new_folder
-from finskillbench.publish.hub.card import card
-from finskillbench.publish.hub.croissant import croissant
+from finskillbench.publish.hub.metadata import card, croissant
 from finskillbench.publish.hub.shards import Shard, write_episodes, write_truth
 
 __all__ = ["CARD", "CHECKSUMS", "CROISSANT", "PLAYED", "export_hub"]

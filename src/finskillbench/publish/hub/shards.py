@@ -1,8 +1,10 @@
-"""Episodes and labels as Parquet: a row each, columns with types, units and meanings, the canary in every row."""
+"""Episodes and labels as Parquet with the canary in every row, and the search for the canary in files."""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -198,3 +200,46 @@ def _named(value: object) -> Iterator[str]:
 
 def _json(value: object) -> str:
     return orjson.dumps(value, option=_JSON).decode()
+
+
+GUID = CANARY.rpartition(":")[2]
+"""The part that nobody writes by chance; a text that was taken apart may have lost the words before it."""
+_MARK = GUID.encode()
+_CHUNK = 2**20
+_GZIP = b"\x1f\x8b"
+
+
+def has_canary(text: str | bytes) -> bool:
+    """Whether a text holds the canary, in small or large letters."""
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    return _MARK in data.lower()
+
+
+def file_has_canary(path: Path) -> bool:
+    """Whether a file holds it: as it is, or unpacked where it is gzipped; Parquet says it in its footer.
+
+    Raises
+    ------
+    InputError : the file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            packed = file.read(2) == _GZIP
+        return _found(_chunks(path, packed=False)) or (packed and _found(_chunks(path, packed=True)))
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: cannot be read ({error}); name a file") from None
+
+
+def _found(chunks: Iterator[bytes]) -> bool:
+    kept = b""
+    for chunk in chunks:
+        if has_canary(kept + chunk):
+            return True
+        kept = chunk[-len(_MARK) :]
+    return False
+
+
+def _chunks(path: Path, *, packed: bool) -> Iterator[bytes]:
+    with gzip.open(path, "rb") if packed else path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            yield chunk

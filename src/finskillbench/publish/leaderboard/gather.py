@@ -1,17 +1,24 @@
-"""Taking bundles in: each is read and judged by itself, then held against the others."""
+"""Taking bundles in: each is read and judged by itself, then held against the others and listed by entry.
+
+An entry is a submitter's model with its arguments. A submitter is a key, or the name of an unsigned bundle.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import polars as pl
+
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
-from finskillbench.harness.entries import Entry
+from finskillbench.harness.entries import NO_ARGUMENTS, Entry, labels
+from finskillbench.harness.skills.given import GIVEN_ARM
 from finskillbench.publish.bundle.judge import Judged, judge_bundle
 from finskillbench.publish.bundle.read import Bundle, read_bundle
-from finskillbench.publish.leaderboard.entrants import normalized
+from finskillbench.runs.store.rows import Row, to_frame
 
 MOST_ENTRIES = 12
 """Of one submitter at most, each a model with its arguments: every further one makes the places of others wider."""
@@ -36,6 +43,42 @@ class Gathered:
     programs: Judged | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An entry of a submitter as tables call it, with the bundles that it came in; `owner` is key or name."""
+
+    label: str
+    owner: str
+    entry: Entry
+    parts: tuple[Judged, ...]
+
+    @property
+    def partial(self) -> bool:
+        """Whether episodes are missing in any bundle, which leaves the entry unranked."""
+        return any(each.bundle.manifest.partial is not None for each in self.parts)
+
+    @property
+    def submitter(self) -> str:
+        """Who submits it, by the name of the first bundle."""
+        return self.parts[0].bundle.manifest.submitter.name
+
+    def rows(self, part: Judged) -> list[Row]:
+        """Its rows in a bundle."""
+        return [row for row in part.rows if row.item.entry == self.entry]
+
+    def under(self, condition: str) -> Judged:
+        """The bundle in which it was played under a condition, by the name that tables have for it."""
+        return next(part for part in self.parts if condition in {shown(row) for row in self.rows(part)})
+
+    def frame(self) -> pl.DataFrame:
+        """All of its rows under its label, with conditions as tables call them."""
+        rows = [row for part in self.parts for row in self.rows(part)]
+        conditions = pl.Series([shown(row) for row in rows], dtype=pl.String)
+        return to_frame(rows).with_columns(
+            model=pl.lit(self.label), arguments=pl.lit(NO_ARGUMENTS), condition=conditions
+        )
+
+
 def gather(
     paths: Sequence[Path],
     edition: Edition,
@@ -50,8 +93,7 @@ def gather(
 
     Parameters
     ----------
-    paths : of the bundles; of several keys that claim the same name none is taken, unless one alone is signed, or is of
-        an owner whom the signers call by that name.
+    paths : of the bundles; a name that several keys claim is refused to all of them.
     edition : with its truth.
     programs : a bundle of the baseline programs, made by whoever makes the board; it need not be signed.
     signers : a file of allowed signers; None takes every key.
@@ -84,85 +126,87 @@ def gather(
         except InputError as error:
             refuse(path, error)
     taken: list[Judged] = []
-    for bundle in sorted(read, key=lambda each: each.signer is None):
+    for bundle in read:
         try:
-            _refuse_disputed(read, bundle)
-            _refuse_beside([each.bundle for each in taken], bundle)
+            _refuse_claimed(read, bundle)
+            _refuse_again([each.bundle for each in taken], bundle)
             taken.append(judge_bundle(bundle, edition, progress=_named(progress, bundle.path)))
         except InputError as error:
             refuse(bundle.path, error)
     if not taken:
         first = refused[0]
         raise InputError(f"none of {len(paths)} bundles can be taken; the first: {first.name}: {first.reason}")
-    ordered = sorted(taken, key=lambda each: paths.index(each.bundle.path))
-    return Gathered(tuple(ordered), tuple(refused), beside)
+    return Gathered(tuple(taken), tuple(refused), beside)
 
 
-def entries_of(bundle: Bundle) -> set[tuple[Entry, str]]:
-    """What a bundle plays: each model with its arguments under each condition."""
-    return {(row.item.entry, row.condition) for row in bundle.rows}
+def shown(row: Row) -> str:
+    """What a board calls the condition of a row: skills of somebody's own by name and digest, since names are free."""
+    return f"{row.condition} {row.mount[:12]}" if row.condition.startswith(GIVEN_ARM) else row.condition
 
 
-def _refuse_disputed(read: Sequence[Bundle], bundle: Bundle) -> None:
-    """A bundle under a name that is also claimed by another key, unless it is known to be whose name it is."""
-    name = normalized(bundle.manifest.submitter.name)
-    claims = [each for each in read if normalized(each.manifest.submitter.name) == name]
-    keys = {_key(each) for each in claims}
-    called = _called(claims, name)
-    known = called if len(called) == 1 else keys - {None}
-    if len(keys) == 1 or known == {_key(bundle)}:
-        return
-    other = next(each for each in claims if _key(each) != _key(bundle))
-    raise InputError(
-        f"{bundle.path}: calls itself {bundle.manifest.submitter.name!a}, as {other.path.name} does "
-        f"({other.manifest.submitter.name!a}), which is of another key; choose another name, or say whose it is in "
-        "--signers"
-    )
+def entrants_of(taken: Sequence[Judged]) -> tuple[Listed, ...]:
+    """Every entry of every submitter, under labels that are told apart."""
+    parts: dict[tuple[str, Entry], list[Judged]] = {}
+    for judged in taken:
+        for entry in dict.fromkeys(row.item.entry for row in judged.rows):
+            parts.setdefault((_owner(judged.bundle), entry), []).append(judged)
+    named = zip(_labels(parts), parts.items(), strict=True)
+    return tuple(Listed(label, owner, entry, tuple(each)) for label, ((owner, entry), each) in named)
 
 
-def _called(claims: Sequence[Bundle], name: str) -> set[str | None]:
-    """The keys whose owner is called by a name in the file of signers, as `name` or `name@somewhere`."""
-    owned = [(each.signer, each.signer.owner) for each in claims if each.signer is not None and each.signer.owner]
-    return {signer.key for signer, owner in owned if name in (normalized(owner), normalized(owner.partition("@")[0]))}
+def _labels(parts: dict[tuple[str, Entry], list[Judged]]) -> list[str]:
+    """The name of each entry; with its submitter where two have the same, with its number where that is not enough."""
+    own = {
+        who: labels(entry for other, entry in parts if other == who) for who in dict.fromkeys(who for who, _ in parts)
+    }
+    owners = [each[0].bundle.manifest.submitter.name for each in parts.values()]
+    names = _apart([own[who][entry] for who, entry in parts], lambda place: f"({owners[place]})")
+    while len(set(names)) < len(names):
+        names = _apart(names, lambda place: f"#{place + 1}")
+    return names
 
 
-def _key(bundle: Bundle) -> str | None:
-    return None if bundle.signer is None else bundle.signer.key
+def _apart(names: Sequence[str], mark: Callable[[int], str]) -> list[str]:
+    count = Counter(names)
+    return [name if count[name] == 1 else f"{name} {mark(place)}" for place, name in enumerate(names)]
 
 
-def _refuse_beside(taken: Sequence[Bundle], bundle: Bundle) -> None:
-    """A bundle that cannot stand beside those before it: sent twice, another's name, one key under two names."""
-    name = normalized(bundle.manifest.submitter.name)
-    key = _key(bundle)
-    mine = {entry for entry, _ in entries_of(bundle)}
-    for other in taken:
-        theirs = normalized(other.manifest.submitter.name)
-        if bundle.digest == other.digest:
-            raise InputError(f"{bundle.path}: is the same as {other.path.name}; name it once")
-        if key is not None and key == _key(other) and name != theirs:
+def _owner(bundle: Bundle) -> str:
+    return f"unsigned {bundle.manifest.submitter.name}" if bundle.signer is None else bundle.signer.key
+
+
+def _refuse_claimed(read: Sequence[Bundle], bundle: Bundle) -> None:
+    """Refuse a name that another key claims; an unsigned bundle does not take a name from a signed one."""
+    name = bundle.manifest.submitter.name
+    for other in read:
+        signed = other.signer is not None and other.manifest.submitter.name == name
+        if signed and _owner(other) != _owner(bundle):
             raise InputError(
-                f"{bundle.path}: is signed by the key of {other.manifest.submitter.name!a} ({other.path.name}), under "
-                "another name; keep one name"
+                f"{bundle.path}: calls itself {name!a}, as {other.path.name} does, which is signed by another key; "
+                "choose another name, or leave one of the two out"
             )
-        if name != theirs:
-            continue
-        if both := entries_of(bundle) & entries_of(other):
+
+
+def _refuse_again(taken: Sequence[Bundle], bundle: Bundle) -> None:
+    """Refuse what the same submitter has sent before, and more entries than a board takes."""
+    before = [other for other in taken if _owner(other) == _owner(bundle)]
+    for other in before:
+        if both := _played(bundle) & _played(other):
             entry, condition = min(both)
             raise InputError(
                 f"{bundle.path}: has {entry.model!a} under {condition}, as {other.path.name} has; send one of the two"
             )
-        again = {entry for entry, _ in entries_of(bundle)} & {entry for entry, _ in entries_of(other)}
-        mine |= {entry for entry, _ in entries_of(other)}
-        if again and (bundle.manifest.partial is None) != (other.manifest.partial is None):
-            raise InputError(
-                f"{bundle.path}: {min(again).model!a} is whole in one of this and {other.path.name} and has episodes "
-                "missing in the other; send all of its conditions in one bundle"
-            )
-    if len(mine) > MOST_ENTRIES:
+    entries = {entry for each in (bundle, *before) for entry, _ in _played(each)}
+    if len(entries) > MOST_ENTRIES:
         raise InputError(
-            f"{bundle.path}: makes {len(mine)} entries of {bundle.manifest.submitter.name!a}, and a board takes "
+            f"{bundle.path}: makes {len(entries)} entries of {bundle.manifest.submitter.name!a}, and a board takes "
             f"{MOST_ENTRIES} of each submitter; choose some"
         )
+
+
+def _played(bundle: Bundle) -> set[tuple[Entry, str]]:
+    """What a bundle plays: each model with its arguments under each condition."""
+    return {(row.item.entry, row.condition) for row in bundle.rows}
 
 
 def _named(progress: Progress | None, path: Path) -> Callable[[int, int], None] | None:
