@@ -21,7 +21,7 @@ from finskillbench.cli.display.console import Progress
 from finskillbench.domains import subtasks
 from finskillbench.edition import load_edition
 from finskillbench.harness.loop import Harness
-from finskillbench.integrations.hermes.harness import Hermes
+from finskillbench.integrations.hermes import Hermes
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.defaults import default_edition
 

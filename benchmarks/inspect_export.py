@@ -19,7 +19,7 @@ from finskillbench.runs.execute.run import run
 _CHILD = """
 import re, sys, time
 from pathlib import Path
-from finskillbench.integrations.export import export_run
+from finskillbench.integrations.logs import export_run
 
 def peak():  # not getrusage, whose maximum begins with that of the process that started this one
     return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024

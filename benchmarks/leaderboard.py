@@ -32,9 +32,9 @@ from tests.editions import first_episodes
 
 from finskillbench import load_edition, run
 from finskillbench.edition import Edition
+from finskillbench.publish.bundle import ANSWERS, MANIFEST, ROWS, Answer, Entrant, File, Submitter, encode
 from finskillbench.publish.bundle.archive import write_bundle
 from finskillbench.publish.bundle.judge import judge_bundle
-from finskillbench.publish.bundle.manifest import ANSWERS, MANIFEST, ROWS, Answer, Entrant, File, Submitter, encode
 from finskillbench.publish.bundle.read import Bundle, read_bundle
 from finskillbench.publish.bundle.write import submit
 from finskillbench.publish.leaderboard import gather, write_site

@@ -17,8 +17,7 @@ import pytest
 
 from finskillbench.edition import Edition
 from finskillbench.integrations.handout import Layout
-from finskillbench.integrations.handout.harbor import PLACE
-from finskillbench.integrations.handout.write import ANSWER, hand_out
+from finskillbench.integrations.handout.write import ANSWER, PLACE, hand_out
 
 SOURCE = Path(__file__).parents[2] / "examples" / "harbor" / "judge.py"
 

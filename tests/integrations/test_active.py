@@ -16,7 +16,7 @@ from finskillbench.errors import Cause, ProviderError, RunStoppedError
 from finskillbench.harness.cleaning import clean_turn
 from finskillbench.harness.model import AUTO, Message, Turn
 from finskillbench.harness.tools.contracts import GET_TASK_DATA, SUBMIT_ANSWER
-from finskillbench.integrations.active import Active
+from finskillbench.integrations.models import Active
 
 ASKED = (Message("system", "Rules"), Message("user", "Task"))
 

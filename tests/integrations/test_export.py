@@ -20,8 +20,8 @@ from finskillbench import cli
 from finskillbench.edition import Edition
 from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
-from finskillbench.integrations import export as export_module
-from finskillbench.integrations.export import export_run
+from finskillbench.integrations import logs as export_module
+from finskillbench.integrations.logs import export_run
 from finskillbench.runs.execute.run import RunResult, run
 from finskillbench.runs.store.rows import write_rows
 
@@ -227,13 +227,13 @@ def test_nothing_half_written_stays(finished: RunResult, tmp_path: Path, monkeyp
     assert not list((tmp_path / "logs").iterdir())
 
 
-def test_what_is_no_finished_run_is_refused(finished: RunResult, small_edition: Edition, tmp_path: Path) -> None:
+def test_what_is_no_run_is_refused(finished: RunResult, small_edition: Edition, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no run folder"):
         export_run(tmp_path, tmp_path / "logs")
     with pytest.raises(InputError, match="lies in the edition"):
         export_run(finished.folder, small_edition.path / "logs")
     (tmp_path / "run.json").write_bytes((finished.folder / "run.json").read_bytes())
-    with pytest.raises(InputError, match=r"has no rows\.parquet yet"):
+    with pytest.raises(InputError, match="no episode has finished"):
         export_run(tmp_path, tmp_path / "logs")
     (tmp_path / "rows.parquet").write_bytes(b"PAR1")
     with pytest.raises(InputError, match="not a table"):

@@ -15,7 +15,7 @@ from inspect_ai.log import read_eval_log
 from tests.sampling import THOROUGH, thorough
 
 from finskillbench.edition import Edition
-from finskillbench.integrations.export import export_run
+from finskillbench.integrations.logs import export_run
 from finskillbench.runs.execute.run import run
 
 pytestmark = pytest.mark.slow
@@ -33,7 +33,7 @@ def _inspect(*arguments: object) -> str:
 def test_inspect_eval_finds_the_tasks_and_the_baselines(small_edition: Edition, tmp_path: Path) -> None:
     """By its command in a thorough run, which takes seven seconds, else by the function behind it."""
     found = {point.value for point in entry_points(group="inspect_ai", name="finskillbench")}
-    assert found == {"finskillbench.integrations.registry"}, "the package was installed before it had this entry point"
+    assert found == {"finskillbench.integrations.tasks"}, "the package was installed before it had this entry point"
     logs = tmp_path / "logs"
     task, model = "finskillbench/rebalancing", "finskillbench/baseline-trivial"
     arguments = {"edition": str(small_edition.path), "condition": "curated", "limit": 1}

@@ -17,7 +17,7 @@ from inspect_ai.scorer import SampleScore, Score, mean, mean_score
 from finskillbench.edition import Edition
 from finskillbench.episode import Profile
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn
-from finskillbench.integrations.export import export_run
+from finskillbench.integrations.logs import export_run
 from finskillbench.reports.report import report
 from finskillbench.runs.execute.run import RunResult, run
 

@@ -21,7 +21,7 @@ from finskillbench.edition import Edition
 from finskillbench.edition.publish import export_public
 from finskillbench.episode import Episode, Prompt
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
-from finskillbench.publish.bundle.manifest import Submitter
+from finskillbench.publish.bundle import Submitter
 from finskillbench.publish.bundle.write import submit
 
 SUBTASKS = ("normalization", "stress_testing", "risk_identification")

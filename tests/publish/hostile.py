@@ -18,8 +18,7 @@ from typing import Any
 
 import polars as pl
 
-from finskillbench.publish.bundle.manifest import ANSWERS, MANIFEST, ROWS, SIGNATURE
-from finskillbench.publish.bundle.sign import sign
+from finskillbench.publish.bundle import ANSWERS, MANIFEST, ROWS, SIGNATURE, sign
 from finskillbench.runs.store.rows import from_frame, row_digest, table_bytes, to_frame
 
 Files = dict[str, bytes]

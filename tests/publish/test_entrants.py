@@ -13,7 +13,7 @@ from tests.publish.test_round_trip import board_of, tables
 
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
-from finskillbench.publish.bundle.manifest import MANIFEST
+from finskillbench.publish.bundle import MANIFEST
 
 
 def only(forger: Forger, condition: str, **more) -> Path:

@@ -18,8 +18,7 @@ from tests.sampling import sampled
 from finskillbench.cli import main
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
-from finskillbench.publish.bundle import archive
-from finskillbench.publish.bundle.manifest import ANSWERS, MANIFEST, ROWS, SIGNATURE
+from finskillbench.publish.bundle import ANSWERS, MANIFEST, ROWS, SIGNATURE, archive
 from finskillbench.publish.bundle.read import read_bundle
 
 EVIL = "</script><script>window.broken=1</script><img src=x onerror=window.broken=2>"

@@ -16,7 +16,7 @@ from finskillbench.analysis.inference.multiplicity import holm, holm_weighted
 from finskillbench.analysis.ranking import differences
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
-from finskillbench.publish.bundle.manifest import refuse_words
+from finskillbench.publish.bundle import refuse_words
 from finskillbench.publish.leaderboard import gather
 
 

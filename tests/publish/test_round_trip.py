@@ -90,7 +90,7 @@ def test_a_run_without_the_truth_is_judged_where_it_is(
     from tests.publish.conftest import Player
 
     from finskillbench import run
-    from finskillbench.publish.bundle.manifest import Submitter
+    from finskillbench.publish.bundle import Submitter
     from finskillbench.publish.bundle.write import submit
 
     result = run(public, [Player("lab/strong", 10)], CONDITIONS, out=tmp_path / "run")
@@ -167,7 +167,7 @@ def test_a_cut_off_says_which_episodes_come_after_it(bundled: Bundled, small: Ed
 def test_a_folder_is_a_bundle_too(
     small: Edition, runs: dict[str, Path], keys: dict[str, Path], tmp_path: Path, bundled: Bundled
 ) -> None:
-    from finskillbench.publish.bundle.manifest import Submitter
+    from finskillbench.publish.bundle import Submitter
     from finskillbench.publish.bundle.write import submit
 
     submit(runs["strong"], small, tmp_path / "b", Submitter(name="Ann"), key=keys["ann"])

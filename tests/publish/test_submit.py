@@ -18,9 +18,18 @@ from finskillbench.cli import main
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
 from finskillbench.harness.model import Message, ToolSpec, Turn
-from finskillbench.publish.bundle.manifest import ANSWERS, MANIFEST, ROWS, SIGNATURE, Submitter
+from finskillbench.publish.bundle import (
+    ANSWERS,
+    MANIFEST,
+    NAMESPACE,
+    ROWS,
+    SIGNATURE,
+    Submitter,
+    default_key,
+    sign,
+    signer_of,
+)
 from finskillbench.publish.bundle.read import read_bundle
-from finskillbench.publish.bundle.sign import NAMESPACE, default_key, sign, signer_of
 from finskillbench.publish.bundle.write import cleaner, submit
 
 SECRETS = {
@@ -213,11 +222,9 @@ def test_the_signature_is_of_openssh_and_for_this_purpose(
         signer_of(manifest, of_another_text, allowed)
 
 
-def test_any_line_of_the_signers_that_allows_the_purpose_will_do(
-    bundled: Bundled, keys: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_signer_must_be_allowed_for_this_purpose(bundled: Bundled, keys: dict[str, Path], tmp_path: Path) -> None:
     key = keys["ann"].with_suffix(".pub").read_text()
-    (tmp_path / "allowed").write_text(f'git@x namespaces="git" {key}ann@x {key}')
+    (tmp_path / "allowed").write_text(f"ann@x {key}")
     signer = read_bundle(bundled(), signers=tmp_path / "allowed").signer
     assert signer is not None
     assert signer.owner == "ann@x"

@@ -55,7 +55,7 @@ class Addresses(_Table):
     def hosts(self, source: str) -> frozenset[str]:
         """Hosts, with their ports, that belong to a source; none of a provider that another package registers."""
         fields = ("sec", "sec_data") if source == "sec" else (source,)
-        return frozenset(urlsplit(getattr(self, name)).netloc for name in fields if name in Addresses.model_fields)
+        return frozenset(urlsplit(str(getattr(self, name))).netloc for name in fields if name in Addresses.model_fields)
 
 
 class Requests(_Table):

@@ -1,4 +1,4 @@
-"""Fetch one file at a time into a folder: what is there is not asked for, what may have changed is asked whether it has.
+"""Fetch one file at a time into a folder: what is there is not asked for again, unless its source may have changed it.
 
 A file appears whole and written down, or not at all. It is written beside its place, then entered in the journal with
 its digest, then renamed. Killed between the last two, the next fetch finds the entry and the file beside, and renames
@@ -65,6 +65,15 @@ class Folder:
         self.journal.add(entry)
         self._in_place(beside, entry)
         self.keep(entry.path)
+
+    def write_own(self, path: str, name: str, body: bytes) -> Entry:
+        """Put a file of the user in its place, unless it is there as it is."""
+        origin = Origin(f"own:{name}", hashlib.sha256(body).hexdigest())
+        entry = self.have(path)
+        if entry is None or entry.sha256 != origin.sha256:
+            self.write(Entry(path, retrieved=Client.now(), origins=(origin,)), body)
+        self.keep(path)
+        return self.journal.entries[path]
 
     def note(self, entry: Entry) -> None:
         """Write down what was learned of a file without changing it, or that there is none."""

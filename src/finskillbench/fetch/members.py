@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,14 +10,13 @@ import orjson
 
 from finskillbench.arrays import SECTORS
 from finskillbench.errors import InputError, SourceError
-from finskillbench.fetch.client import Client, Question
+from finskillbench.fetch.client import Question
 from finskillbench.fetch.configuration import Addresses, Window
 from finskillbench.fetch.contents import ContentError, first_words, refuse_page
 from finskillbench.fetch.edgar import tickers_in, tickers_item
 from finskillbench.fetch.fetcher import Fetcher, Item
 from finskillbench.sources.companies.constituents import parse_constituents
 from finskillbench.sources.companies.universe import DEFAULT_UNIVERSE, Security, Universe, load_universe
-from finskillbench.sources.fetched import Entry, Origin
 from finskillbench.sources.files import read_text, symbol_of
 
 PUBLISHED, INDEX = "sp500-30", "sp500"
@@ -126,7 +124,7 @@ def _own(fetcher: Fetcher, path: Path, addresses: Addresses) -> Members:
     head = {cell.strip() for cell in text.partition("\n")[0].split(",")}
     if head.issuperset(_HEADER):
         own = parse_constituents(path)
-        _keep_own(fetcher, path.name, text.encode())
+        fetcher.folder.write_own(CONSTITUENTS, path.name, text.encode())
         return _with_ciks(fetcher, own, frozenset(), addresses)
     tickers: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
@@ -149,16 +147,6 @@ def _own(fetcher: Fetcher, path: Path, addresses: Addresses) -> Members:
             f"{f' (and {len(unknown) - 1} more)' if len(unknown) > 1 else ''}; give a CSV with {', '.join(_HEADER)}"
         )
     return _with_ciks(fetcher, {ticker: listed[ticker] for ticker in tickers}, frozenset(), addresses)
-
-
-def _keep_own(fetcher: Fetcher, name: str, body: bytes) -> None:
-    digest = hashlib.sha256(body).hexdigest()
-    entry = fetcher.folder.have(CONSTITUENTS)
-    if entry is not None and entry.sha256 == digest:
-        fetcher.folder.keep(CONSTITUENTS)
-        return
-    origin = Origin(f"own:{name}", digest)
-    fetcher.folder.write(Entry(CONSTITUENTS, retrieved=Client.now(), origins=(origin,)), body)
 
 
 def _with_ciks(

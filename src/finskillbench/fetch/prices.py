@@ -14,7 +14,6 @@ Other providers are registered under the entry points `finskillbench.prices`, an
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ from finskillbench.fetch.client import Client, Question
 from finskillbench.fetch.configuration import Addresses, Window
 from finskillbench.fetch.contents import ContentError, NothingError, first_words, json_of, object_of
 from finskillbench.fetch.fetcher import Folder, Item
-from finskillbench.sources.fetched import Entry, Origin
+from finskillbench.sources.fetched import Entry
 from finskillbench.sources.files import read_bytes, ticker_of
 from finskillbench.sources.market.prices import SUFFIXES, has_ohlcv
 from finskillbench.sources.records import as_list, as_object
@@ -201,15 +200,7 @@ def copy_own(folder: Folder, symbol: str, path: Path | None) -> Entry:
         return missing
     if not has_ohlcv(path):
         raise SourceError(path, "no columns Open, High, Low and Volume", line=1, remedy="export all of them")
-    body = read_bytes(path)
-    digest = hashlib.sha256(body).hexdigest()
-    entry = folder.have(target)
-    if entry is None or entry.sha256 != digest:
-        origin = Origin(f"own:{path.name}", digest)
-        folder.write(Entry(target, retrieved=Client.now(), origins=(origin,)), body)
-        return folder.journal.entries[target]
-    folder.keep(target)
-    return entry
+    return folder.write_own(target, path.name, read_bytes(path))
 
 
 def _yahoo_questions(symbol: str, window: Window, addresses: Addresses, key: str) -> tuple[Question, ...]:

@@ -1,9 +1,7 @@
-"""Inspect for people who live in it: runs as `.eval` logs, and the same episodes under `inspect eval`.
+"""Other programs: Inspect, agents that speak the Model Context Protocol, the Hermes Agent, Harbor, trackers of runs.
 
-In `mcp/` agents that speak the Model Context Protocol, another extra.
-
-The loop, the tools and the verdicts stay ours; only this room and the adapter of hosted models know Inspect, which is
-an extra. Its import takes seconds, so nothing outside imports this room before it is asked for.
+Nothing in the core imports this package; it registers its commands and the harness `hermes` through entry points. What
+needs an extra is imported once the extra is known to be there: the import of Inspect alone takes seconds.
 """
 
 from __future__ import annotations
@@ -12,13 +10,22 @@ from importlib.util import find_spec
 
 from finskillbench.errors import InputError
 
+_EXTRAS = {
+    "llm": ("Inspect", ("inspect_ai",)),
+    "mcp": ("The Model Context Protocol", ("mcp", "uvicorn")),
+    "mlflow": ("MLflow", ("mlflow",)),
+    "wandb": ("Weights & Biases", ("wandb",)),
+}
 
-def require_inspect() -> None:
-    """Check, without importing it, that Inspect is there.
+
+def require_extra(extra: str) -> None:
+    """Check, without importing it, that an extra is installed.
 
     Raises
     ------
     InputError : it is not; the message says what installs it.
     """
-    if find_spec("inspect_ai") is None:
-        raise InputError("Inspect is not installed; run: pip install 'finskillbench[llm]' (in a checkout: make llm)")
+    name, modules = _EXTRAS[extra]
+    if any(find_spec(module) is None for module in modules):
+        install = f"pip install 'finskillbench[{extra}]' (in a checkout: make {extra})"
+        raise InputError(f"{name} is not installed; run: {install}")

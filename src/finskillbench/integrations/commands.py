@@ -73,11 +73,11 @@ def drive(options: DriveOptions) -> None:
     """
     from finskillbench.cli.display.board import Display
     from finskillbench.edition import load_edition
-    from finskillbench.integrations.mcp import need_extra
+    from finskillbench.integrations import require_extra
 
-    need_extra()
-    from finskillbench.integrations.mcp.command import parse_command
+    require_extra("mcp")
     from finskillbench.integrations.mcp.drive import drive as drive_agent
+    from finskillbench.integrations.mcp.drive import parse_command
 
     parse_command(options.agent_command)
     _ = options.given  # wrong folders of skills are refused before the edition is read
@@ -133,9 +133,9 @@ def serve(
     An MCP client is told to start this command. Exit code 1 if the client went before it had called a tool.
     """
     from finskillbench.edition import load_edition
-    from finskillbench.integrations.mcp import need_extra
+    from finskillbench.integrations import require_extra
 
-    need_extra()
+    require_extra("mcp")
     from finskillbench.integrations.mcp.serve import serve as serve_episode
 
     result = serve_episode(
@@ -225,12 +225,12 @@ def export(
 
 
 def _to_inspect(run: Path, out: Path, model: list[str] | None, condition: list[str] | None) -> None:
-    from finskillbench.integrations import require_inspect
+    from finskillbench.integrations import require_extra
 
-    require_inspect()
+    require_extra("llm")
     with console.Progress() as progress:
         progress("Reading the run")
-        from finskillbench.integrations.export import export_run
+        from finskillbench.integrations.logs import export_run
 
         logs = export_run(run, out, model or None, condition or None, progress=progress)
     for log in logs:
@@ -241,9 +241,7 @@ def _to_others(
     run: Path, out: Path, to: To, chosen: tuple[Sequence[str], Sequence[str]], profile: str, attach: Sequence[Path]
 ) -> None:
     from finskillbench.episode import Profile
-    from finskillbench.integrations.exports.flat import Flat, write_flat
-    from finskillbench.integrations.exports.mlflow import export_mlflow
-    from finskillbench.integrations.exports.wandb import export_wandb
+    from finskillbench.integrations.exports import Flat, export_mlflow, export_wandb, write_flat
     from finskillbench.reports.read import only, read_run
 
     judged_by = console.one_of(Profile, profile, "--profile")

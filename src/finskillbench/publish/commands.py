@@ -59,8 +59,7 @@ def submit(
     """
     from finskillbench.analysis.cutoffs import parse_cutoffs
     from finskillbench.edition import load_edition
-    from finskillbench.publish.bundle.manifest import Submitter
-    from finskillbench.publish.bundle.sign import default_key
+    from finskillbench.publish.bundle import Submitter, default_key
     from finskillbench.publish.bundle.write import submit as write
     from finskillbench.runs.afterwards.rescore import read_run
 

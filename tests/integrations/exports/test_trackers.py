@@ -10,12 +10,10 @@ import pytest
 from tests.reports.compare.cases import row, run
 from tests.sampling import thorough
 
+from finskillbench import integrations
 from finskillbench.analysis.results import collect
 from finskillbench.errors import InputError
-from finskillbench.integrations.exports import mlflow as ours
-from finskillbench.integrations.exports.arms import Arm, arms_of
-from finskillbench.integrations.exports.mlflow import export_mlflow
-from finskillbench.integrations.exports.wandb import export_wandb
+from finskillbench.integrations.exports import Arm, arms_of, export_mlflow, export_wandb
 from finskillbench.reports.read import RunRows
 
 
@@ -48,7 +46,7 @@ def test_the_metrics_of_an_arm_by_hand(small: RunRows) -> None:
 
 
 def test_without_the_library_the_remedy_is_said(small: RunRows, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(ours, "find_spec", lambda name: None)
+    monkeypatch.setattr(integrations, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'finskillbench\[mlflow\]'"):
         export_mlflow(small, tmp_path / "out")
     assert not (tmp_path / "out").exists()

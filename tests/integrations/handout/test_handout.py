@@ -24,7 +24,7 @@ from finskillbench.harness.conditions import Condition
 from finskillbench.harness.entries import NO_ARGUMENTS
 from finskillbench.harness.skills.template import package_files
 from finskillbench.integrations.handout import Layout
-from finskillbench.integrations.handout.take_back import HARNESS, take_back
+from finskillbench.integrations.handout.answers import HARNESS, take_back
 from finskillbench.integrations.handout.write import ANSWER, RECORD, hand_out
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.items import Item

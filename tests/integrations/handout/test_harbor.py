@@ -20,9 +20,8 @@ from finskillbench.edition.store import CANARY
 from finskillbench.errors import InputError
 from finskillbench.harness.skills.loader import curated
 from finskillbench.integrations.handout import Layout
-from finskillbench.integrations.handout.harbor import PLACE
-from finskillbench.integrations.handout.take_back import take_back
-from finskillbench.integrations.handout.write import ANSWER, Record, hand_out
+from finskillbench.integrations.handout.answers import take_back
+from finskillbench.integrations.handout.write import ANSWER, PLACE, Record, hand_out
 
 STARTED = {"started_at": "2026-11-22T10:00:00Z", "finished_at": "2026-11-22T10:01:30Z"}
 

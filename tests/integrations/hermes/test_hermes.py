@@ -17,7 +17,7 @@ from finskillbench.edition import Edition
 from finskillbench.harness.model import ToolCall, Turn, Usage
 from finskillbench.harness.programs.reference import Reference
 from finskillbench.harness.trace import Trace
-from finskillbench.integrations.hermes.harness import Hermes
+from finskillbench.integrations.hermes import Hermes
 from finskillbench.runs.execute.run import run
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.slow]

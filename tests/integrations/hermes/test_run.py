@@ -18,7 +18,7 @@ from finskillbench.harness.agents import Task, Tools
 from finskillbench.harness.model import Turn, Usage
 from finskillbench.harness.programs.reading import result_of
 from finskillbench.harness.programs.reference import Reference
-from finskillbench.integrations.hermes.harness import Hermes
+from finskillbench.integrations.hermes import Hermes
 from finskillbench.runs.execute.run import RunResult, run
 
 READ = calls(("get_task_data", '{"field": "cash"}'))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that fails at once is started again at once."""
-    monkeypatch.setattr("finskillbench.integrations.mcp.command._WAITS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr("finskillbench.integrations.mcp.drive._WAITS", (0.0, 0.0, 0.0))
 
 
 @pytest.fixture

@@ -14,8 +14,9 @@ from tests.integrations.mcp.small import NAME, traces
 
 from finskillbench.errors import Cause
 from finskillbench.harness.failures import OTHERS, PROVIDER
-from finskillbench.integrations.mcp import HARNESS, command
-from finskillbench.integrations.mcp.output import KEPT_CHARS
+from finskillbench.integrations.mcp import drive
+from finskillbench.integrations.mcp.drive import KEPT_CHARS
+from finskillbench.integrations.mcp.server import HARNESS
 from finskillbench.runs.afterwards.show import conversation, find_trajectory
 from finskillbench.runs.store.trajectories import read_trajectory
 
@@ -77,7 +78,7 @@ def test_an_episode_is_shown_with_its_calls_and_its_words(driven) -> None:
 
 
 def test_one_that_stays_after_its_submission_is_ended(driven, monkeypatch) -> None:
-    monkeypatch.setattr(command, "_AFTER_SUBMISSION", 0.2)
+    monkeypatch.setattr(drive, "_AFTER_SUBMISSION", 0.2)
     (trace,) = traces(driven("lingers"))
     assert (trace.ended, trace.incidents) == ("submitted", ())
 

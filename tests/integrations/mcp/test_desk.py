@@ -18,8 +18,7 @@ from tests.integrations.mcp.agent import VERSION
 
 from finskillbench.harness.agents import Task
 from finskillbench.harness.model import ToolSpec, Usage
-from finskillbench.integrations.mcp.desk import PROMPT, Desk
-from finskillbench.integrations.mcp.transports import MAX_MESSAGE, on_socket
+from finskillbench.integrations.mcp.server import MAX_MESSAGE, PROMPT, Desk, on_socket
 
 SLOW = ToolSpec("slow", "Waits.", {"type": "object"})
 TASK = Task("t", "rebalancing", "no_skill", "The system.", "The prompt.", (SLOW,))

@@ -16,8 +16,7 @@ from tests.sampling import thorough
 
 from finskillbench import cli
 from finskillbench.errors import InputError
-from finskillbench.integrations.mcp.command import parse_command
-from finskillbench.integrations.mcp.drive import drive
+from finskillbench.integrations.mcp.drive import drive, parse_command
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +54,7 @@ def test_files_are_those_of_the_folder_where_the_command_is_given(
 
 
 def test_an_agent_that_cannot_start_is_one_error(small_edition, tmp_path, monkeypatch, capsys, caplog) -> None:
-    monkeypatch.setattr("finskillbench.integrations.mcp.command._WAITS", ())
+    monkeypatch.setattr("finskillbench.integrations.mcp.drive._WAITS", ())
     arguments = ["drive", str(small_edition.path), "--name", NAME, "--out", str(tmp_path / "run")]
     arguments += ["--condition", "no_skill", "--agent-command", f"{sys.executable} absent.py {{mcp_config}}"]
     assert cli.main(arguments) == 1

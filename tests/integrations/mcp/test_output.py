@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from finskillbench.harness.model import Usage
-from finskillbench.integrations.mcp.output import _MARGIN, KEPT_CHARS, Output, read_usage
+from finskillbench.integrations.mcp.drive import _MARGIN, KEPT_CHARS, Output, read_usage
 
 SECRET = "sk-" + "".join(f"{number:03}" for number in range(100))
 
@@ -37,7 +37,7 @@ def kept(data: bytes) -> Output:
 def test_a_secret_that_the_bound_has_halved_is_not_kept(before: int, monkeypatch) -> None:
     monkeypatch.setenv("MY_TOKEN", SECRET)
     bound = KEPT_CHARS + _MARGIN
-    monkeypatch.setattr("finskillbench.integrations.mcp.output._KEPT_BYTES", bound)
+    monkeypatch.setattr("finskillbench.integrations.mcp.drive._KEPT_BYTES", bound)
     output = kept(b"x" * bound + SECRET.encode() + b"y" * (bound - len(SECRET) + before))
     said = output.text.removeprefix("[...]")
     assert set(said) == {"y"}
@@ -49,7 +49,7 @@ def test_a_secret_that_the_bound_has_halved_is_not_kept(before: int, monkeypatch
 def test_nor_is_one_that_stands_where_the_front_is_cut_off(before: int, monkeypatch) -> None:
     monkeypatch.setenv("MY_TOKEN", SECRET)
     bound = KEPT_CHARS + _MARGIN
-    monkeypatch.setattr("finskillbench.integrations.mcp.output._KEPT_BYTES", bound)
+    monkeypatch.setattr("finskillbench.integrations.mcp.drive._KEPT_BYTES", bound)
     output = kept(b"x" * (bound + _MARGIN - before) + SECRET.encode() + b"y" * (KEPT_CHARS + before - len(SECRET)))
     assert not any(SECRET[at : at + 9] in output.text for at in range(len(SECRET) - 8))
 

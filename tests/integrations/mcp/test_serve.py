@@ -25,8 +25,8 @@ from finskillbench.edition import Edition
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ARMS
 from finskillbench.harness.words.prompts import system_prompt
-from finskillbench.integrations.mcp import HARNESS, serve
-from finskillbench.integrations.mcp.desk import PROMPT
+from finskillbench.integrations.mcp import serve
+from finskillbench.integrations.mcp.server import HARNESS, PROMPT
 from finskillbench.runs.execute.run import RunResult
 
 pytestmark = pytest.mark.slow
@@ -170,4 +170,6 @@ def test_what_cannot_be_served_is_told_in_a_line(small_edition, tmp_path, capsys
     assert not Path(out).exists()
     monkeypatch.setattr("finskillbench.integrations.mcp.find_spec", lambda name: None)
     assert cli.main(["serve", edition, TASK, "--out", out, "--http", "0"]) == 2
-    assert "need the extra mcp; install it: make mcp, or: pip install" in capsys.readouterr().err
+    assert (
+        "is not installed; run: pip install 'finskillbench[mcp]' (in a checkout: make mcp)" in capsys.readouterr().err
+    )

@@ -288,7 +288,7 @@ def test_the_body_of_the_largest_pack_has_at_most_5000_words(edition_run: Path, 
         .join(pl.DataFrame({"cause": [*FailureCause]}), how="cross")
         .with_columns(**{name: pl.lit(value) for name, value in plain.items()}, causes=pl.concat_list("cause"))
     )
-    monkeypatch.setattr("finskillbench.publish.pack.checks.failures_of", lambda path: causes)
+    monkeypatch.setattr("finskillbench.publish.pack.chapters.failures_of", lambda path: causes)
     found = [{**AUDIT["checks"][0]["findings"][0], "evidence": "word " * 20}] * 200
     audit = {**AUDIT, "digest": "0" * 64, "checks": [{**AUDIT["checks"][0], "findings": found}] * 39}
     limits = [Threshold("headline", "curated", 0.99, measure) for measure in ThresholdMeasure] * 6

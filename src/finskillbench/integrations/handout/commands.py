@@ -145,7 +145,7 @@ def score(
     """
     from finskillbench.edition import load_edition
     from finskillbench.errors import InputError
-    from finskillbench.integrations.handout.take_back import is_handout, take_back
+    from finskillbench.integrations.handout.answers import is_handout, take_back
     from finskillbench.runs.store.validated import validation_text
 
     taken_back = is_handout(submissions)

@@ -1,8 +1,18 @@
-"""Episodes as folders: the words of the task, its data at full precision, the skills of an arm, and nothing later."""
+"""Episodes as folders: the words of the task, its data at full precision, the skills of an arm, and nothing later.
+
+As a task of Harbor a folder has an instruction, an image, and a verifier that says no more than whether there is an
+answer. Harbor copies `environment/` into the image, shows the agent `instruction.md`, runs `tests/test.sh` when the
+agent is done, and keeps the files that `artifacts` names. Where that script runs, an agent may have been root: its
+processes may still be there, and `python` may be its own. So no truth goes there. The reward of a trial is `answered`,
+which is no score; `finskillbench score --jobs` judges the answers that Harbor kept, on the side of whoever holds the
+truth. For the same reason there is no `solution/`.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +29,7 @@ from finskillbench.domains.base import Answer
 from finskillbench.domains.tables import Table
 from finskillbench.edition import Edition
 from finskillbench.edition.publish import CANARY_TEXT
-from finskillbench.edition.store import CANARY_FILE, new_folder
+from finskillbench.edition.store import CANARY, CANARY_FILE, new_folder
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition, Mount, mount_all, package_names
@@ -27,9 +37,123 @@ from finskillbench.harness.skills.given import SkillFolder, read_given
 from finskillbench.harness.skills.loader import SKILL_FILE, SkillPackage
 from finskillbench.harness.words.compaction import refers_to_facts
 from finskillbench.harness.words.prompts import task_prompt
-from finskillbench.integrations.handout import Layout, harbor
+from finskillbench.integrations.handout import Layout
 from finskillbench.runs.plan.choice import choose_episodes
 from finskillbench.runs.store.files import file_name
+
+IMAGE = "python:3.12-slim"
+"""The image of tasks whose skills run no scripts of ours."""
+PLACE = "/workspace"
+"""Where an agent works."""
+MATERIAL = Path("environment") / "workspace"
+"""What is copied there, below the folder of a task."""
+SECONDS = 1800.0
+"""As long as an agent in Python has, `Agent.seconds`."""
+
+_IMAGE_NAME = re.compile(r"[a-z0-9][\w./:@-]{0,254}", re.ASCII)
+_TASK = """\
+schema_version = "1.3"
+artifacts = [{{ source = {answer}, destination = {kept} }}]
+
+[metadata]
+{metadata}
+
+[agent]
+timeout_sec = {seconds}
+
+[verifier]
+timeout_sec = 60.0
+
+[environment]
+build_timeout_sec = 1800.0
+{skills}"""
+_DOCKERFILE = """\
+FROM {image}
+WORKDIR {place}
+COPY workspace/ {place}/
+"""
+_EXPECTED = "answer.json in the working directory holds one JSON object that follows schema.json."
+"""All that an outside evaluator of skills is told: the answer itself is judged by `finskillbench score`."""
+_VERIFIER = """\
+#!/bin/sh
+# Says whether there is an answer, and no more: no truth is here. `finskillbench score --jobs` judges it.
+mkdir -p /logs/verifier
+if [ -s {answer} ]; then answered=1; else answered=0; fi
+echo "{{\\"answered\\": $answered}}" > /logs/verifier/reward.json
+"""
+
+
+def check_image(image: str | None, *, scripts: bool) -> str:
+    """The image that tasks start from.
+
+    Raises
+    ------
+    InputError : the name is no name, or there is none although scripts of skills are to run in it.
+    """
+    if image is None:
+        if scripts:
+            raise InputError(
+                "scripts of skills need an image that can run them, ours one with finskillbench; name it: --image"
+            )
+        return IMAGE
+    if not _IMAGE_NAME.fullmatch(image):
+        raise InputError(f"--image {image!r} is no name of an image")
+    return image
+
+
+def write_task(
+    folder: Path, words: str, metadata: Mapping[str, str], *, image: str, answer: str, skills: str | None
+) -> None:
+    """Write what makes a folder a task; its material is in `MATERIAL` already.
+
+    Parameters
+    ----------
+    folder : of the task.
+    words : what the agent is told.
+    metadata : what is known of the episode, which Harbor shows no agent.
+    image : to start from.
+    answer : name of the file that the agent leaves in its working directory.
+    skills : name of the folder of skills there, which Harbor shows to agents that look for them; None where none is.
+    """
+    place = f"{PLACE}/{answer}"
+    # Every JSON string of ASCII is a TOML string.
+    told = "\n".join(f"{name} = {json.dumps(value)}" for name, value in {**metadata, "canary": CANARY}.items())
+    task = _TASK.format(
+        answer=json.dumps(place),
+        kept=json.dumps(answer),
+        metadata=told,
+        seconds=SECONDS,
+        skills="" if skills is None else f'skills_dir = "{PLACE}/{skills}"\n',
+    )
+    (folder / "task.toml").write_text(task, encoding="utf-8")
+    # Harbor takes a first line like this one off before an agent sees the rest.
+    (folder / "instruction.md").write_text(f"<!-- {CANARY} -->\n{words}\n", encoding="utf-8")
+    (folder / "environment" / "Dockerfile").write_text(_DOCKERFILE.format(image=image, place=PLACE), encoding="utf-8")
+    verifier = folder / "tests" / "test.sh"
+    verifier.parent.mkdir()
+    verifier.write_text(_VERIFIER.format(answer=place), encoding="utf-8")
+    verifier.chmod(0o755)
+
+
+def write_dataset(folder: Path, cases: Sequence[Mapping[str, str]]) -> None:
+    """Write what names the tasks of a folder for tools around Harbor: `dataset.toml`, and `evals.json`.
+
+    Parameters
+    ----------
+    folder : of the hand-out.
+    cases : of each task its `id`, which is its folder, the `prompt` and the `expected_skill` of its domain.
+    """
+    tasks = "".join(f"\n[[tasks]]\nname = {json.dumps('finskillbench/' + case['id'])}\n" for case in cases)
+    text = f'[dataset]\nname = "finskillbench/handout"\ndescription = "{CANARY}"\n{tasks}'
+    (folder / "dataset.toml").write_text(text, encoding="utf-8")
+    skills = {case["expected_skill"] for case in cases}
+    told = {"expected_output": _EXPECTED, "assertions": [_EXPECTED]}
+    data = {
+        "skill_name": skills.pop() if len(skills) == 1 else "finskillbench",
+        "evals": [{**case, **told} for case in cases],
+    }
+    (folder / "evals.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+
 
 RECORD, ANSWER = "handout.json", "answer.json"
 """What was handed out, at the top; and what an agent leaves in the folder of an episode."""
@@ -120,7 +244,7 @@ def hand_out(
             cases.append({"id": name, "prompt": words, "expected_skill": _skill_of(episode)})
             progress(done, len(episodes))
         if layout is Layout.HARBOR:
-            harbor.write_dataset(folder, cases)
+            write_dataset(folder, cases)
         shutil.rmtree(shared, ignore_errors=True)
         (folder / RECORD).write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2))
     return record
@@ -169,7 +293,7 @@ def check_hand_out(
         )
     if layout is Layout.HARBOR:
         run = mounted.arm.scripts and any(package.scripts for package in mounted.packages.values())
-        return mounted, harbor.check_image(image, scripts=run)
+        return mounted, check_image(image, scripts=run)
     if image is not None:
         raise InputError("--image is of Harbor's tasks; add --format harbor")
     return mounted, None
@@ -177,7 +301,7 @@ def check_hand_out(
 
 def _write(folder: Path, edition: Edition, episode: Episode, mounted: Mount, skills: Path, image: str | None) -> str:
     """One folder; with an `image` a task of Harbor. Returns the words of the task."""
-    place = folder if image is None else folder / harbor.MATERIAL
+    place = folder if image is None else folder / MATERIAL
     answer = _answer(episode)
     (place / _DATA).mkdir(parents=True)
     if answer is not None:
@@ -189,7 +313,7 @@ def _write(folder: Path, edition: Edition, episode: Episode, mounted: Mount, ski
             (place / _DATA / f"{file_name(name)}.json").write_bytes(orjson.dumps(value, option=_DUMP))
     if mounted.packages:  # the same bytes in every folder take their room once
         shutil.copytree(skills, place / _SKILLS, copy_function=os.link)
-    where = "This folder" if image is None else f"The working directory `{harbor.PLACE}`"
+    where = "This folder" if image is None else f"The working directory `{PLACE}`"
     resources = (_WITH_SCRIPTS if mounted.arm.scripts else _WITH_DOCUMENTS) if mounted.packages else ""
     words = _INSTRUCTIONS.format(place=where, skills=resources) + task_prompt(episode, answer)
     if image is None:
@@ -202,7 +326,7 @@ def _write(folder: Path, edition: Edition, episode: Episode, mounted: Mount, ski
             "edition": edition.digest,
         }
         shown = _SKILLS if mounted.packages else None
-        harbor.write_task(folder, words, told, image=image, answer=ANSWER, skills=shown)
+        write_task(folder, words, told, image=image, answer=ANSWER, skills=shown)
     (folder / CANARY_FILE).write_text(CANARY_TEXT, encoding="utf-8")
     return words
 

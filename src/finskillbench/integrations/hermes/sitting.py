@@ -23,9 +23,10 @@ from finskillbench.harness.model import Message, Model, ToolCall, Turn
 from finskillbench.harness.seat import Assignment, Seat, Surroundings
 from finskillbench.harness.trace import CallOutcome, Ended, ToolRecord, Trace
 from finskillbench.harness.words.prompts import REMINDER
-from finskillbench.integrations.hermes.endpoint import OVER, Answer
 from finskillbench.integrations.hermes.wire import (
+    OVER,
     SKILL_TOOLS,
+    Answer,
     Expected,
     read_request,
     same_json,
@@ -46,7 +47,7 @@ _LOG = logger(__name__)
 
 
 class Stage(Protocol):
-    """Where episodes are played; `finskillbench.integrations.hermes.workers.Crew` is one."""
+    """Where episodes are played; `finskillbench.integrations.hermes.Crew` is one."""
 
     async def play(self, mounted: Mount, sitting: Sitting, ended: Awaitable[Ended]) -> Ended:
         """Have an episode played under what is mounted, until it has `ended`, which is returned or raised."""

@@ -14,9 +14,7 @@ from finskillbench.edition import Edition
 from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.agents import CALLS, SECONDS, Agent, Task, Tools
 from finskillbench.harness.conditions import arm_of, parse_condition
-from finskillbench.integrations.mcp import HARNESS
-from finskillbench.integrations.mcp.desk import Desk
-from finskillbench.integrations.mcp.transports import MAX_MESSAGE, listening, on_loopback, serve_lines
+from finskillbench.integrations.mcp.server import HARNESS, MAX_MESSAGE, Desk, listening, on_loopback, serve_lines
 from finskillbench.runs.execute.board import Progress
 from finskillbench.runs.execute.run import RunResult, run
 

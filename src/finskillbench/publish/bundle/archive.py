@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from finskillbench.edition.store import new_folder
 from finskillbench.errors import InputError
-from finskillbench.publish.bundle.manifest import ANSWERS, LARGEST_MANIFEST, MANIFEST, ROWS, SIGNATURE, TRAJECTORIES
+from finskillbench.publish.bundle import ANSWERS, LARGEST_MANIFEST, MANIFEST, ROWS, SIGNATURE, TRAJECTORIES
 from finskillbench.runs.store.files import make_folder, write_beside
 from finskillbench.runs.store.rows import SCHEMA, Row, from_frame
 

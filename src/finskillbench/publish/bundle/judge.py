@@ -17,7 +17,7 @@ from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ARMS, Condition, mount_all
 from finskillbench.harness.models import BASELINES
 from finskillbench.harness.words.prompts import wording_digest
-from finskillbench.publish.bundle.manifest import done
+from finskillbench.publish.bundle import done
 from finskillbench.publish.bundle.read import Bundle
 from finskillbench.runs.plan.choice import choose_episodes
 from finskillbench.runs.plan.items import Item

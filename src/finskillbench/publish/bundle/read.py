@@ -16,20 +16,21 @@ import msgspec
 
 from finskillbench.errors import InputError
 from finskillbench.harness.entries import Entry
-from finskillbench.publish.bundle.archive import Contents, open_bundle, read_rows
-from finskillbench.publish.bundle.manifest import (
+from finskillbench.publish.bundle import (
     ANSWERS,
     MANIFEST,
     ROWS,
     SIGNATURE,
     Answer,
     Manifest,
+    Signer,
     check_entry,
     check_shown,
     decode,
     refuse_words,
+    signer_of,
 )
-from finskillbench.publish.bundle.sign import Signer, signer_of
+from finskillbench.publish.bundle.archive import Contents, open_bundle, read_rows
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.rows import Row, answer_digest
 

@@ -16,9 +16,7 @@ import msgspec
 from finskillbench.edition import Edition
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
-from finskillbench.publish.bundle.archive import LARGEST_TRAJECTORY, LIMITS, MOST_FILES, write_bundle
-from finskillbench.publish.bundle.judge import first_missing, required
-from finskillbench.publish.bundle.manifest import (
+from finskillbench.publish.bundle import (
     ANSWERS,
     FORMAT,
     LARGEST_MANIFEST,
@@ -34,8 +32,10 @@ from finskillbench.publish.bundle.manifest import (
     check_entry,
     check_shown,
     encode,
+    sign,
 )
-from finskillbench.publish.bundle.sign import sign
+from finskillbench.publish.bundle.archive import LARGEST_TRAJECTORY, LIMITS, MOST_FILES, write_bundle
+from finskillbench.publish.bundle.judge import first_missing, required
 from finskillbench.redaction import redactor_of_process, without_keys
 from finskillbench.runs.afterwards.rescore import read_run
 from finskillbench.runs.plan.items import Item

@@ -183,43 +183,23 @@ CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
 PARQUET = "application/x-parquet"
 LICENCE = "https://spdx.org/licenses/Apache-2.0.html"
 _DATA_TYPES = {"text": "sc:Text", "json": "sc:Text", "date": "sc:Date", "texts": "sc:Text"}
+_TERMS = """
+citeAs column equivalentProperty extract field fileObject fileProperty fileSet format includes isLiveDataset
+jsonPath key md5 parentField path recordSet references regex repeated replace samplingRate separator source
+subField transform
+"""
 _CONTEXT: dict[str, Any] = {
     "@language": "en",
     "@vocab": "https://schema.org/",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
-    "conformsTo": "dct:conformsTo",
     "cr": "http://mlcommons.org/croissant/",
     "data": {"@id": "cr:data", "@type": "@json"},
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "dct": "http://purl.org/dc/terms/",
-    "equivalentProperty": "cr:equivalentProperty",
+    "conformsTo": "dct:conformsTo",
     "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileObject": "cr:fileObject",
-    "fileProperty": "cr:fileProperty",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "parentField": "cr:parentField",
-    "path": "cr:path",
     "rai": "http://mlcommons.org/croissant/RAI/",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
-    "samplingRate": "cr:samplingRate",
     "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
+    **{term: f"cr:{term}" for term in _TERMS.split()},
 }
 
 

@@ -19,8 +19,15 @@ from finskillbench.edition.validation.report import ValidationReport
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
 from finskillbench.findings import State
-from finskillbench.publish.pack.chapters import Chapter, criteria_chapter, criteria_met
-from finskillbench.publish.pack.checks import EditionReport, failures_chapter, reports_on, soundness_chapter
+from finskillbench.publish.pack.chapters import (
+    Chapter,
+    EditionReport,
+    criteria_chapter,
+    criteria_met,
+    failures_chapter,
+    reports_on,
+    soundness_chapter,
+)
 from finskillbench.publish.pack.outcomes import (
     FEWEST_CLUSTERS,
     challengers_chapter,

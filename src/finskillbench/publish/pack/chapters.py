@@ -1,12 +1,30 @@
-"""Chapters of a pack before they are rendered, and the chapter of acceptance criteria."""
+"""Chapters of a pack before they are rendered; those on criteria, on the soundness of the labels and on failures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import polars as pl
+
+from finskillbench.analysis.results import Results, distinct
+from finskillbench.audit import names_of_checks
+from finskillbench.audit.report import AuditReport
+from finskillbench.domains import domains
+from finskillbench.edition import Edition
+from finskillbench.edition.validation import WHOLE, checks_of
+from finskillbench.edition.validation.report import ValidationReport
+from finskillbench.errors import FinSkillBenchError
+from finskillbench.findings import Check, State
+from finskillbench.harness.entries import Entry, labels
 from finskillbench.reports.compare.gates import OF_ROWS, ThresholdMeasure, ThresholdResult
+from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Cell, Column, Kind, Table
+from finskillbench.reports.tables.common import contenders
+from finskillbench.reports.tables.episodes.endings import incidents_table, status_table
+from finskillbench.reports.tables.episodes.failures import failures_table
+from finskillbench.reports.tables.framed import framed
+from finskillbench.runs.afterwards.failures import failures_of
 
 MOST_ROWS = 15
 """Rows of a table in the body; the appendix has longer ones in full."""
@@ -112,3 +130,235 @@ def _remark(judged: ThresholdResult) -> str:
         return ""
     shown = judged.value is not None and judged.value < judged.threshold.limit
     return "" if judged.outcome.holds or shown else judged.outcome.reason
+
+
+_PROOFS = (
+    "Optimal: a bound proves the optimum. Infeasible: a certificate proves that no answer exists. Rederived: derived "
+    "twice by independent code. Composed: known by construction. Feasible: a portfolio within all limits is known."
+)
+
+_SKIPPED = "Not run includes skipped. A check that is run for several domains counts once, by its gravest state."
+
+
+_GRAVITY = (State.SKIP, State.PASS, State.WARN, State.FAIL)
+
+
+@dataclass(frozen=True, slots=True)
+class EditionReport:
+    """A validation or audit of the edition: the checks that apply to it by name, and those that were run."""
+
+    name: str
+    command: str
+    expected: tuple[str, ...]
+    supplied: ValidationReport | AuditReport | None
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """The checks that were run; skipped ones were not."""
+        return tuple(check for check in self.supplied.checks if check.state is not State.SKIP) if self.supplied else ()
+
+    @property
+    def left_out(self) -> list[str]:
+        """Names of the checks that were not run."""
+        run = {name for check in self.checks for name in (check.name, f"{check.domain}/{check.name}")}
+        return [name for name in self.expected if name not in run]
+
+    def count(self, state: State) -> int:
+        """Number of applicable checks of which a state is the gravest, over the domains that they were run for."""
+        found: dict[str, State] = {}
+        for check in self.checks:
+            name = check.name if check.name in self.expected else f"{check.domain}/{check.name}"
+            found[name] = max(found.get(name, check.state), check.state, key=_GRAVITY.index)
+        return sum(each is state for each in found.values())
+
+    def __str__(self) -> str:
+        left, number = self.left_out, len(self.expected)
+        if self.supplied is None:
+            return f"{self.name}: not run for this pack ({self.command}); {number} checks apply."
+        names = f" Not run: {', '.join(left)}." if left else ""
+        digest, failed = self.supplied.digest[:12], self.count(State.FAIL)
+        return f"{self.name} of edition {digest}: {number - len(left)} of {number} checks run, {failed} failed.{names}"
+
+
+def reports_on(
+    results: Results,
+    editions: Mapping[str, Edition | str],
+    checks: ValidationReport | None,
+    audit: AuditReport | None,
+) -> tuple[EditionReport, EditionReport]:
+    """Validation and audit against the checks that apply to the editions, or where none can be read to the rows."""
+    known = [edition for edition in editions.values() if isinstance(edition, Edition)]
+    there = [one.skill for edition in known for one in edition.episodes()] or distinct(results.rows, "domain")
+    own = [f"{one.name}/{name}" for one in domains() if one.name in set(there) for name in checks_of(one)]
+    return (
+        EditionReport(
+            "Validation",
+            "finskillbench data validate EDITION --json, supplied by --checks",
+            (*own, f"{WHOLE}/labels"),
+            checks,
+        ),
+        EditionReport(
+            "Audit", "finskillbench audit EDITION --json FILE, supplied by --audit", names_of_checks(there), audit
+        ),
+    )
+
+
+def soundness_chapter(reports: Sequence[EditionReport], labels: Iterable[Table]) -> Chapter:
+    """Proofs of labels, as tables by edition, the state of every check, and the gravest finding of each."""
+    words = (
+        "Each label is proved, derived twice by independent code, or known by construction. Validation rechecks every "
+        "label from the stored data. The audit tests whether each label follows from what an agent can see, and "
+        "whether shortcuts earn credit.",
+        *map(str, reports),
+    )
+    tables = [
+        *captioned(
+            _states(reports), "Checks run and not run", "checks that apply to the edition; unit: checks", _SKIPPED
+        ),
+        *(
+            one
+            for table in labels
+            for one in captioned(table, "Proofs of labels", "episodes of the edition; unit: labels", _PROOFS)
+        ),
+        *captioned(_gravest(reports), "Checks with findings or warnings", "checks run; unit: findings and warnings"),
+    ]
+    appendix = tuple(
+        one
+        for each in reports
+        for one in captioned(_checked(each), f"{each.name}: checks supplied", "checks supplied; unit: as named")
+    )
+    return Chapter("proofs", "Soundness of the labels", words, tables=tuple(tables), appendix=appendix)
+
+
+def _states(reports: Sequence[EditionReport]) -> Table:
+    states = {State.PASS: "Passed", State.WARN: "With warnings", State.FAIL: "Failed"}
+    rows = tuple(
+        (
+            each.name,
+            len(each.expected),
+            len(each.expected) - len(each.left_out),
+            len(each.left_out),
+            *map(each.count, states),
+        )
+        for each in reports
+    )
+    columns = (
+        Column("report", "Report"),
+        Column("applicable", "Applicable", Kind.COUNT),
+        Column("run", "Run", Kind.COUNT),
+        Column("not_run", "Not run", Kind.COUNT),
+        *(Column(state.value.lower(), title, Kind.COUNT) for state, title in states.items()),
+    )
+    return Table("states", "", columns, rows)
+
+
+def _checked(report: EditionReport) -> Table | None:
+    checks = report.supplied.checks if report.supplied else ()
+    rows = tuple((each.domain, each.name, each.state.value, len(each.findings), _figures(each)) for each in checks)
+    columns = (
+        Column("domain", "Domain"),
+        Column("check", "Check"),
+        Column("state", "State"),
+        Column("findings", "Findings and warnings", Kind.COUNT),
+        Column("figures", "Figures"),
+    )
+    return Table("checks", "", columns, rows)
+
+
+def _figures(check: Check) -> str | None:
+    plain = {name: value for name, value in check.figures.items() if isinstance(value, (int, float, str))}
+    figures = [
+        f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}" for name, value in plain.items()
+    ]
+    return check.reason or ", ".join(figures) or None
+
+
+def _gravest(reports: Sequence[EditionReport]) -> Table:
+    """The gravest finding of each check, failures first."""
+    checks = [(report.name, check) for report in reports for check in report.checks if check.findings]
+    checks.sort(key=lambda each: each[1].state is not State.FAIL)
+    rows = tuple(
+        (check.state.value, name, check.name, len(check.findings), worst.where, worst.field or None, worst.message)
+        for name, check in checks
+        for worst in sorted(check.findings, key=lambda each: each.state is not State.FAIL)[:1]
+    )
+    columns = (
+        Column("state", "State"),
+        Column("report", "Report"),
+        Column("check", "Check"),
+        Column("findings", "Findings", Kind.COUNT),
+        Column("where", "Location of the gravest"),
+        Column("field", "Field"),
+        Column("evidence", "Evidence"),
+    )
+    return Table("findings", "", columns, rows)
+
+
+_ROWS = "all rows of the models under validation, repeats counted; unit"
+_CAUSES = "First: rows in which it is the earliest cause. Applies: rows in which it is among the causes."
+
+
+def failures_chapter(results: Results, runs: Sequence[RunRows], rows: pl.DataFrame) -> Chapter:
+    """The endings, causes and examples of the models that are compared; `rows` are as the runs have them."""
+    words = [
+        "A row of status error is a failure of the provider or of the harness and carries no score. Every other ending "
+        "is attributed to the agent and is scored. Causes are assigned by rule from the recorded trajectories; "
+        "the appendix has an example of each."
+    ]
+    found: list[pl.DataFrame] = []
+    for run in runs:
+        if run.record is None or not run.has_trajectories:
+            words.append(f"{run.path.name}: causes are not known; the run has no trajectories.")
+            continue
+        try:
+            found.append(failures_of(run.path))
+        except FinSkillBenchError as error:
+            words.append(f"{run.path.name}: causes are not known ({error}).")
+    tables = [
+        *captioned(
+            status_table(results),
+            "Endings of episodes",
+            f"{_ROWS}: rows, with Wilson 95 % intervals of the effective sample size",
+        ),
+        *captioned(incidents_table(results), "Incidents", f"{_ROWS}: incidents and rows"),
+    ]
+    examples: tuple[Table, ...] = ()
+    if found:
+        failures = pl.concat(found)
+        own = _of_contenders(results, rows, failures)
+        population = f"{own.height:,} rows of the models under validation without full marks; unit"
+        shown = "finskillbench show RUN TASK --model M --condition C --run-idx REPEAT displays the trajectory."
+        tables += captioned(failures_table(results, failures), "Causes of failure", f"{population}: rows", _CAUSES)
+        examples = captioned(
+            _examples(own), "An example of each cause of failure", f"{population}: score, 0 to 1", shown
+        )
+    return Chapter("failures", "Failure analysis", tuple(words), tables=tuple(tables), appendix=examples)
+
+
+def _of_contenders(results: Results, rows: pl.DataFrame, causes: pl.DataFrame) -> pl.DataFrame:
+    """The failures of the models that are compared, under their names in tables."""
+    entries = [Entry(*each) for each in rows.select("model", "arguments").unique(maintain_order=True).iter_rows()]
+    names = {entry: name for entry, name in labels(entries).items() if name in contenders(results)}
+    named = pl.DataFrame(
+        [(entry.model, entry.arguments, name) for entry, name in names.items()],
+        schema={"model": pl.String, "arguments": pl.String, "name": pl.String},
+        orient="row",
+    )
+    return causes.join(named, on=["model", "arguments"], how="inner", maintain_order="left")
+
+
+def _examples(causes: pl.DataFrame) -> Table:
+    """The row with the lowest score of each cause, with what the rule found."""
+    lowest = causes.sort("score", nulls_last=False, maintain_order=True).unique(
+        "cause", keep="first", maintain_order=True
+    )
+    columns = (
+        Column("cause", "Cause"),
+        Column("model", "Model"),
+        Column("condition", "Condition"),
+        Column("task_id", "Task"),
+        Column("run_idx", "Repeat", Kind.COUNT),
+        Column("score", "Score", Kind.SCORE),
+        Column("evidence", "Evidence"),
+    )
+    return framed("examples", "", lowest.with_columns(harness=pl.lit("")), columns, ())

@@ -1,7 +1,7 @@
 """A run folder as Inspect logs: one `.eval` file per entry and condition, for `inspect view` and its static bundle.
 
-A log is the same whenever it is written: dates come from its rows, ids from its digests. Logs hold what agents
-saw and did and how it was scored, never the truth, so they can be handed around with an edition that withholds it.
+A log is the same whenever it is written: dates come from its rows, ids from its digests. Logs hold what agents saw and
+did and how it was scored, never the truth, so they can be handed around with an edition that withholds it.
 """
 
 from __future__ import annotations
@@ -11,35 +11,93 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import orjson
-import polars as pl
 from inspect_ai.log import (
     EvalConfig,
     EvalDataset,
+    EvalError,
     EvalLog,
     EvalPlan,
     EvalPlanStep,
     EvalSample,
+    EvalSampleLimit,
     EvalSpec,
     EvalStats,
     write_eval_log,
 )
-from inspect_ai.model import GenerateConfig, ModelUsage
+from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, GenerateConfig, ModelOutput, ModelUsage
 
 from finskillbench.edition.store import refuse_inside_edition
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import parse_condition
 from finskillbench.harness.entries import Entry
-from finskillbench.integrations.samples import make_sample
-from finskillbench.integrations.tasks import EVERYTHING
-from finskillbench.integrations.verdict_scores import SCORER, to_results
+from finskillbench.harness.providers.inspect_words import to_chat, to_usage
+from finskillbench.harness.trace import Trace
+from finskillbench.integrations.tasks import EVERYTHING, SCORER, to_results, to_score
+from finskillbench.reports.read import only, read_run
 from finskillbench.runs.plan.items import arm_folder
 from finskillbench.runs.store.files import PART, make_folder
-from finskillbench.runs.store.record import FILE, RunRecord, read_record
+from finskillbench.runs.store.record import FILE, RunRecord
 from finskillbench.runs.store.rows import ROWS, Row, from_frame
 from finskillbench.runs.store.trajectories import read_trajectory
+
+_ELSEWHERE = frozenset({"task_id", "run_idx", "model", "score", "scores", "score_profile", "scoring_details"})
+"""Columns of a row that have a place of their own in a sample, or none: the details of a verdict tell of the truth."""
+
+
+def make_sample(row: Row, trace: Trace) -> EvalSample:
+    """Build the sample of one episode from its row and its trace."""
+    usage = to_usage(trace.usage)
+    messages = to_chat(trace.messages)
+    answers = [message for message in messages if isinstance(message, ChatMessageAssistant)]
+    score = to_score(row.status, row.scores, trace.answer)
+    return EvalSample(
+        id=row.task_id,
+        epoch=row.run_idx + 1,
+        input=trace.messages[1].content,
+        target="",
+        messages=messages,
+        output=ModelOutput(
+            model=row.model,
+            choices=[ChatCompletionChoice(message=answers[-1], stop_reason="unknown")] if answers else [],
+            completion=trace.answer or "",
+            usage=usage,
+            time=row.latency_seconds,
+        ),
+        scores={} if score is None else {SCORER: score},
+        metadata=_metadata(row, trace),
+        model_usage={} if usage is None else {row.model: usage},
+        started_at=None if row.started is None else row.started.isoformat(),
+        completed_at=None if row.ended is None else row.ended.isoformat(),
+        total_time=row.latency_seconds + row.queue_seconds + row.retry_seconds,
+        working_time=row.latency_seconds,
+        uuid=f"{row.task_id}-{row.run_idx}",
+        error=None if trace.error is None else EvalError(message=trace.error, traceback="", traceback_ansi=""),
+        limit=_limit(trace),
+        turn_count=row.episodes,
+    )
+
+
+def _metadata(row: Row, trace: Trace) -> dict[str, Any]:
+    columns: dict[str, Any] = msgspec.to_builtins(row)
+    shown = {name: value for name, value in columns.items() if name not in _ELSEWHERE and value is not None}
+    return {**shown, "ended": trace.ended, "prompt": trace.prompt_digest}
+
+
+def _limit(trace: Trace) -> EvalSampleLimit | None:
+    if trace.ended == "max_turns":
+        return EvalSampleLimit(type="turn", limit=trace.turns, reason=f"no submission in {trace.turns} turns")
+    if trace.ended == "budget_exhausted":
+        generated = trace.usage.output_tokens
+        told = "its tokens" if generated is None else f"{generated} tokens"
+        return EvalSampleLimit(type="token", limit=generated or 0, reason=f"no submission in {told} of output")
+    if trace.ended == "context_overflow":
+        return EvalSampleLimit(type="context", limit=0, reason="the conversation outgrew the model")
+    return None
+
 
 Progress = Callable[[str, int, int], None]
 """`(log, done, total)` after each episode of a log."""
@@ -57,7 +115,7 @@ def export_run(
 
     Parameters
     ----------
-    run : the run folder; what its `rows.parquet` lists is exported.
+    run : the run folder, finished or not.
     out : folder of the logs, made if absent; a log of the same name is replaced.
     models, conditions : names; None takes all of the run.
 
@@ -67,11 +125,19 @@ def export_run(
 
     Raises
     ------
-    InputError : the folder is no finished run, has no such model or condition, or a file cannot be read or written.
+    InputError : the folder is no run, has no such model or condition, or a file cannot be read or written.
     """
     refuse_inside_edition(out)
-    record, rows = _read_run(run)
-    arms = _choose(rows, models, conditions, run)
+    read = only(read_run(run), models or (), [parse_condition(name) for name in conditions or ()])
+    record = read.record
+    if record is None:
+        raise InputError(f"{run}: no run folder (it has no {FILE}); name one that `finskillbench run` wrote")
+    arms: dict[tuple[Entry, str], list[Row]] = {}
+    try:
+        for row in from_frame(read.rows):
+            arms.setdefault((row.item.entry, row.condition), []).append(row)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{run / ROWS}: is of another version ({error}); run again with this one") from None
     make_folder(out)
     written: list[Path] = []
     asked = Counter((item.entry, item.condition) for item in record.items())
@@ -85,41 +151,6 @@ def export_run(
         log = _log(run, record, entry, condition, arm_rows, samples, complete=len(samples) >= asked[entry, condition])
         written.append(_write(log, out / f"{name}.eval"))
     return written
-
-
-def _read_run(run: Path) -> tuple[RunRecord, list[Row]]:
-    if not (run / FILE).is_file():
-        raise InputError(f"{run}: no run folder (it has no {FILE}); name one that `finskillbench run` wrote")
-    record = read_record(run)
-    try:
-        return record, from_frame(pl.read_parquet(run / ROWS))
-    except FileNotFoundError:
-        raise InputError(f"{run}: has no {ROWS} yet; the command that started the run finishes it") from None
-    except msgspec.ValidationError as error:
-        raise InputError(f"{run / ROWS}: is of another version ({error}); run again with this one") from None
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"{run / ROWS}: not a table ({error}); delete it and resume the run") from None
-
-
-def _choose(
-    rows: Sequence[Row], models: Sequence[str] | None, conditions: Sequence[str] | None, run: Path
-) -> dict[tuple[Entry, str], list[Row]]:
-    """The rows of each wanted entry and condition, in the run's order."""
-    wanted = None if conditions is None else [parse_condition(name) for name in conditions]
-    for column, names, present in (
-        ("model", models, dict.fromkeys(row.model for row in rows)),
-        ("condition", wanted, dict.fromkeys(row.condition for row in rows)),
-    ):
-        unknown = [name for name in names or () if name not in present]
-        if unknown:
-            raise InputError(f"{run}: has no {column} {unknown[0]!r}; it holds {', '.join(present) or 'nothing'}")
-    arms: dict[tuple[Entry, str], list[Row]] = {}
-    for row in rows:
-        if (models is None or row.model in models) and (wanted is None or row.condition in wanted):
-            arms.setdefault((row.item.entry, row.condition), []).append(row)
-    if not arms:
-        raise InputError(f"{run}: no episode has finished; resume the run")
-    return arms
 
 
 def _log(

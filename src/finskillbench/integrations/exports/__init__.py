@@ -1,1 +1,0 @@
-"""Rows for other programs: flat files, and the trackers MLflow and Weights & Biases."""
