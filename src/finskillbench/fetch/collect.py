@@ -31,7 +31,7 @@ from finskillbench.sources.companies.universe import Security
 from finskillbench.sources.edgar.companyfacts import parse_companyfacts
 from finskillbench.sources.fetched import Asked, Entry, Origin
 from finskillbench.sources.market.prices import parse_prices
-from finskillbench.sources.market.selection import MIN_SESSIONS
+from finskillbench.sources.market.splice import MIN_SESSIONS
 
 _NET_INCOME = ("NetIncomeLoss", "ProfitLoss", "NetIncomeLossAvailableToCommonStockholdersBasic")
 _EPS = ("EarningsPerShareDiluted", "EarningsPerShareBasicAndDiluted", "EarningsPerShareBasic")

@@ -33,7 +33,7 @@ from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, Generat
 from finskillbench.edition.store import refuse_inside_edition
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import parse_condition
-from finskillbench.harness.entries import Entry
+from finskillbench.harness.models import Entry
 from finskillbench.harness.providers.inspect_words import to_chat, to_usage
 from finskillbench.harness.trace import Trace
 from finskillbench.integrations.tasks import EVERYTHING, SCORER, to_results, to_score

@@ -134,7 +134,7 @@ def report(
     from finskillbench.reports.report import By
     from finskillbench.reports.report import report as make_report
     from finskillbench.reports.tables.common import contenders
-    from finskillbench.reports.tables.episodes.failures import failures_table
+    from finskillbench.reports.tables.episodes.endings import failures_table
     from finskillbench.reports.tables.notes import warnings
 
     others = registered(REPORTS, (*Format, PAGE_FORMAT))
@@ -189,7 +189,7 @@ def _explained(
     """The rows with what became of the output of scripts, and why episodes failed."""
     import polars as pl
 
-    from finskillbench.analysis.use import OUTPUT
+    from finskillbench.analysis.skills import OUTPUT
     from finskillbench.errors import InputError
     from finskillbench.runs.afterwards.failures import failures_of, use_of
 

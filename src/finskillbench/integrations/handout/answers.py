@@ -17,8 +17,8 @@ from finskillbench.domains import by_name
 from finskillbench.edition import Edition
 from finskillbench.errors import Cause, InputError
 from finskillbench.harness.conditions import parse_condition
-from finskillbench.harness.entries import canonical
 from finskillbench.harness.model import Usage
+from finskillbench.harness.models import canonical
 from finskillbench.harness.trace import Ended, Trace
 from finskillbench.integrations.handout import Layout
 from finskillbench.integrations.handout.write import ANSWER, FORMAT, RECORD, Record

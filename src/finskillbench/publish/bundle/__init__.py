@@ -29,7 +29,7 @@ import msgspec
 
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ArmName
-from finskillbench.harness.entries import Entry, canonical
+from finskillbench.harness.models import Entry, canonical
 from finskillbench.harness.trace import OURS, Ended
 from finskillbench.runs.plan.items import Item
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from finskillbench.errors import InputError
-from finskillbench.harness.entries import Entry
+from finskillbench.harness.models import Entry
 from finskillbench.publish.bundle import (
     ANSWERS,
     MANIFEST,

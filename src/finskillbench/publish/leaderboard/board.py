@@ -12,7 +12,7 @@ from finskillbench.analysis.ranking import differences, places
 from finskillbench.analysis.results import REFERENCE, Comparison, Results, collect
 from finskillbench.domains import by_name
 from finskillbench.episode import Profile
-from finskillbench.harness.entries import Entry
+from finskillbench.harness.models import Entry
 from finskillbench.publish.leaderboard.gather import Gathered, Listed, entrants_of
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
 from finskillbench.reports.tables.common import gaps, gaps_of, headline_only, means, slug

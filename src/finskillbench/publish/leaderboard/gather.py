@@ -14,7 +14,7 @@ import polars as pl
 
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
-from finskillbench.harness.entries import NO_ARGUMENTS, Entry, labels
+from finskillbench.harness.models import NO_ARGUMENTS, Entry, labels
 from finskillbench.harness.skills.given import GIVEN_ARM
 from finskillbench.publish.bundle.judge import Judged, judge_bundle
 from finskillbench.publish.bundle.read import Bundle, read_bundle

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import polars as pl
 from markupsafe import Markup, escape
 
-from finskillbench.analysis.coverage import LEAST
-from finskillbench.analysis.results import Results, collect
+from finskillbench.analysis.results import LEAST, Results, collect
 from finskillbench.audit.report import AuditReport
 from finskillbench.edition import Edition
 from finskillbench.edition.store import refuse_inside_edition

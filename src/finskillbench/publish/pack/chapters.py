@@ -16,13 +16,12 @@ from finskillbench.edition.validation import WHOLE, checks_of
 from finskillbench.edition.validation.report import ValidationReport
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.findings import Check, State
-from finskillbench.harness.entries import Entry, labels
+from finskillbench.harness.models import Entry, labels
 from finskillbench.reports.compare.gates import OF_ROWS, ThresholdMeasure, ThresholdResult
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Cell, Column, Kind, Table
 from finskillbench.reports.tables.common import contenders
-from finskillbench.reports.tables.episodes.endings import incidents_table, status_table
-from finskillbench.reports.tables.episodes.failures import failures_table
+from finskillbench.reports.tables.episodes.endings import failures_table, incidents_table, status_table
 from finskillbench.reports.tables.framed import framed
 from finskillbench.runs.afterwards.failures import failures_of
 

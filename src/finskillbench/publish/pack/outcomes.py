@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from finskillbench.analysis.coverage import coverage
 from finskillbench.analysis.intervals import Method, Weighting, estimate
-from finskillbench.analysis.results import CURATED, Results, collect, pairs
+from finskillbench.analysis.results import CURATED, Results, collect, coverage, pairs
 from finskillbench.episode import Profile
 from finskillbench.publish.pack.chapters import Chapter, captioned
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
@@ -24,8 +23,8 @@ from finskillbench.reports.tables.common import (
 )
 from finskillbench.reports.tables.episodes.conduct import repeats_table
 from finskillbench.reports.tables.framed import CONDITION, HARNESS, MODEL, framed, of_contenders
-from finskillbench.reports.tables.scores.effects import significance_table
-from finskillbench.reports.tables.scores.floors import floors_table
+from finskillbench.reports.tables.scores.models import significance_table
+from finskillbench.reports.tables.scores.overview import floors_table
 
 GROUP = ("model", "harness", "condition")
 HEADLINE_SCORES = "scored episodes of the headline subtasks, repeats averaged; unit: score, 0 to 1"
