@@ -47,10 +47,10 @@ def test_skills_of_somebodys_own_are_an_arm_of_a_run(edition, folder: Path, tmp_
     arms = list(dict.fromkeys(rows["condition"]))
     assert arms == ["no_skill", "skill:both", "skill:mine"]
     given = read_given(skills)
-    digests = {arm: mounted.digest for arm, mounted in mount_all(arms, given).items()}
+    mounts = mount_all(arms, given)
     for row in rows.iter_rows(named=True):
         brought = row["condition"] != "no_skill"
-        assert row["mount"] == digests[row["condition"]]
+        assert row["mount"] == mounts[row["condition"]].of(row["domain"]).digest
         assert row["skills_loaded"] == ["my-notes"] * brought
         assert row["scripts_run"] == ["my-notes/scripts/total.py"] * brought
         assert row["incidents"] == []
