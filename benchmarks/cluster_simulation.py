@@ -32,8 +32,8 @@ from distributed import Client
 from cluster import SUBTASKS, busy_of, cluster
 from finskillbench.cli.display.console import Progress
 from finskillbench.edition import load_edition
-from finskillbench.harness.entries import Entry
 from finskillbench.harness.model import ToolCall, Turn, Usage
+from finskillbench.harness.models import Entry
 from finskillbench.runs.execute.run import RunResult, run
 from finskillbench.runs.plan.defaults import default_edition
 from finskillbench.runs.plan.items import make_plan

@@ -19,7 +19,7 @@ import pandas as pd
 
 from finskillbench.panels.filings.facts import build_facts
 from finskillbench.sources.edgar.companyfacts import parse_companyfacts
-from finskillbench.sources.edgar.metrics import TABLE
+from finskillbench.sources.edgar.numerals import TABLE
 from peers import facts_pandas
 
 ROOT = Path(__file__).resolve().parents[1]

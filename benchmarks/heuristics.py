@@ -19,7 +19,7 @@ import orjson
 from finskillbench.domains import Subtask, subtasks
 from finskillbench.edition import Edition, load_edition
 from finskillbench.episode import Profile
-from finskillbench.harness.programs.floors import Heuristic, heuristic_answer
+from finskillbench.harness.programs.program import Heuristic, heuristic_answer
 
 MOST = 0.25
 """What the best fixed recipe may earn."""

@@ -25,9 +25,9 @@ import numpy as np
 from finskillbench.domains import by_name
 from finskillbench.episode import Episode, Prompt, Status, Verdict
 from finskillbench.harness.conditions import Condition, mount
-from finskillbench.harness.entries import NO_ARGUMENTS
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn
+from finskillbench.harness.models import NO_ARGUMENTS
 from finskillbench.harness.seat import Assignment, Surroundings
 from finskillbench.harness.words.prompts import task_prompt
 from finskillbench.runs.plan.items import Item

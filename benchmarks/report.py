@@ -28,12 +28,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.rows import synthetic_rows
 
-from finskillbench.analysis.budgets import Measure, area_within, score_within
-from finskillbench.analysis.coverage import coverage
 from finskillbench.analysis.intervals import estimate
-from finskillbench.analysis.results import Comparison, collect
+from finskillbench.analysis.repeats import Measure, area_within, score_within
+from finskillbench.analysis.results import Comparison, collect, coverage
 from finskillbench.analysis.savings import savings
-from finskillbench.analysis.use import use_effects
+from finskillbench.analysis.skills import use_effects
 
 GROUPS = ["model", "sub_task", "condition"]
 RESAMPLES, ONE_IN, REPEATS = 10_000, 9, 3

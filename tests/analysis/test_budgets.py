@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.analysis.scenes import results, row
 from tests.sampling import examples
 
-from finskillbench.analysis.budgets import POINTS, TOKEN_BUDGETS, Measure, area_within, score_within
 from finskillbench.analysis.intervals import estimate
+from finskillbench.analysis.repeats import POINTS, TOKEN_BUDGETS, Measure, area_within, score_within
 
 
 def spent(condition: str, task: str, score: float | None, tokens: int, **more):

@@ -3,8 +3,7 @@
 import pytest
 from tests.analysis.scenes import results, row
 
-from finskillbench.analysis.coverage import coverage, difference_bounds
-from finskillbench.analysis.results import Comparison
+from finskillbench.analysis.results import Comparison, coverage, difference_bounds
 
 CURATED = Comparison("curated", "no_skill")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.analysis.scenes import results, row
 
-from finskillbench.analysis.budgets import Measure
+from finskillbench.analysis.repeats import Measure
 from finskillbench.analysis.results import Comparison
 from finskillbench.analysis.savings import savings
 

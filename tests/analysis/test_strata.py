@@ -6,8 +6,7 @@ import pytest
 from tests.analysis.scenes import results, row
 
 from finskillbench.analysis.intervals import estimate
-from finskillbench.analysis.results import Comparison, pairs
-from finskillbench.analysis.strata import by_cell, by_other_half
+from finskillbench.analysis.results import Comparison, by_cell, by_other_half, pairs
 from finskillbench.errors import InputError
 
 CURATED = Comparison("curated", "no_skill")

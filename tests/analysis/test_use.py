@@ -8,7 +8,7 @@ from tests.analysis.scenes import results, row
 
 from finskillbench.analysis.intervals import estimate
 from finskillbench.analysis.results import Comparison, collect, pairs
-from finskillbench.analysis.use import OUTPUT, trigger_rates, use_effects, use_rates
+from finskillbench.analysis.skills import OUTPUT, trigger_rates, use_effects, use_rates
 
 CURATED = Comparison("curated", "no_skill")
 RISK, FILINGS = ["risk-management"], ["fundamental-analysis"]

@@ -10,7 +10,7 @@ from tests.runs.examples import row
 
 from finskillbench import cli
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.entries import NO_ARGUMENTS
+from finskillbench.harness.models import NO_ARGUMENTS
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.events import Dropped, Expense, Finished
 from finskillbench.runs.store.journal import Journal, write_events

@@ -10,7 +10,7 @@ import pytest
 from finskillbench.edition.load import Edition
 from finskillbench.edition.references import FACTS, References
 from finskillbench.errors import EditionError
-from finskillbench.panels.filings.fundamentals import FundamentalPanels
+from finskillbench.panels.filings.statements import FundamentalPanels
 
 EMPTY = FundamentalPanels.empty().tables
 HELD = {"ref": FACTS, "symbol": "ACME", "as_of": "2024-05-02", "since": "2023-01-01"}

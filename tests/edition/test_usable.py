@@ -14,7 +14,7 @@ import pytest
 from tests.editions import one_process
 
 from finskillbench import cli
-from finskillbench.sources.edgar.metrics import METRICS
+from finskillbench.sources.edgar.numerals import METRICS
 
 pytestmark = pytest.mark.slow
 

@@ -20,7 +20,7 @@ from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.model import ToolCall, Turn, Usage
 from finskillbench.harness.programs import reading
-from finskillbench.harness.programs.procedures import Textbook, Trapped
+from finskillbench.harness.programs.program import Textbook, Trapped
 from finskillbench.harness.seat import Assignment, Surroundings
 from finskillbench.harness.tools import contracts as tools_module
 from finskillbench.harness.trace import Trace

@@ -23,8 +23,8 @@ from finskillbench.harness.tools.contracts import MAX_RESULT_CHARS, tool_specs
 from finskillbench.harness.tools.toolbox import Toolbox
 from finskillbench.harness.trace import CallOutcome
 from finskillbench.harness.words.compaction import compact_input
-from finskillbench.panels.filings.fundamentals import FundamentalPanels
 from finskillbench.panels.filings.query import AXES, DURATIONS, LARGEST_LIMIT, FiledStore
+from finskillbench.panels.filings.statements import FundamentalPanels
 
 FUNDAMENTAL = "fundamental_analysis"
 DERIVATION = {"metric", "derived", "parents"}

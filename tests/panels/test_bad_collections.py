@@ -10,8 +10,8 @@ import pytest
 
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.portfolio.objects import month_ends
+from finskillbench.domains.portfolio.objects.binding import mandate_fields, month_problem, sized_limits
 from finskillbench.domains.portfolio.objects.settings import read_settings
-from finskillbench.domains.portfolio.objects.tiers import mandate_fields, month_problem, sized_limits
 from finskillbench.engines.portfolio.measures import violations
 from finskillbench.errors import SourceError
 from finskillbench.panels import build_panels

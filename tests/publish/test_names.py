@@ -12,7 +12,7 @@ from tests.publish.conftest import Bundled
 from tests.publish.hostile import Forger, model_name
 from tests.publish.test_ranking import results
 
-from finskillbench.analysis.inference.multiplicity import holm, holm_weighted
+from finskillbench.analysis.inference import holm, holm_weighted
 from finskillbench.analysis.ranking import differences
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError

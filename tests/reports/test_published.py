@@ -20,11 +20,9 @@ from finskillbench.episode import Profile
 from finskillbench.reports.formats.cells import cell_text
 from finskillbench.reports.published import PublishedRow, beside, published, to_cell
 from finskillbench.reports.tables.base import Estimate, Table
-from finskillbench.reports.tables.episodes.resources import resources_table
-from finskillbench.reports.tables.scores.grouped import domains_table, subtasks_table
-from finskillbench.reports.tables.scores.harnesses import harnesses_table
+from finskillbench.reports.tables.episodes.conduct import resources_table
+from finskillbench.reports.tables.scores.grouped import domains_table, harnesses_table, pooled_table, subtasks_table
 from finskillbench.reports.tables.scores.models import models_table
-from finskillbench.reports.tables.scores.pooled import pooled_table
 
 ARMS = ("no_skill", "curated", "self_generated")
 HOMES = {

@@ -9,7 +9,7 @@ import pytest
 
 from finskillbench.errors import InputError
 from finskillbench.reports.read import joined, read_run, read_runs
-from finskillbench.reports.release.columns import cluster_of_task
+from finskillbench.reports.release import cluster_of_task
 from finskillbench.reports.report import report
 from finskillbench.runs.store.rows import SCHEMA
 

@@ -14,14 +14,17 @@ from finskillbench.errors import InputError
 from finskillbench.reports.report import report
 from finskillbench.reports.tables.base import Estimate
 from finskillbench.reports.tables.common import gaps_of
-from finskillbench.reports.tables.episodes.conduct import budgets_table
-from finskillbench.reports.tables.episodes.failures import failures_table
-from finskillbench.reports.tables.episodes.resources import resources_table
-from finskillbench.reports.tables.scores.grouped import domains_table, subtasks_table
-from finskillbench.reports.tables.scores.harnesses import harnesses_table, mean_difference
+from finskillbench.reports.tables.episodes.conduct import budgets_table, resources_table
+from finskillbench.reports.tables.episodes.endings import failures_table
+from finskillbench.reports.tables.scores.grouped import (
+    domains_table,
+    harnesses_table,
+    mean_difference,
+    pooled_table,
+    subtasks_table,
+)
 from finskillbench.reports.tables.scores.models import models_table
 from finskillbench.reports.tables.scores.overview import overview_table
-from finskillbench.reports.tables.scores.pooled import pooled_table
 
 GAINS = (0.1, 0.3, 0.2, 0.4)
 

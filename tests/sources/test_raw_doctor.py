@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from tests.sampling import THOROUGH, thorough
 
-from finskillbench.sources.raw.doctor import examine
-from finskillbench.sources.raw.template import write_template
+from finskillbench.sources.raw.doctor import examine, write_template
 
 TRIES = 400 if THOROUGH else 30
 CELLS = ("", "-1", "0", "x", "nan", "inf", "1e400", "2024-13-01", "20240101", '"', "é", "-99.99", ".")

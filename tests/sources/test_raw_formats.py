@@ -17,7 +17,7 @@ from finskillbench.sources.edgar import companyfacts, submissions
 from finskillbench.sources.files import files_below
 from finskillbench.sources.market import french, prices
 from finskillbench.sources.raw import formats
-from finskillbench.sources.raw.template import write_template
+from finskillbench.sources.raw.doctor import write_template
 
 _OTHER_NAMES = {
     "price": "date",

@@ -14,8 +14,7 @@ from enum import StrEnum
 
 import polars as pl
 
-from finskillbench.analysis.intervals.cells import Cells, gather
-from finskillbench.analysis.intervals.clustered_t import spread, tells_enough
+from finskillbench.analysis.intervals import Cells, gather, spread, tells_enough
 from finskillbench.analysis.results import Results
 from finskillbench.errors import InputError
 

@@ -15,8 +15,7 @@ from itertools import combinations
 
 import polars as pl
 
-from finskillbench.analysis.inference.multiplicity import adjust, holm_weighted
-from finskillbench.analysis.inference.signs import Signs, cluster_signs
+from finskillbench.analysis.inference import Signs, adjust, cluster_signs, holm_weighted
 from finskillbench.analysis.intervals import estimate
 from finskillbench.analysis.results import Results
 

@@ -2,12 +2,17 @@
 
 Rows of status `error` are no scores: they stay in the table with a null, are counted by themselves and enter no mean.
 Repeats of an episode are averaged first, so that an episode counts once however often it was run.
+
+What skills change where an agent does well without them, and where it does not.
+
+How many episodes have a verdict, and what the others could change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import polars as pl
@@ -16,7 +21,7 @@ from finskillbench.domains import domains, subtasks
 from finskillbench.episode import PAPER_SUITE, Profile, Status
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.entries import NO_ARGUMENTS, Entry, labels
+from finskillbench.harness.models import NO_ARGUMENTS, Entry, labels
 from finskillbench.harness.skills.given import GIVEN_ARM
 
 REFERENCE = Condition.NO_SKILL.value
@@ -234,3 +239,122 @@ def _episodes(rows: pl.DataFrame) -> pl.DataFrame:
 def _place_in(order: Sequence[str]) -> Callable[[str], int]:
     """A sorting key: known names in their order, then the others."""
     return lambda name: order.index(name) if name in order else len(order)
+
+
+LEVELS = (0.25, 0.5, 0.75)
+"""Where one stratum ends and the next begins."""
+
+
+def by_cell(
+    paired: pl.DataFrame, levels: Sequence[float] = LEVELS, cell: Sequence[str] = ("model", "harness", "sub_task")
+) -> pl.DataFrame:
+    """Pairs by the mean reference score of their model on their subtask.
+
+    Parameters
+    ----------
+    paired : as from `pairs`. levels : ascending scores between strata. cell : what a mean is taken over.
+
+    Returns
+    -------
+    The pairs with `baseline`, that mean, and `stratum`, its range ("0.25-0.50", lower end included); for `estimate`.
+    """
+    return _labelled(paired.with_columns(baseline=pl.col("reference").mean().over(cell)), levels)
+
+
+def by_other_half(results: Results, comparison: Comparison, levels: Sequence[float] = LEVELS) -> pl.DataFrame:
+    """Pairs by the reference score of the even repeats of their episode; their difference takes the odd ones.
+
+    Returns
+    -------
+    As `by_cell`; episodes of which a half has no score are left out.
+
+    Raises
+    ------
+    InputError : no episode was repeated under the reference condition.
+    """
+    keys = ["model", "harness", "episode"]
+    reference = results.rows.filter(pl.col("condition") == comparison.reference, pl.col("score").is_not_null())
+    even, odd = (reference.filter(pl.col("run_idx") % 2 == rest) for rest in (0, 1))
+    if odd.is_empty() or even.is_empty():
+        raise InputError(f"strata: no episode was repeated under {comparison.reference}; run with --epochs 2 or more")
+    baseline = even.group_by(keys).agg(baseline=pl.col("score").mean())
+    other = odd.group_by(keys).agg(reference=pl.col("score").mean())
+    halved = (
+        pairs(results, comparison)
+        .drop("reference")
+        .join(baseline, on=keys, how="inner", maintain_order="left")
+        .join(other, on=keys, how="inner", maintain_order="left")
+        .with_columns(difference=pl.col("treated") - pl.col("reference"))
+    )
+    return _labelled(halved, levels)
+
+
+def _labelled(frame: pl.DataFrame, levels: Sequence[float]) -> pl.DataFrame:
+    ends = [0.0, *levels, 1.0]
+    names = [f"{low:.2f}-{high:.2f}" for low, high in pairwise(ends)]
+    place = pl.sum_horizontal(pl.lit(0), *((pl.col("baseline") >= level).cast(pl.Int32) for level in levels))
+    return frame.with_columns(stratum=place.replace_strict(dict(enumerate(names)), return_dtype=pl.String))
+
+
+LEAST = 0.95
+"""The share of rows with a verdict below which a mean stands for too few."""
+
+
+def coverage(
+    results: Results, by: Sequence[str] = ("model", "harness", "condition"), least: float = LEAST
+) -> pl.DataFrame:
+    """The share of rows with a verdict in each group, and the bounds of its mean.
+
+    Parameters
+    ----------
+    by : columns of `Results.rows`, at least one. least : the share from which on a group is covered.
+
+    Returns
+    -------
+    The columns of `by`, then `rows`, `verdicts`, `share`, `mean` (over episodes that have a verdict; null of none),
+    `worst` and `best` (over all episodes, had every row without a verdict scored 0, or 1), and `enough`.
+    """
+    keys = list(dict.fromkeys((*by, *EPISODE)))
+    episodes = results.rows.group_by(keys, maintain_order=True).agg(
+        *_bounds(), pl.col("score").mean(), rows=pl.len(), verdicts=pl.col("score").count()
+    )
+    totals = [pl.col(name).sum().cast(pl.Int64) for name in ("rows", "verdicts")]
+    means = [pl.col("score").mean().alias("mean"), pl.col("worst").mean(), pl.col("best").mean()]
+    share = (pl.col("verdicts").sum() / pl.col("rows").sum()).alias("share")
+    found = episodes.group_by(by, maintain_order=True).agg(*totals, share, *means)
+    return found.with_columns(enough=pl.col("share") >= least)
+
+
+def difference_bounds(
+    results: Results, comparison: Comparison, by: Sequence[str] = ("model", "harness")
+) -> pl.DataFrame:
+    """What the mean difference could be, over the episodes that were run under both conditions.
+
+    Parameters
+    ----------
+    by : columns of `Results.rows`, at least one, that do not tell conditions apart.
+
+    Returns
+    -------
+    The columns of `by`, then `episodes`, `missing` (those of which a side has a row without a verdict), `worst` and
+    `best` mean difference for the treatment.
+    """
+    keys = list(dict.fromkeys((*by, "model", "harness", "episode")))
+    sides = [
+        results.rows.filter(pl.col("condition") == name)
+        .group_by(keys, maintain_order=True)
+        .agg(*_bounds(), pl.col("failed").any())
+        for name in comparison
+    ]
+    both = sides[0].join(sides[1], on=keys, how="inner", suffix="_reference", maintain_order="left")
+    return both.group_by(by, maintain_order=True).agg(
+        episodes=pl.len().cast(pl.Int64),
+        missing=(pl.col("failed") | pl.col("failed_reference")).sum().cast(pl.Int64),
+        worst=(pl.col("worst") - pl.col("best_reference")).mean(),
+        best=(pl.col("best") - pl.col("worst_reference")).mean(),
+    )
+
+
+def _bounds() -> tuple[pl.Expr, pl.Expr]:
+    score = pl.col("score")
+    return score.fill_null(0.0).mean().alias("worst"), score.fill_null(1.0).mean().alias("best")

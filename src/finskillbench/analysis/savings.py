@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from finskillbench.analysis.budgets import Measure, spending
-from finskillbench.analysis.intervals.bootstrap import MOST_LOST, TAILS, draws
-from finskillbench.analysis.intervals.clustered_t import MIN_CLUSTERS
+from finskillbench.analysis.intervals import MIN_CLUSTERS, MOST_LOST, TAILS, draws
+from finskillbench.analysis.repeats import Measure, spending
 from finskillbench.analysis.results import Comparison, Results
 from finskillbench.arrays import Floats, Integers
 

@@ -17,8 +17,7 @@ from finskillbench.cli.options.runs import RunOptions
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from finskillbench.runs.plan.estimate import Estimate
-    from finskillbench.runs.plan.usage import Amount, Forecast
+    from finskillbench.runs.plan.usage import Amount, Estimate, Forecast
 
 EXAMPLE = """\b
 Examples:
@@ -49,9 +48,8 @@ def plan(options: PlanOptions) -> None:
     is written and no provider is asked. Episodes that the run folder already holds are left out.
     """
     from finskillbench.harness.conditions import parse_condition
-    from finskillbench.runs.plan.estimate import estimate, left_to_run
     from finskillbench.runs.plan.items import make_plan
-    from finskillbench.runs.plan.usage import Earlier
+    from finskillbench.runs.plan.usage import Earlier, estimate, left_to_run
     from finskillbench.runs.store.journal import read_history
 
     part = options.piece

@@ -50,8 +50,7 @@ def perform(options: RunOptions, cluster: str | None = None) -> tuple[RunResult,
     """Do what the options say, here or on a cluster, and return what came of it with the edition."""
     from finskillbench.cli.display.board import Display
     from finskillbench.cluster.connection import require_extra
-    from finskillbench.harness.entries import allowance_of
-    from finskillbench.harness.models import Contender
+    from finskillbench.harness.models import Contender, allowance_of
     from finskillbench.runs.execute import run as runs
 
     part = options.piece

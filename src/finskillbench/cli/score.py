@@ -59,7 +59,7 @@ def score(
     from finskillbench.edition import load_edition
     from finskillbench.errors import InputError
     from finskillbench.integrations.handout.take_back import is_handout, take_back
-    from finskillbench.runs.store.validated import validation_text
+    from finskillbench.runs.store.version import validation_text
 
     taken_back = is_handout(submissions)
     if not taken_back and (model is not None or jobs is not None):

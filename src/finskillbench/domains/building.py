@@ -1,4 +1,7 @@
-"""What subtasks build their episodes from: reproducible draws, the catalogs, the triple they return."""
+"""What subtasks build their episodes from: reproducible draws, the catalogs, the triple they return.
+
+What inputs of several domains hold in the same form.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from importlib import resources
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 import polars as pl
@@ -94,3 +97,16 @@ def conventions(*parts: Mapping[str, str]) -> dict[str, str]:
             raise InternalError(f"conventions: {', '.join(twice)} is defined twice; rename one of them")
         merged |= part
     return merged
+
+
+class CovarianceTable(TypedDict):
+    """An annualised covariance: by reference as an edition stores it, dense or in factor form once it is resolved.
+
+    The covariance is `matrix` (n, n), or loadings' loadings + diag(specific) with loadings (k, n) and specific (n,).
+    """
+
+    tickers: NotRequired[list[str]]
+    ref: NotRequired[str]
+    matrix: NotRequired[list[list[float]]]
+    loadings: NotRequired[list[list[float]]]
+    specific: NotRequired[list[float]]

@@ -19,7 +19,6 @@ from finskillbench.domains.catalog import Catalog, examine_catalog, read_catalog
 from finskillbench.edition.handed_out import check_cluster, hand_out
 from finskillbench.edition.load import Edition, load_edition
 from finskillbench.edition.parts import Order, build_parts, units_of
-from finskillbench.edition.processes import Processes
 from finskillbench.edition.store import (
     CATALOG,
     LARGEST,
@@ -28,13 +27,14 @@ from finskillbench.edition.store import (
     new_folder,
     write_manifest,
 )
+from finskillbench.edition.work import Processes
 from finskillbench.episode import PAPER_SUITE
 from finskillbench.errors import CatalogError, InputError, SourceError
 from finskillbench.garbage import seldom_sought
 from finskillbench.notebook import Bar
 from finskillbench.panels import Panels, build_panels, read_panels, write_panels
 from finskillbench.panels.build import with_filings
-from finskillbench.panels.filings.fundamentals import FundamentalPanels
+from finskillbench.panels.filings.statements import FundamentalPanels
 from finskillbench.panels.store import write_filings
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.fetched import Fetched, verified

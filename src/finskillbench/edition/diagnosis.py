@@ -14,7 +14,7 @@ from finskillbench.edition.build import Progress, build_sample
 from finskillbench.edition.load import Edition
 from finskillbench.errors import SourceError
 from finskillbench.panels import Panels, read_panels
-from finskillbench.panels.filings.periodic import reports_with_figures
+from finskillbench.panels.filings.quarters import reports_with_figures
 from finskillbench.panels.tables import Half
 from finskillbench.sources.raw import formats
 from finskillbench.sources.raw.doctor import Diagnosis, examine

@@ -22,10 +22,9 @@ from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.catalog import Catalog
 from finskillbench.domains.checks.proofs import rederived
 from finskillbench.domains.tables import table_file
-from finskillbench.edition.processes import Processes
 from finskillbench.edition.references import References
 from finskillbench.edition.store import CANARY, STAGES, episode_row, write_lines
-from finskillbench.edition.work import Work, summary, work_of
+from finskillbench.edition.work import Processes, Work, summary, work_of
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.panels import read_panels
 from finskillbench.sources.edgar.collection import load_filings

@@ -31,7 +31,7 @@ from finskillbench.sources.companies.statements import parse_statements
 from finskillbench.sources.companies.universe import Security
 from finskillbench.sources.fetched import Asked, Entry, Origin
 from finskillbench.sources.market.prices import parse_prices
-from finskillbench.sources.market.selection import MIN_SESSIONS
+from finskillbench.sources.market.splice import MIN_SESSIONS
 
 Progress = Callable[[str, int, int | None], None]
 _FEW = 5

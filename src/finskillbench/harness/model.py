@@ -43,7 +43,7 @@ class Usage:
     `cache_write_tokens` written to it; `output_tokens` is all that was generated, `reasoning_tokens` included.
 
     `reused_calls` are those answered from our own cache of responses
-    (`finskillbench.harness.providers.responses`). Their tokens and their price are counted as if they had been asked
+    (`finskillbench.harness.providers.replies`). Their tokens and their price are counted as if they had been asked
     anew, so that what an episode takes does not hang on who asked first; `saved_usd` is the part of the price that was
     not paid.
     """

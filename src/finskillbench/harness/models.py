@@ -3,6 +3,8 @@
 `baseline/...` names are programs, not language models. They use no key and no network and are driven through the
 same loop and the same tools as everybody else; reports label them as programs. Any other `provider/model` is a
 language model that is called through Inspect's model layer, which is imported when the first one is made.
+
+Who takes part in a run: a model, and the arguments that it was called with.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -18,16 +20,71 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard, cast
 
+import orjson
+
 from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, as_agent, is_solver
 from finskillbench.harness.allowance import FULL, Allowance
-from finskillbench.harness.entries import Entry, canonical
 from finskillbench.harness.model import Model
-from finskillbench.harness.programs.floors import Heuristic, Trivial
-from finskillbench.harness.programs.nop import Nop
-from finskillbench.harness.programs.procedures import Textbook, Trapped
+from finskillbench.harness.programs.program import Heuristic, Nop, Textbook, Trapped, Trivial
 from finskillbench.harness.programs.reference import Reference
 from finskillbench.harness.providers.prices import PROGRAMS, PriceTable
+
+NO_ARGUMENTS = "{}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Entry:
+    """A model by name, and its arguments as canonical JSON: keys in order, and none for what was not said."""
+
+    model: str
+    arguments: str = NO_ARGUMENTS
+
+    def __str__(self) -> str:
+        return self.model if self.arguments == NO_ARGUMENTS else f"{self.model} {self.arguments}"
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The arguments by name."""
+        return orjson.loads(self.arguments)
+
+    def under(self, harness: str) -> Entry:
+        """The same played by another harness than ours, which goes without saying."""
+        return Entry(self.model, canonical({**self.said, "harness": harness}))
+
+
+def canonical(arguments: Mapping[str, Any]) -> str:
+    """Arguments as they identify an entry."""
+    said = {name: value for name, value in arguments.items() if value is not None}
+    return orjson.dumps(said, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def allowance_of(entry: Entry) -> Allowance:
+    """The turns and tokens that an entry has for an episode."""
+    said = entry.said
+    return Allowance(said.get("turns", FULL.turns), said.get("token_budget", FULL.tokens))
+
+
+def labels(entries: Iterable[Entry]) -> dict[Entry, str]:
+    """What a table calls each entry: its model, and where a model has several entries the arguments that differ."""
+    by_model: dict[str, list[Entry]] = {}
+    for entry in dict.fromkeys(entries):
+        by_model.setdefault(entry.model, []).append(entry)
+    return {entry: _label(entry, alike) for alike in by_model.values() for entry in alike}
+
+
+def _label(entry: Entry, alike: list[Entry]) -> str:
+    names = sorted({name for each in alike for name in each.said})
+    values = {name: [canonical({name: each.said.get(name)}) for each in alike] for name in names}
+    differing = [name for name in names if len(set(values[name])) > 1]
+    return " ".join((entry.model, *(f"{name}={_value(entry.said.get(name))}" for name in differing)))
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+
 
 _PROGRAMS = (Reference, Heuristic, Trivial, Nop, Textbook, Trapped)
 BASELINES: dict[str, Callable[[], Model]] = {model.name: model for model in _PROGRAMS}
@@ -62,7 +119,7 @@ class ModelOptions:
         `finskillbench.harness.providers.settings`.
     `prices` : what tokens cost.
     `batch` : whether requests go through the provider's batch interface, which takes up to a day and costs less.
-    `response_cache` : file of answers that are not asked twice, see `finskillbench.harness.providers.responses`.
+    `response_cache` : file of answers that are not asked twice, see `finskillbench.harness.providers.replies`.
     """
 
     base_url: str | None = None

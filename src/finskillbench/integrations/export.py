@@ -31,7 +31,7 @@ from inspect_ai.model import GenerateConfig, ModelUsage
 from finskillbench.edition.store import refuse_inside_edition
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import parse_condition
-from finskillbench.harness.entries import Entry
+from finskillbench.harness.models import Entry
 from finskillbench.integrations.samples import make_sample
 from finskillbench.integrations.tasks import EVERYTHING
 from finskillbench.integrations.verdict_scores import SCORER, to_results

@@ -9,8 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finskillbench.arrays import Booleans, Floats
-from finskillbench.panels.filings.fundamentals import FundamentalPanels, build_fundamentals
-from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS
+from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS, FundamentalPanels, build_fundamentals
 from finskillbench.panels.filings_alone import of_filings_alone
 from finskillbench.panels.market.benchmark_weights import WeightsPanel, build_benchmark_weights
 from finskillbench.panels.market.estimates.covariance import LARGE_FACTORS, WINDOW, CovariancePanel, build_covariance

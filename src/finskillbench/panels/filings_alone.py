@@ -3,7 +3,7 @@
 import polars as pl
 
 from finskillbench.panels.columns import schema_of
-from finskillbench.panels.filings.fundamentals import FundamentalPanels
+from finskillbench.panels.filings.statements import FundamentalPanels
 from finskillbench.panels.report import PanelReport
 from finskillbench.panels.store import TABLES
 from finskillbench.panels.tables import Panels, Tables

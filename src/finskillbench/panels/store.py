@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 from finskillbench.engines.statistics.covariance import Covariance
 from finskillbench.errors import EditionError, InputError
 from finskillbench.panels.columns import Column, column_of
-from finskillbench.panels.filings import facts, filed, periodic
-from finskillbench.panels.filings.fundamentals import SCHEMAS, FundamentalPanels, fundamentals_in_parts
+from finskillbench.panels.filings import facts, filed, quarters
 from finskillbench.panels.filings.segments import revenue as segments
+from finskillbench.panels.filings.statements import SCHEMAS, FundamentalPanels, fundamentals_in_parts
 from finskillbench.panels.market import benchmark_weights, factors, liquidity, macro, prices, returns
 from finskillbench.panels.market.estimates import factor_exposures, views
 from finskillbench.panels.reading import read_arrays, read_json, read_schema, read_table
@@ -42,7 +42,7 @@ TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
         "liquidity": liquidity.COLUMNS,
         "macro": macro.COLUMNS,
         "facts": facts.COLUMNS,
-        "filings": periodic.COLUMNS,
+        "filings": quarters.COLUMNS,
         "segments": segments.COLUMNS,
         "filed": filed.COLUMNS,
     }

@@ -18,23 +18,30 @@ from finskillbench.reports.tables.base import Table
 from finskillbench.reports.tables.common import contenders
 from finskillbench.reports.tables.episodes.conduct import (
     budgets_table,
+    model_resources_table,
     repeats_table,
+    resources_table,
     savings_table,
     use_effects_table,
     use_table,
 )
-from finskillbench.reports.tables.episodes.endings import coverage_table, incidents_table, status_table
-from finskillbench.reports.tables.episodes.resources import model_resources_table, resources_table
-from finskillbench.reports.tables.episodes.traps import signed_table, traps_table
-from finskillbench.reports.tables.scores.contamination import contamination_table
-from finskillbench.reports.tables.scores.effects import arms_table, significance_table, strata_table
-from finskillbench.reports.tables.scores.floors import floors_table
-from finskillbench.reports.tables.scores.grouped import difficulty_table, domains_table, subtasks_table
-from finskillbench.reports.tables.scores.harnesses import harnesses_table
-from finskillbench.reports.tables.scores.models import models_table
-from finskillbench.reports.tables.scores.overview import overview_table
-from finskillbench.reports.tables.scores.pooled import pooled_table
-from finskillbench.reports.tables.scores.tidy import tidy
+from finskillbench.reports.tables.episodes.endings import (
+    coverage_table,
+    incidents_table,
+    signed_table,
+    status_table,
+    traps_table,
+)
+from finskillbench.reports.tables.scores.grouped import (
+    difficulty_table,
+    domains_table,
+    harnesses_table,
+    pooled_table,
+    subtasks_table,
+    tidy,
+)
+from finskillbench.reports.tables.scores.models import arms_table, models_table, significance_table, strata_table
+from finskillbench.reports.tables.scores.overview import contamination_table, floors_table, overview_table
 
 
 class By(StrEnum):
@@ -156,7 +163,7 @@ class Report:
         return made[name]
 
     def to_polars(self) -> pl.DataFrame:
-        """`finskillbench.reports.tables.scores.tidy.tidy` of the results."""
+        """`finskillbench.reports.tables.scores.grouped.tidy` of the results."""
         return tidy(self.results)
 
 

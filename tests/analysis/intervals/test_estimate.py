@@ -9,9 +9,7 @@ from scipy import stats
 from scipy.linalg import fractional_matrix_power
 from tests.sampling import examples
 
-from finskillbench.analysis.intervals import Method, estimate
-from finskillbench.analysis.intervals.bootstrap import resample
-from finskillbench.analysis.intervals.cells import Cells
+from finskillbench.analysis.intervals import Cells, Method, estimate, resample
 from finskillbench.errors import InternalError
 
 METHODS = [method.value for method in Method]

@@ -18,7 +18,7 @@ from finskillbench.edition import Edition
 from finskillbench.edition.validation import State, ValidationReport, checks_of
 from finskillbench.engines.accounting import drivers, periods, quality, statements
 from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS
-from finskillbench.sources.edgar.metrics import CANONICAL, METRICS
+from finskillbench.sources.edgar.numerals import CANONICAL, METRICS
 
 FUNDAMENTAL = "fundamental_analysis"
 SUBTASKS = ("normalization", "earnings_quality", "driver_decomposition")

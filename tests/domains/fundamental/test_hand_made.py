@@ -16,8 +16,8 @@ from finskillbench.edition import build_edition
 from finskillbench.engines.accounting.periods import YEAR_APART, Duration, earlier
 from finskillbench.engines.accounting.quality import piotroski
 from finskillbench.engines.accounting.statements import ledger
-from finskillbench.panels.filings.fundamentals import build_fundamentals
 from finskillbench.panels.filings.query import FactStore
+from finskillbench.panels.filings.statements import build_fundamentals
 from finskillbench.sources.edgar.collection import load_filings
 
 Key: TypeAlias = tuple[str, date, str]

@@ -22,7 +22,7 @@ from finskillbench.harness.skills.loader import curated, load_package, placebo
 from finskillbench.harness.tools.contracts import tool_specs
 from finskillbench.harness.tools.toolbox import Toolbox
 from finskillbench.sandbox.runner import ScriptRunner
-from finskillbench.sources.edgar.metrics import CANONICAL, CANONICAL_TAGS
+from finskillbench.sources.edgar.numerals import CANONICAL, CANONICAL_TAGS
 
 PACKAGE = Package("fundamental-analysis")
 ROOT, run, recipe_of, refusal = PACKAGE.root, PACKAGE.run, PACKAGE.recipe_of, PACKAGE.refusal

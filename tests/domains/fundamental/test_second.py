@@ -20,8 +20,8 @@ from finskillbench.domains.fundamental.second.definitions import (
 )
 from finskillbench.domains.fundamental.second.visible import VisibleFacts, segment_changes
 from finskillbench.panels.filings.facts import build_facts
-from finskillbench.panels.filings.fundamentals import FundamentalPanels
 from finskillbench.panels.filings.query import FactStore
+from finskillbench.panels.filings.statements import FundamentalPanels
 from finskillbench.sources.edgar.companyfacts import parse_companyfacts
 
 Json = dict[str, Any]

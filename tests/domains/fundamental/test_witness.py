@@ -15,7 +15,7 @@ from finskillbench.domains.fundamental.second.witness import Witnesses
 from finskillbench.engines.accounting.statements import ledger
 from finskillbench.panels.filings import concepts, facts
 from finskillbench.sources.edgar.companyfacts import FACTS_SCHEMA, CompanyFacts
-from finskillbench.sources.edgar.metrics import METRICS, Metric
+from finskillbench.sources.edgar.numerals import METRICS, Metric
 
 START, END, DAY = date(2023, 1, 1), date(2023, 3, 31), date(2023, 5, 1)
 FLOWS = {

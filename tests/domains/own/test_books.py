@@ -19,9 +19,9 @@ from finskillbench.domains.risk.objects import construct
 from finskillbench.domains.risk.objects.mandates import RiskDate
 from finskillbench.domains.risk.objects.monitoring import against_mandates
 from finskillbench.domains.risk.objects.scenarios import build_scenarios
-from finskillbench.domains.risk.objects.stress_tiers import as_stated
+from finskillbench.domains.risk.objects.stress import as_stated
+from finskillbench.domains.risk.own.books import OwnPools, own_pools
 from finskillbench.domains.risk.own.mandates import mandates_in
-from finskillbench.domains.risk.own.pools import OwnPools, own_pools
 from finskillbench.domains.risk.own.scenarios import scenarios_in
 from finskillbench.domains.risk.shared import resolved_covariance
 from finskillbench.edition import Edition

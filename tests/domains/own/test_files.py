@@ -20,10 +20,9 @@ from tests.domains.own.mistakes import (
 
 from finskillbench.domains import catalog_files
 from finskillbench.domains.catalog import Catalog, read_catalog_folder
+from finskillbench.domains.portfolio.mandate_texts import words
 from finskillbench.domains.portfolio.objects.settings import read_settings
-from finskillbench.domains.portfolio.own.texts import words_in
-from finskillbench.domains.portfolio.own.tiers import settings_in
-from finskillbench.domains.portfolio.tool_use.mandates import words
+from finskillbench.domains.portfolio.own import settings_in, words_in
 from finskillbench.domains.risk.catalogs import mandate_catalog, scenario_catalog
 from finskillbench.domains.risk.own.mandates import MANDATES, mandates_in
 from finskillbench.domains.risk.own.scenarios import SCENARIOS, scenarios_in

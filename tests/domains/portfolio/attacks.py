@@ -16,7 +16,7 @@ from finskillbench.arrays import Floats
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.audits import conflicts, exploits
 from finskillbench.domains.portfolio.audits.exploits import EVERYTHING, by_ticker, portfolios, traded
-from finskillbench.domains.portfolio.waiving import LIMITS, family, level, printed, waived
+from finskillbench.domains.portfolio.definitions import WAIVABLE, family, level, printed, waived
 from finskillbench.engines.portfolio.formulation import Goal
 from finskillbench.engines.portfolio.mandates.fields import black_litterman_from, problem_from
 from finskillbench.engines.portfolio.measures import check_limits
@@ -142,7 +142,7 @@ def infeasibility(task_input: Json) -> dict[str, Json]:
 
 
 def _verdict(feasible: bool, value: float) -> Json:
-    return {"feasible": feasible, "conflicting_limits": [] if feasible else list(LIMITS), "least_attainable": value}
+    return {"feasible": feasible, "conflicting_limits": [] if feasible else list(WAIVABLE), "least_attainable": value}
 
 
 ATTACKS: Mapping[str, Callable[[Json], dict[str, Json]]] = {

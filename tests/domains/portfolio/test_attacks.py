@@ -23,7 +23,7 @@ from tests.sampling import sampled
 from finskillbench.domains import by_name
 from finskillbench.domains.portfolio.audits import view_shortcuts
 from finskillbench.domains.portfolio.black_litterman import NEARLY_RIGHT
-from finskillbench.domains.portfolio.worth.trading import judge_rebalancing
+from finskillbench.domains.portfolio.worth import judge_rebalancing
 from finskillbench.edition import Edition
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from tests.sampling import sampled
 
-from finskillbench.domains.portfolio.waiving import moved
+from finskillbench.domains.portfolio.definitions import moved
 from finskillbench.edition import Edition
 from finskillbench.edition.validation import State, ValidationReport, validate_edition
 from finskillbench.engines.statistics.covariance import ledoit_wolf

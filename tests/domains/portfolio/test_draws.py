@@ -12,11 +12,10 @@ import pytest
 
 from finskillbench.domains import domain
 from finskillbench.domains.portfolio import second
-from finskillbench.domains.portfolio.definitions import OBJECTIVE_TEXT
+from finskillbench.domains.portfolio.definitions import LIMITS, OBJECTIVE_TEXT, family, printed
 from finskillbench.domains.portfolio.objects.settings import read_settings
 from finskillbench.domains.portfolio.rebalancing import TERMS
-from finskillbench.domains.portfolio.waiving import LIMITS, family, printed
-from finskillbench.domains.portfolio.worth.distinct import distinct
+from finskillbench.domains.portfolio.worth import distinct
 from finskillbench.edition import Edition
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import check_limits, turnover, violations

@@ -6,9 +6,9 @@ from datetime import date
 
 import numpy as np
 
+from finskillbench.domains.portfolio.objects.binding import mandate_fields, market_fields, month_problem, sized_limits
 from finskillbench.domains.portfolio.objects.month_end import MOST_LISTED, MonthEnd
 from finskillbench.domains.portfolio.objects.settings import read_settings
-from finskillbench.domains.portfolio.objects.tiers import mandate_fields, market_fields, month_problem, sized_limits
 from finskillbench.engines.holdings import has_dust
 from finskillbench.engines.portfolio.measures import clean, violations
 from finskillbench.engines.portfolio.optimise import optimise

@@ -1,6 +1,6 @@
 """A draw that holds what shortcuts earn: bounds are kept, and what was passed over first is tried again."""
 
-from finskillbench.domains.risk.objects.shares import Shares
+from finskillbench.domains.risk.objects.stress import Shares
 
 
 def test_a_task_that_a_shortcut_gets_right_needs_others_that_it_does_not() -> None:

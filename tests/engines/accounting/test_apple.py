@@ -17,7 +17,7 @@ from finskillbench.engines.accounting.quality import beneish, earnings_quality
 from finskillbench.engines.accounting.statements import Ledger, Row, Statement, ledger, normalise
 from finskillbench.panels.filings.facts import build_facts
 from finskillbench.sources.edgar.companyfacts import parse_companyfacts
-from finskillbench.sources.edgar.metrics import CANONICAL_TAGS
+from finskillbench.sources.edgar.numerals import CANONICAL_TAGS
 
 FILED, QUARTER = date(2024, 5, 3), date(2024, 3, 30)
 FILE = "companyfacts/full_2026-07/CIK0000320193.json.gz"

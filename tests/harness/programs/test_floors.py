@@ -14,7 +14,7 @@ from finskillbench.edition import Edition
 from finskillbench.episode import Profile
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.loop import run_episode
-from finskillbench.harness.programs.floors import Heuristic, heuristic_answer
+from finskillbench.harness.programs.program import Heuristic, heuristic_answer
 from finskillbench.harness.seat import Assignment, Surroundings
 from finskillbench.harness.words.prompts import task_prompt
 

@@ -17,8 +17,7 @@ from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.model import Model
 from finskillbench.harness.models import BASELINES, get_model
-from finskillbench.harness.programs.floors import Trivial
-from finskillbench.harness.programs.nop import Nop
+from finskillbench.harness.programs.program import Nop, Trivial
 from finskillbench.harness.skills.loader import curated
 from finskillbench.harness.words.prompts import task_prompt
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission

@@ -11,7 +11,7 @@ from finskillbench.domains.playing import Ask
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.model import Message
 from finskillbench.harness.models import get_model
-from finskillbench.harness.programs.procedures import next_turn
+from finskillbench.harness.programs.program import next_turn
 from finskillbench.harness.programs.reading import result_of, submit
 from finskillbench.harness.skills.loader import curated
 from finskillbench.harness.skills.memory import Memory

@@ -9,7 +9,7 @@ from tests.faults.hosted import served
 from tests.faults.server import SUBMIT
 
 from finskillbench.harness.providers import bounds
-from finskillbench.harness.providers.answer_seconds import answer_seconds
+from finskillbench.harness.providers.bounds import answer_seconds
 
 
 class Response:

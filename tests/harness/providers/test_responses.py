@@ -17,7 +17,7 @@ from finskillbench.errors import InputError, ProviderError
 from finskillbench.harness.model import Message, ToolCall, Turn, Usage
 from finskillbench.harness.models import ModelOptions, get_model
 from finskillbench.harness.providers.hosted import Hosted
-from finskillbench.harness.providers.responses import Kept, ResponseCache
+from finskillbench.harness.providers.replies import Kept, ResponseCache
 
 TURN = Turn("Hm – so.", (ToolCall("1", "get_task_data", '{"a": 1.50}'),), Usage(input_tokens=7, output_tokens=2))
 

@@ -17,9 +17,8 @@ from finskillbench.harness.conditions import mount_all
 from finskillbench.harness.proof import prove_arms
 from finskillbench.harness.skills import outline
 from finskillbench.harness.skills.given import read_given
-from finskillbench.harness.skills.lint import MAX_PROBLEMS, lint
+from finskillbench.harness.skills.lint import MAX_PROBLEMS, lint, script_blocks
 from finskillbench.harness.skills.loader import load_package
-from finskillbench.harness.skills.needs import script_blocks
 from finskillbench.harness.skills.outline import outlines
 
 HOSTILE = dict(cases())

@@ -26,9 +26,9 @@ from finskillbench.harness.words.prompts import (
     VERDICTS_SHOWN,
     arm_prompt,
     prompt_digest,
+    render_schema,
     task_prompt,
 )
-from finskillbench.harness.words.schema import render_schema
 
 DOMAIN = "portfolio_construction"
 

@@ -21,7 +21,7 @@ from finskillbench.edition.publish import export_public
 from finskillbench.edition.store import CANARY
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.entries import NO_ARGUMENTS
+from finskillbench.harness.models import NO_ARGUMENTS
 from finskillbench.harness.skills.template import package_files
 from finskillbench.integrations.handout import Layout
 from finskillbench.integrations.handout.take_back import HARNESS, take_back

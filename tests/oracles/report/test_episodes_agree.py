@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from tests.sampling import examples
 
 from finskillbench.analysis.arms import DOCUMENTS_AND_SCRIPTS, effects
-from finskillbench.analysis.budgets import Measure, area_within, score_within
-from finskillbench.analysis.coverage import coverage, difference_bounds
-from finskillbench.analysis.repeats import passes
-from finskillbench.analysis.results import Comparison
+from finskillbench.analysis.repeats import Measure, area_within, passes, score_within
+from finskillbench.analysis.results import Comparison, coverage, difference_bounds
 
 from . import clustered, episodes, textbook
 from .cells import HEADLINE_EXCLUDES, Row, cells, mean

@@ -11,9 +11,16 @@ from hypothesis import strategies as st
 from scipy import stats
 from tests.sampling import examples
 
-from finskillbench.analysis.inference.multiplicity import adjust, benjamini_hochberg, holm
-from finskillbench.analysis.inference.power import clusters_needed, detectable, detectable_effect
-from finskillbench.analysis.inference.proportions import proportions, wilson
+from finskillbench.analysis.inference import (
+    adjust,
+    benjamini_hochberg,
+    clusters_needed,
+    detectable,
+    detectable_effect,
+    holm,
+    proportions,
+    wilson,
+)
 from finskillbench.analysis.intervals import estimate
 
 from . import clustered, textbook

@@ -9,11 +9,9 @@ from hypothesis import assume, given, settings
 from tests.sampling import examples
 
 from finskillbench.reports.tables.base import Estimate, Table
-from finskillbench.reports.tables.episodes.resources import resources_table
-from finskillbench.reports.tables.scores.grouped import domains_table, subtasks_table
-from finskillbench.reports.tables.scores.harnesses import harnesses_table
+from finskillbench.reports.tables.episodes.conduct import resources_table
+from finskillbench.reports.tables.scores.grouped import domains_table, harnesses_table, pooled_table, subtasks_table
 from finskillbench.reports.tables.scores.models import models_table
-from finskillbench.reports.tables.scores.pooled import pooled_table
 
 from . import clustered, tables
 from .cells import HEADLINE_EXCLUDES, Cell, Row, cells, pairs

@@ -13,7 +13,7 @@ from finskillbench.panels.filings.facts import (
     build_facts,
     classify,
 )
-from finskillbench.panels.filings.periodic import FILINGS_SCHEMA, build_filings
+from finskillbench.panels.filings.quarters import FILINGS_SCHEMA, build_filings
 from finskillbench.sources.edgar.companyfacts import FACTS_SCHEMA, CompanyFacts
 from finskillbench.sources.edgar.submissions import FILINGS_SCHEMA as SUBMISSIONS_SCHEMA
 from finskillbench.sources.edgar.submissions import Submissions

@@ -11,7 +11,7 @@ from tests.sampling import thorough
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.panels.filings.facts import PANEL_SCHEMA, FactsPanel, build_facts
 from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS, parse_companyfacts
-from finskillbench.sources.edgar.metrics import CANONICAL, METRICS
+from finskillbench.sources.edgar.numerals import CANONICAL, METRICS
 
 
 @pytest.fixture(scope="module")

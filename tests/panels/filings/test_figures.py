@@ -20,7 +20,7 @@ from tests.panels.filings.test_facts import (
     versions,
 )
 
-from finskillbench.sources.edgar.metrics import CANONICAL
+from finskillbench.sources.edgar.numerals import CANONICAL
 
 CONTRACTS = "RevenueFromContractWithCustomerExcludingAssessedTax"
 CASH = "NetCashProvidedByUsedInOperatingActivities"

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.sampling import examples
 
 from finskillbench.errors import InputError
-from finskillbench.panels.filings.fundamentals import FundamentalPanels
 from finskillbench.panels.filings.query import LARGEST_LIMIT, QUERIED, FactStore, FiledStore
 from finskillbench.panels.filings.rows import MEMBERS, MEMBERS_AS_FILED, VISIBLE
+from finskillbench.panels.filings.statements import FundamentalPanels
 
 EMPTY = FundamentalPanels.empty().tables
 Q1, Q2 = (date(2023, 1, 1), date(2023, 3, 31)), (date(2023, 4, 1), date(2023, 6, 30))

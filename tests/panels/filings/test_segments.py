@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 from tests.sources.synthetic.truth import filers_of, true_segments
 
-from finskillbench.panels.filings.fundamentals import FundamentalPanels
-from finskillbench.panels.filings.periodic import FILINGS_SCHEMA
-from finskillbench.panels.filings.segments.members import labels_of
+from finskillbench.panels.filings.quarters import FILINGS_SCHEMA
+from finskillbench.panels.filings.segments.breakdowns import labels_of
 from finskillbench.panels.filings.segments.revenue import REVENUE_TAGS, SEGMENTS_SCHEMA, SegmentsPanel, build_segments
+from finskillbench.panels.filings.statements import FundamentalPanels
 from finskillbench.sources.edgar.instance import Instance, parse_instance
 from finskillbench.sources.edgar.instance_reader import Dimensions, InstanceFact
 from finskillbench.sources.synthetic.filers.edgar_files import instances as filed_instances

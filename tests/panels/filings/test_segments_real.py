@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from tests.panels.filings.test_segments import NO_FACTS
 
-from finskillbench.panels.filings.periodic import FILINGS_SCHEMA
+from finskillbench.panels.filings.quarters import FILINGS_SCHEMA
 from finskillbench.panels.filings.segments.revenue import REVENUE_TAGS, SegmentsPanel, build_segments
 from finskillbench.sources.edgar.instance import Instance, instance_files, parse_instance
 from finskillbench.sources.files import read_bytes

@@ -18,9 +18,8 @@ from finskillbench.analysis.results import collect
 from finskillbench.errors import InputError
 from finskillbench.reports.page import WrittenPage, write_page
 from finskillbench.reports.page.headline import headline_of
-from finskillbench.reports.page.sections.budgets import budget_figures
 from finskillbench.reports.page.sections.outcomes import outcome_figures
-from finskillbench.reports.page.sections.spending import spending_figures
+from finskillbench.reports.page.sections.spending import budget_figures, spending_figures
 from finskillbench.reports.page.trajectories import choose
 from finskillbench.reports.page.view import view_of, views_of
 from finskillbench.reports.read import RunRows

@@ -12,8 +12,7 @@ from tests.sampling import THOROUGH, thorough
 from finskillbench.analysis.results import collect
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.entries import Entry
-from finskillbench.harness.models import BASELINES
+from finskillbench.harness.models import BASELINES, Entry
 from finskillbench.harness.providers.prices import Price
 from finskillbench.reports.tables.notes import notes
 from finskillbench.runs.afterwards.merge import merge

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from finskillbench.errors import Cause, ProviderError
-from finskillbench.harness.programs.nop import Nop
+from finskillbench.harness.programs.program import Nop
 from finskillbench.harness.providers.prices import Price
 from finskillbench.runs.execute.run import arun
 

@@ -10,7 +10,7 @@ import pytest
 from finskillbench.errors import Cause, EditionError, InputError, ProviderError
 from finskillbench.harness import conditions as conditions_module
 from finskillbench.harness.model import Turn
-from finskillbench.harness.programs.nop import Nop
+from finskillbench.harness.programs.program import Nop
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.store.journal import exclusive, read_history
 from finskillbench.runs.store.rows import SCHEMA, TIMINGS, to_frame

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.entries import Entry
+from finskillbench.harness.models import Entry
 from finskillbench.runs.plan.asked import Asked, asked_by, joined
 from finskillbench.runs.plan.items import make_plan
 

@@ -11,13 +11,12 @@ import pytest
 from finskillbench.errors import InputError
 from finskillbench.harness.allowance import Allowance
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.entries import Entry, canonical
+from finskillbench.harness.models import Entry, canonical
 from finskillbench.harness.providers.prices import Price, PriceTable
 from finskillbench.runs.execute.run import run
-from finskillbench.runs.plan.estimate import estimate, left_to_run
 from finskillbench.runs.plan.items import Plan, make_plan
 from finskillbench.runs.plan.streams import parse_shard
-from finskillbench.runs.plan.usage import Amount
+from finskillbench.runs.plan.usage import Amount, estimate, left_to_run
 from finskillbench.runs.store.journal import read_history
 
 NOP, REFERENCE, HOSTED = "baseline/nop", "baseline/reference", "vendor/large"

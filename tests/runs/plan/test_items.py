@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.entries import NO_ARGUMENTS, Entry
+from finskillbench.harness.models import NO_ARGUMENTS, Entry
 from finskillbench.runs.plan.asked import asked_by
 from finskillbench.runs.plan.choice import choose_episodes
 from finskillbench.runs.plan.items import Item, make_plan

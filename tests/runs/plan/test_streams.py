@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.entries import Entry
 from finskillbench.harness.loop import run_episode
+from finskillbench.harness.models import Entry
 from finskillbench.harness.skills.memory import Feedback
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.items import make_plan

@@ -14,8 +14,8 @@ from tests.runs.examples import row
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ARMS, Condition
-from finskillbench.harness.entries import Entry
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
+from finskillbench.harness.models import Entry
 from finskillbench.harness.providers.prices import Price
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.usage import PUBLISHED, Amount, Earlier, Forecast, amount, published

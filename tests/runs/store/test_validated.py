@@ -18,7 +18,7 @@ from finskillbench.edition import Edition, load_edition
 from finskillbench.edition.publish import export_public
 from finskillbench.edition.store import MANIFEST, read_lines, write_lines, write_manifest
 from finskillbench.episode import Episode, Prompt
-from finskillbench.runs.store.validated import keep_validation, validation_of
+from finskillbench.runs.store.version import keep_validation, validation_of
 
 NAME = "stress_testing"
 

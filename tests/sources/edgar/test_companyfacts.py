@@ -12,7 +12,7 @@ import pytest
 
 from finskillbench.errors import InternalError, SourceError
 from finskillbench.sources.edgar.companyfacts import FACTS_SCHEMA, PERIODIC_FORMS, parse_companyfacts
-from finskillbench.sources.edgar.metrics import CANONICAL, CANONICAL_TAGS, METRICS, TABLE, load_metrics
+from finskillbench.sources.edgar.numerals import CANONICAL, CANONICAL_TAGS, METRICS, TABLE, load_metrics
 
 
 def row(**changes: Any) -> dict[str, Any]:

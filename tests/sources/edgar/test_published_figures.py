@@ -31,8 +31,8 @@ from finskillbench.domains.fundamental.second.witness import Witnesses
 from finskillbench.engines.accounting.periods import Duration, classify
 from finskillbench.engines.accounting.statements import Ledger, ledger, normalise
 from finskillbench.panels.filings.facts import build_facts
-from finskillbench.panels.filings.fundamentals import FundamentalPanels
 from finskillbench.panels.filings.query import FactStore
+from finskillbench.panels.filings.statements import FundamentalPanels
 from finskillbench.sources.edgar.companyfacts import parse_companyfacts
 from finskillbench.sums import summed
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from finskillbench.panels import build_panels
-from finskillbench.sources.companies.share_counts import cover_counts, on_own_basis
+from finskillbench.sources.companies.constituents import cover_counts, on_own_basis
 from finskillbench.sources.market.collection import MarketData
 from finskillbench.sources.market.prices import parse_prices
 from finskillbench.sources.market.splice import splice

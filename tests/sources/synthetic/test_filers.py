@@ -15,7 +15,7 @@ from tests.sources.synthetic.truth import filed_facts, filers_of, true_value
 
 from finskillbench.domains.fundamental.objects import raw_companies
 from finskillbench.domains.fundamental.objects.raw_companies import RawCompanies
-from finskillbench.panels.filings import fundamentals
+from finskillbench.panels.filings import statements
 from finskillbench.panels.filings.facts import build_facts
 from finskillbench.panels.store import write_filings
 from finskillbench.sources.edgar.collection import load_filings
@@ -242,9 +242,9 @@ def test_companies_together_or_apart_make_the_same_panels(
 ) -> None:
     """In memory, and written some after others, as a build does it."""
     data = load_filings(collection, [filer.company.security.symbol for filer in filers[:2]])
-    together = fundamentals.build_fundamentals(data)
-    monkeypatch.setattr(fundamentals, "_AT_ONCE", 1)
-    for apart in (fundamentals.build_fundamentals(data), write_filings(data, tmp_path)):
+    together = statements.build_fundamentals(data)
+    monkeypatch.setattr(statements, "_AT_ONCE", 1)
+    for apart in (statements.build_fundamentals(data), write_filings(data, tmp_path)):
         assert together.tables["facts"]["symbol"].n_unique() == 2
         assert set(together.tables) == set(apart.tables)
         for name in together.tables:

@@ -12,7 +12,7 @@ from finskillbench.arrays import SECTORS
 from finskillbench.errors import InputError
 from finskillbench.sources.synthetic import SyntheticMarket, simulate, write_collection
 from finskillbench.sources.synthetic.calendar import new_york_offset, sessions
-from finskillbench.sources.synthetic.market.identities import cusip_check_digit, isin_of
+from finskillbench.sources.synthetic.market.companies import cusip_check_digit, isin_of
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from finskillbench.domains.base import Answer
 from finskillbench.episode import JsonObject, Profile
 from finskillbench.findings import Findings
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.programs.procedures import Textbook, Trapped
+from finskillbench.harness.programs.program import Textbook, Trapped
 
 FLOOR = 0.02
 """Largest mean certified score of an answer that needs no thought."""

@@ -72,7 +72,7 @@ def failures(
 def _tables(found: pl.DataFrame) -> list[str]:
     """Of each entry a table of causes by condition."""
     from finskillbench.cli.display.tables import render_table
-    from finskillbench.harness.entries import Entry, labels
+    from finskillbench.harness.models import Entry, labels
     from finskillbench.runs.afterwards.failures.counts import count_causes
     from finskillbench.runs.plan.items import place_of_condition
 

@@ -129,7 +129,7 @@ def report(
     from finskillbench.reports.read import joined, only, read_runs
     from finskillbench.reports.report import By
     from finskillbench.reports.report import report as make_report
-    from finskillbench.reports.tables.episodes.failures import failures_table
+    from finskillbench.reports.tables.episodes.endings import failures_table
     from finskillbench.reports.tables.notes import warnings
 
     if form not in {PAGE_FORMAT, *Format}:
@@ -182,7 +182,7 @@ def _explained(
     """The rows with what became of the output of scripts, and why episodes failed."""
     import polars as pl
 
-    from finskillbench.analysis.use import OUTPUT
+    from finskillbench.analysis.skills import OUTPUT
     from finskillbench.errors import InputError
     from finskillbench.runs.afterwards.failures import failures_of, use_of
 

@@ -33,10 +33,10 @@ def rescore(
     """
     from finskillbench.cli.display.tables import render_table
     from finskillbench.edition import load_edition
-    from finskillbench.harness.entries import labels
+    from finskillbench.harness.models import labels
     from finskillbench.runs.afterwards import rescore as rescoring
     from finskillbench.runs.plan.defaults import default_edition
-    from finskillbench.runs.store.validated import validation_text
+    from finskillbench.runs.store.version import validation_text
 
     record = rescoring.read_run(run)
     with console.Progress() as progress:

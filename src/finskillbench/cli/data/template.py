@@ -21,7 +21,7 @@ def template(
 
     The companies are fictional and too few to be built: put your own files in their place.
     """
-    from finskillbench.sources.raw.template import write_template
+    from finskillbench.sources.raw.doctor import write_template
 
     for name in write_template(out):
         typer.echo(name)

@@ -35,7 +35,7 @@ def validate(
     from finskillbench.edition import load_edition
     from finskillbench.edition.validation import validate_edition
     from finskillbench.errors import InputError
-    from finskillbench.runs.store.validated import keep_validation
+    from finskillbench.runs.store.version import keep_validation
 
     with console.Progress() as progress:
         loaded = load_edition(edition, suite)

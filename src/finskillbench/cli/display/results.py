@@ -54,7 +54,7 @@ def print_end(result: RunResult, edition: Edition, command: str = RUN_A_MODEL) -
     After baseline programs alone `command` is printed as the one that takes a model.
     """
     from finskillbench.runs.store.rows import ROWS
-    from finskillbench.runs.store.validated import validation_text
+    from finskillbench.runs.store.version import validation_text
 
     typer.echo(f"Edition:      {edition.path}")
     typer.echo(f"Validated:    {validation_text(edition)}")

@@ -18,9 +18,8 @@ from finskillbench.episode import PAPER_SUITE
 
 if TYPE_CHECKING:
     from finskillbench.edition import Edition
-    from finskillbench.harness.entries import Entry
     from finskillbench.harness.loop import Harness
-    from finskillbench.harness.models import Contender, ModelOptions
+    from finskillbench.harness.models import Contender, Entry, ModelOptions
     from finskillbench.runs.plan.streams import Shard
 
 _OURS = "finskillbench"

@@ -13,17 +13,16 @@ from pydantic import Field
 from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.checks.agreement import AGREEMENT
-from finskillbench.domains.fundamental import misreadings
+from finskillbench.domains.fundamental import explain
 from finskillbench.domains.fundamental.audits import exploits, ladders, shortcuts
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
 from finskillbench.domains.fundamental.credit import Unit, credit
-from finskillbench.domains.fundamental.inputs import QuartersInput, filing_facts
+from finskillbench.domains.fundamental.inputs import QuartersInput, filing_facts, read
 from finskillbench.domains.fundamental.objects.construct import FundamentalObjects
 from finskillbench.domains.fundamental.objects.meaning import beyond, meaningful
 from finskillbench.domains.fundamental.objects.pools import Candidate, build_tasks, finished
 from finskillbench.domains.fundamental.objects.reports import Case
 from finskillbench.domains.fundamental.objects.work import decisions
-from finskillbench.domains.fundamental.reading import read
 from finskillbench.domains.fundamental.second.answers import Figures, decomposed, margins
 from finskillbench.domains.fundamental.second.definitions import QUARTER_APART, compared
 from finskillbench.domains.fundamental.second.visible import VisibleFacts, segment_changes
@@ -381,5 +380,5 @@ SUBTASK = Subtask(
     ladder=lambda label: tuple(ladders.driver_decomposition(label)),
     exploits=exploits.driver_decomposition,
     shortcuts=Shortcuts(shortcuts.driver_decomposition),
-    misreadings=misreadings.driver_decomposition,
+    misreadings=explain.driver_decomposition,
 )

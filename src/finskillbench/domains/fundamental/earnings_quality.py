@@ -11,17 +11,16 @@ from pydantic import Field
 
 from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
-from finskillbench.domains.fundamental import misreadings
+from finskillbench.domains.fundamental import explain
 from finskillbench.domains.fundamental.audits import exploits, ladders, shortcuts
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION, YEAR_BEFORE
 from finskillbench.domains.fundamental.credit import credit, left_null
-from finskillbench.domains.fundamental.inputs import FilingInput, filing_facts
+from finskillbench.domains.fundamental.inputs import FilingInput, a_year_before, filing_facts, read
 from finskillbench.domains.fundamental.objects.construct import FundamentalObjects
 from finskillbench.domains.fundamental.objects.meaning import beyond, indices_meaningful, meaningful
 from finskillbench.domains.fundamental.objects.pools import Candidate, build_tasks, finished
 from finskillbench.domains.fundamental.objects.reports import Case
 from finskillbench.domains.fundamental.objects.work import decisions
-from finskillbench.domains.fundamental.reading import a_year_before, read
 from finskillbench.domains.fundamental.second.answers import quality
 from finskillbench.domains.fundamental.second.definitions import a_year_apart
 from finskillbench.domains.fundamental.second.visible import VisibleFacts
@@ -374,5 +373,5 @@ SUBTASK = Subtask(
     ladder=lambda label: tuple(ladders.earnings_quality(label)),
     exploits=exploits.earnings_quality,
     shortcuts=Shortcuts(shortcuts.earnings_quality),
-    misreadings=misreadings.earnings_quality,
+    misreadings=explain.earnings_quality,
 )

@@ -10,17 +10,16 @@ from pydantic import Field
 
 from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
-from finskillbench.domains.fundamental import misreadings
+from finskillbench.domains.fundamental import explain
 from finskillbench.domains.fundamental.audits import exploits, ladders, shortcuts
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
 from finskillbench.domains.fundamental.credit import Unit, credit, left_null
-from finskillbench.domains.fundamental.inputs import FilingInput, filing_facts
+from finskillbench.domains.fundamental.inputs import FilingInput, filing_facts, read
 from finskillbench.domains.fundamental.objects.construct import FundamentalObjects
 from finskillbench.domains.fundamental.objects.meaning import beyond, meaningful
 from finskillbench.domains.fundamental.objects.pools import Candidate, build_tasks, finished
 from finskillbench.domains.fundamental.objects.reports import Case
 from finskillbench.domains.fundamental.objects.work import decisions
-from finskillbench.domains.fundamental.reading import read
 from finskillbench.domains.fundamental.second.answers import normalised
 from finskillbench.domains.fundamental.second.definitions import period_of
 from finskillbench.domains.fundamental.second.visible import VisibleFacts
@@ -203,5 +202,5 @@ SUBTASK = Subtask(
     ladder=lambda label: tuple(ladders.normalization(label)),
     exploits=exploits.normalization,
     shortcuts=Shortcuts(shortcuts.normalization),
-    misreadings=misreadings.normalization,
+    misreadings=explain.normalization,
 )

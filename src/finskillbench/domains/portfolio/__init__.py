@@ -16,10 +16,9 @@ from finskillbench.domains.portfolio import (
 )
 from finskillbench.domains.portfolio.audits import binding, labels, recheck
 from finskillbench.domains.portfolio.checks import basis, economics, panels, tasks, views
+from finskillbench.domains.portfolio.definitions import RELEASED
 from finskillbench.domains.portfolio.objects import PortfolioObjects, prepare
-from finskillbench.domains.portfolio.own.texts import TEXTS
-from finskillbench.domains.portfolio.own.tiers import TIERS
-from finskillbench.domains.portfolio.released import RELEASED
+from finskillbench.domains.portfolio.own import TEXTS, TIERS
 
 
 def _parameters(objects: PortfolioObjects) -> dict[str, Any]:

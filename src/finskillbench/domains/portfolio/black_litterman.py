@@ -22,13 +22,13 @@ from finskillbench.domains.portfolio.inputs import AnalystView, BlackLittermanIn
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
 from finskillbench.domains.portfolio.objects.settings import ViewSettings, ViewTier
 from finskillbench.domains.portfolio.proofs import Recheck
-from finskillbench.domains.portfolio.worth.merit import (
+from finskillbench.domains.portfolio.worth import (
     DEAD_ZONE,
+    equal_weights,
     judge_weights,
     submitted_weights,
     weight_score,
 )
-from finskillbench.domains.portfolio.worth.naive import equal_weights
 from finskillbench.engines.portfolio.black_litterman import (
     RISK_AVERSION,
     TAU,

@@ -26,18 +26,24 @@ from finskillbench.domains.portfolio.definitions import (
 )
 from finskillbench.domains.portfolio.inputs import ConstrainedInput, Constraints
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
-from finskillbench.domains.portfolio.objects.binding import binding_mandate, loose
-from finskillbench.domains.portfolio.objects.tiers import mandate_fields, market_fields, month_problem, sized_limits
+from finskillbench.domains.portfolio.objects.binding import (
+    binding_mandate,
+    loose,
+    mandate_fields,
+    market_fields,
+    month_problem,
+    sized_limits,
+)
 from finskillbench.domains.portfolio.proofs import EXACT, Recheck
-from finskillbench.domains.portfolio.worth.distinct import is_different
-from finskillbench.domains.portfolio.worth.merit import (
+from finskillbench.domains.portfolio.worth import (
     discriminates,
+    equal_weights,
+    is_different,
     judge_weights,
     submitted_weights,
     weight_score,
     zero_value,
 )
-from finskillbench.domains.portfolio.worth.naive import equal_weights
 from finskillbench.engines.holdings import has_dust
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.mandates.fields import problem_from

@@ -1,10 +1,17 @@
-"""What a portfolio task says of itself: objectives in words, and the exact definition of everything it refers to."""
+"""What a portfolio task says of itself: objectives in words, and the exact definition of everything it refers to.
+
+How the published release carries the portfolio subtasks.
+
+Limits of an input waived, moved or measured: what infeasibility detection asks of a mandate, on its JSON alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from finskillbench.domains.base import Released
+from finskillbench.domains.portfolio import second
 from finskillbench.engines.holdings import HOLDING
 from finskillbench.engines.portfolio.measures import BROKEN, COUNTS, FEASIBILITY_TOLERANCE, band, forgiven_budget
 from finskillbench.engines.portfolio.problem import Objective
@@ -166,3 +173,84 @@ def _of_objective(task_input: JsonObject, also: Collection[str]) -> dict[str, st
     unused = [field for field in _OPTIONAL if field in task_input and field not in read]
     text = {"objective": OBJECTIVE_TEXT[Objective(str(name))]}
     return text | ({"not_used": f"{', '.join(unused)}: no part of this problem"} if unused else {})
+
+
+_NEEDS_RETURNS = ("max_sharpe", "max_return")
+
+
+def _fields(*fields: str) -> Callable[[JsonObject], tuple[str, ...]]:
+    """These fields, and those that the episode's own objective and limits refer to."""
+    return lambda task_input: tuple(dict.fromkeys((*fields, *_referred_to(task_input))))
+
+
+def _referred_to(task_input: JsonObject) -> Iterator[str]:
+    if task_input.get("objective") in _NEEDS_RETURNS:
+        yield "expected_returns"
+    limits = mapping(task_input.get("constraints"))
+    neutral = bool(limits.get("factor_neutrality"))
+    if limits.get("sector_limits"):
+        yield "sector_mapping"
+    if limits.get("max_turnover") is not None:
+        yield "current_portfolio"
+    if limits.get("max_tracking_error") is not None or neutral:
+        yield "benchmark_weights"
+    if neutral:
+        yield "factor_exposures"
+
+
+RELEASED = {
+    "unconstrained_optimization": Released(_fields("covariance_matrix", "objective"), folder="unconstrained"),
+    "constrained_optimization": Released(
+        _fields("covariance_matrix", "objective", "constraints"), folder="constrained"
+    ),
+    "rebalancing": Released(_fields("covariance_matrix", "objective", "current_portfolio")),
+    "black_litterman": Released(_fields("covariance_matrix", "market_cap_weights", "analyst_views")),
+    "tool_use_parameterization": Released(_fields("scenario_description", "tool_documentation")),
+}
+
+
+WAIVABLE = ("max_weight", "sector_limits", "max_turnover", "max_tracking_error", "factor_neutrality")
+"""Limits that can be waived, each as a whole; budget, long-only and restricted names cannot."""
+_SECTOR = "sector_limits."
+
+
+def family(limit: str) -> str:
+    """The limit of `WAIVABLE` that `limit_to_relax` belongs to: `sector_limits.Energy` is one of `sector_limits`."""
+    return _SECTOR[:-1] if limit.startswith(_SECTOR) else limit
+
+
+def sector_of(limit: str) -> str:
+    """The name that the optimiser has for a limit to relax: a sector stands for its cap."""
+    return limit.removeprefix(_SECTOR)
+
+
+def printed(task_input: JsonObject, limit: str) -> float:
+    """The value of a limit to relax as the input sets it."""
+    limits = task_input["constraints"]
+    if limit.startswith(_SECTOR):
+        return limits["sector_limits"][sector_of(limit)]
+    return limits["neutrality_tolerance" if limit == "factor_neutrality" else limit]
+
+
+def moved(task_input: JsonObject, limit: str, value: float) -> JsonObject:
+    """The input with another value of a limit to relax."""
+    limits = task_input["constraints"]
+    if limit.startswith(_SECTOR):
+        change: JsonObject = {"sector_limits": {**limits["sector_limits"], sector_of(limit): value}}
+    else:
+        change = {"neutrality_tolerance" if limit == "factor_neutrality" else limit: value}
+    return {**task_input, "constraints": {**limits, **change}}
+
+
+def waived(task_input: JsonObject, names: Iterable[str]) -> JsonObject:
+    """The input without some of `WAIVABLE`."""
+    off = {name: False if name == "factor_neutrality" else None for name in names}
+    return {**task_input, "constraints": {**task_input["constraints"], **off}}
+
+
+def level(task_input: JsonObject, limit: str, sigma: second.Floats, weights: second.Floats) -> float:
+    """What a limit to relax limits, of weights (n,)."""
+    at_zero = moved(waived(task_input, [name for name in WAIVABLE if name != family(limit)]), limit, 0.0)
+    if limit.startswith(_SECTOR):
+        at_zero["constraints"]["sector_limits"] = {sector_of(limit): 0.0}
+    return second.excesses(at_zero, sigma, weights)[family(limit)]

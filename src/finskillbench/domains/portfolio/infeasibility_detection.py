@@ -21,14 +21,24 @@ from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.audits import conflicts as audits
 from finskillbench.domains.portfolio.audits.ladders import infeasibility as ladders
-from finskillbench.domains.portfolio.definitions import EXACT_LIMITS, METADATA, PRECISION, SKILL, conventions
+from finskillbench.domains.portfolio.definitions import (
+    EXACT_LIMITS,
+    METADATA,
+    PRECISION,
+    SKILL,
+    WAIVABLE,
+    conventions,
+    family,
+    level,
+    printed,
+    sector_of,
+    waived,
+)
 from finskillbench.domains.portfolio.inputs import InfeasibilityInput
 from finskillbench.domains.portfolio.objects import PortfolioObjects
-from finskillbench.domains.portfolio.objects.conflict_cases import AMBIGUITY, SIZES, Case, at, cases, edge
-from finskillbench.domains.portfolio.objects.conflicts import Draft
-from finskillbench.domains.portfolio.objects.tiers import mandate_fields
+from finskillbench.domains.portfolio.objects.binding import mandate_fields
+from finskillbench.domains.portfolio.objects.conflicts import AMBIGUITY, SIZES, Case, Draft, at, cases, edge
 from finskillbench.domains.portfolio.proofs import Recheck
-from finskillbench.domains.portfolio.waiving import LIMITS, family, level, printed, sector_of, waived
 from finskillbench.engines.optimisation.certificate import prove_infeasible
 from finskillbench.engines.optimisation.certified import (
     ACCEPTED_VIOLATION,
@@ -56,7 +66,7 @@ class InfeasibilityDetection(Answer):
     feasible: bool = Field(description="true if some portfolio satisfies every constraint of the task at once.")
     conflicting_limits: list[str] = Field(
         description=f"Where infeasible, the smallest set of limits that cannot hold together, names of "
-        f"{', '.join(LIMITS)}; where feasible, an empty list."
+        f"{', '.join(WAIVABLE)}; where feasible, an empty list."
     )
     least_attainable: float = Field(
         description="Least value of limit_to_relax at which all limits can hold together, the others as they are, "
@@ -68,7 +78,7 @@ def definitions(task_input: JsonObject) -> dict[str, str]:
     """What an input of this subtask states; its limits are exact, since no portfolio is submitted."""
     also = {
         "restricted_names": "weight 0; what is held of them today is sold, within max_turnover",
-        "waivable": f"{', '.join(LIMITS)}, each as a whole: all sectors, all neutral factors; nothing else is",
+        "waivable": f"{', '.join(WAIVABLE)}, each as a whole: all sectors, all neutral factors; nothing else is",
         "conflicting_limits": "each of them is needed: with any one waived, all the other limits can hold; those that "
         "are not listed do not help when waived",
         "limit_to_relax": "factor_neutrality stands for neutrality_tolerance, sector_limits.X for the cap of X alone",
@@ -225,7 +235,7 @@ def proof(label: Label[InfeasibilityInput], findings: Findings) -> None:
         _expect_kept(recheck, [], np.array(stored["weights"], dtype=float), "its witness")
         findings.add("witnesses")
         return
-    _recheck_refutation(recheck, feasibility.waived(problem, *(name for name in LIMITS if name not in conflict)))
+    _recheck_refutation(recheck, feasibility.waived(problem, *(name for name in WAIVABLE if name not in conflict)))
     waivers = label.certificate["waivers"]
     recheck.expect(set(waivers) == set(conflict), "it has no waiver of each limit in conflict")
     for name, weights in waivers.items():

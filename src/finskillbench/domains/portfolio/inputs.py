@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
-from finskillbench.domains.inputs import CovarianceTable
+from finskillbench.domains.building import CovarianceTable
 
 AnalystView = TypedDict(
     "AnalystView",

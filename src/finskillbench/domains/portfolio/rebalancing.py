@@ -28,12 +28,17 @@ from finskillbench.domains.portfolio.definitions import (
 )
 from finskillbench.domains.portfolio.inputs import RebalancingInput
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
-from finskillbench.domains.portfolio.objects.tiers import market_fields, month_problem, sized_limits
+from finskillbench.domains.portfolio.objects.binding import market_fields, month_problem, sized_limits
 from finskillbench.domains.portfolio.proofs import EXACT, Recheck
-from finskillbench.domains.portfolio.worth.distinct import is_different
-from finskillbench.domains.portfolio.worth.merit import weight_score
-from finskillbench.domains.portfolio.worth.naive import rule_of_thumb
-from finskillbench.domains.portfolio.worth.trading import EXTRA_COST, SHORTFALL, judge_rebalancing, marks
+from finskillbench.domains.portfolio.worth import (
+    EXTRA_COST,
+    SHORTFALL,
+    is_different,
+    judge_rebalancing,
+    marks,
+    rule_of_thumb,
+    weight_score,
+)
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.formulation import Aim, Goal
 from finskillbench.engines.portfolio.mandates.fields import problem_from

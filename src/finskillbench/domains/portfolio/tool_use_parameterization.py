@@ -13,10 +13,10 @@ from finskillbench.domains.portfolio.audits import exploits, mandate_shortcuts
 from finskillbench.domains.portfolio.audits.ladders import tool_use as ladders
 from finskillbench.domains.portfolio.definitions import SKILL
 from finskillbench.domains.portfolio.inputs import ToolUseInput
+from finskillbench.domains.portfolio.mandate_texts import PLANS, Universe, Words, compose
 from finskillbench.domains.portfolio.objects import PortfolioObjects
-from finskillbench.domains.portfolio.own.texts import words_in
+from finskillbench.domains.portfolio.own import words_in
 from finskillbench.domains.portfolio.tool_use.call import MISTAKE, effective_parameters, merit, mistakes
-from finskillbench.domains.portfolio.tool_use.mandates import PLANS, Universe, Words, compose
 from finskillbench.engines.portfolio.mandates.text import read_mandate
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth

@@ -25,17 +25,18 @@ from finskillbench.domains.portfolio.definitions import (
 )
 from finskillbench.domains.portfolio.inputs import UnconstrainedInput
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
-from finskillbench.domains.portfolio.objects.tiers import market_fields, month_problem
+from finskillbench.domains.portfolio.objects.binding import market_fields, month_problem
 from finskillbench.domains.portfolio.proofs import Recheck
-from finskillbench.domains.portfolio.worth.distinct import is_different
-from finskillbench.domains.portfolio.worth.merit import (
+from finskillbench.domains.portfolio.worth import (
     LEAST_SPREAD,
+    equal_weights,
+    is_different,
     judge_weights,
+    rule_of_thumb,
     submitted_weights,
     weight_score,
     zero_value,
 )
-from finskillbench.domains.portfolio.worth.naive import equal_weights, rule_of_thumb
 from finskillbench.engines.holdings import has_dust
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import clean

@@ -17,7 +17,7 @@ from finskillbench.domains.risk.objects.construct import RiskObjects, construct
 from finskillbench.domains.risk.own.books import BOOKS
 from finskillbench.domains.risk.own.mandates import MANDATES
 from finskillbench.domains.risk.own.scenarios import SCENARIOS
-from finskillbench.domains.risk.released import RELEASED
+from finskillbench.domains.risk.shared import RELEASED
 from finskillbench.findings import Findings
 
 

@@ -17,7 +17,7 @@ from finskillbench.domains.risk.audits.shortcuts.constraint_monitoring import sh
 from finskillbench.domains.risk.inputs import MonitoringInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.monitoring import GREY_BAND, MODEL_BASED, MonitoringPair
-from finskillbench.domains.risk.own.pools import left_out
+from finskillbench.domains.risk.own.books import left_out
 from finskillbench.domains.risk.second import monitored, monitoring_answer
 from finskillbench.domains.risk.shared import (
     PLANTED,

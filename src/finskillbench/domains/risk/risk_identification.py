@@ -22,8 +22,8 @@ from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.inputs import IdentificationInput
 from finskillbench.domains.risk.objects.construct import ListedPortfolio, RiskObjects
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
-from finskillbench.domains.risk.objects.shares import drawn_within
-from finskillbench.domains.risk.own.pools import left_out
+from finskillbench.domains.risk.objects.stress import drawn_within
+from finskillbench.domains.risk.own.books import left_out
 from finskillbench.domains.risk.shared import (
     BENCHMARK,
     PLANTED,

@@ -23,7 +23,7 @@ from finskillbench.domains.risk.inputs import RemediationInput, TradingTermsInpu
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.plain_cures import without_models
 from finskillbench.domains.risk.objects.remediation import RemediationPair
-from finskillbench.domains.risk.own.pools import left_out
+from finskillbench.domains.risk.own.books import left_out
 from finskillbench.domains.risk.remediation.proof import examine, stage_name
 from finskillbench.domains.risk.remediation.scoring import certified, definitions, paper, strict
 from finskillbench.domains.risk.second import monitored_after, with_headroom

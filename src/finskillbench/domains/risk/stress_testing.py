@@ -19,8 +19,7 @@ from finskillbench.domains.risk.audits.stress_shortcuts import shortcuts
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.inputs import ScenarioInput, StressInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
-from finskillbench.domains.risk.objects.stress import LEAST_PNL, StressPair
-from finskillbench.domains.risk.objects.stress_tiers import StressCase, as_stated, at_tier, tiers_of
+from finskillbench.domains.risk.objects.stress import LEAST_PNL, StressCase, StressPair, as_stated, at_tier, tiers_of
 from finskillbench.domains.risk.second_stress import answer_of, stressed, whole
 from finskillbench.domains.risk.second_stress import stress_answer as second_answer
 from finskillbench.domains.risk.shared import (

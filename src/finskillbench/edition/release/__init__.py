@@ -4,30 +4,188 @@ Labels, inputs and verification keep the published field names and values. An im
 each: a covariance file that the release holds is copied and its reference pointed to the copy; a mandate or scenario
 given by its id alone gets the published definition; a task without a prompt gets one that states its subtask. Truths
 carry no proof, so the profile `certified` is not judged.
+
+Resolving the inputs of published episodes: files copied, definitions inlined, and what is not there reported.
 """
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 
 from finskillbench.domains import subtasks
 from finskillbench.edition.build import versions
 from finskillbench.edition.load import load_edition
-from finskillbench.edition.release.read import Published, read_release
-from finskillbench.edition.release.report import EpisodeImport, ImportReport, Problem, Reason
-from finskillbench.edition.release.resolve import Resolver
+from finskillbench.edition.references import read_covariance
+from finskillbench.edition.release.read import EpisodeImport, ImportReport, Problem, Published, Reason, read_release
 from finskillbench.edition.store import (
+    LARGEST_TEXT,
+    digest_file,
     digest_of,
     episode_row,
     new_folder,
     write_lines,
     write_manifest,
 )
+from finskillbench.episode import Episode
+from finskillbench.errors import EditionError, InputError
+from finskillbench.scoring.values import array, is_object, mapping, objects
 
 __all__ = ["REPORT", "EpisodeImport", "ImportReport", "Problem", "Reason", "import_release"]
+
+INPUTS = "inputs"
+"""Folder of the edition that holds files copied from the release, under their path below `data`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """An episode as it goes into the edition, and what became of its inputs."""
+
+    episode: Episode
+    report: EpisodeImport
+
+
+class Resolver:
+    """Resolves the inputs of one release into one edition, copying each file once.
+
+    `digests` are the files read besides the episodes, `symbols` every ticker met.
+    """
+
+    def __init__(self, release: Path, edition: Path) -> None:
+        self._release = release
+        self._edition = edition
+        self._copies: dict[str, str | Problem] = {}
+        self.digests: dict[str, str] = {}
+        self.symbols: set[str] = set()
+
+    def resolve(self, item: Published) -> Resolved:
+        """The episode with what the release can resolve, and a report of the rest."""
+        task_input = dict(item.episode.input)
+        needed = item.released.required(task_input)
+        problems: list[Problem] = []
+        inlined = [field for field in item.released.defined if self._define(item, field, task_input, problems)]
+        copied: list[str] = []
+        for field, value in task_input.items():
+            table = mapping(value)
+            if isinstance(table.get("ref"), str):
+                copy = self._copy(table["ref"])
+                if isinstance(copy, str):
+                    task_input[field] = {**table, "ref": copy}
+                    copied.append(copy)
+                elif field in needed:
+                    problems.append(replace(copy, field=field))
+            elif field in needed:
+                problems += self._paths(field, value)
+        problems += _lacking(task_input, needed)
+        self.symbols |= set(_symbols(task_input))
+        report = EpisodeImport(
+            task_id=item.episode.task_id,
+            sub_task=item.subtask.name,
+            file=item.file,
+            problems=tuple(problems),
+            copied=tuple(copied),
+            inlined=tuple(inlined),
+            prompt_written=item.prompt_written,
+            nulls=item.nulls,
+        )
+        return Resolved(replace(item.episode, input=task_input), report)
+
+    def _define(self, item: Published, field: str, task_input: dict[str, Any], problems: list[Problem]) -> bool:
+        """Fill a field given by its id alone from the release's definitions; what the episode states stays."""
+        key, folder = item.released.defined[field]
+        value = mapping(task_input.get(field))
+        if set(value) != {key}:
+            return False
+        name = str(value[key])
+        file = f"data/{item.domain}/constructed/{folder}/{name}.json"
+        path = self._inside(file)
+        if path is None or not path.is_file():
+            problems.append(Problem(Reason.NO_DEFINITION, field, f"{name}: the release has no {file}"))
+            return False
+        try:
+            if path.stat().st_size > LARGEST_TEXT:
+                raise ValueError(f"larger than {LARGEST_TEXT:,} bytes")
+            defined = json.loads(path.read_bytes())
+        except (OSError, ValueError, RecursionError) as error:
+            raise InputError(f"{path}: not JSON ({error}); restore the file from the release") from None
+        if not is_object(defined) or defined.get(key) != name:
+            raise InputError(f"{path}: does not define {key} {name!r}; restore the file from the release")
+        task_input[field] = {**defined, **value}
+        self.digests[file] = digest_file(path)
+        return True
+
+    def _copy(self, ref: str) -> str | Problem:
+        """The reference to a copy inside the edition, or why there is none; the problem's field is filled in later."""
+        if ref not in self._copies:
+            path = self._inside(ref)
+            if path is None or not path.is_file():
+                self._copies[ref] = Problem(Reason.MISSING_FILE, "", f"the release has no {ref}")
+            else:
+                self._copies[ref] = self._copy_file(ref, path)
+        return self._copies[ref]
+
+    def _copy_file(self, ref: str, path: Path) -> str | Problem:
+        try:
+            read_covariance(path)
+        except EditionError as error:
+            return Problem(Reason.UNREADABLE_FILE, "", f"{ref}: {str(error).removeprefix(f'{path}: ')}")
+        copy = f"{INPUTS}/{ref.removeprefix('data/')}"
+        (self._edition / copy).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, self._edition / copy)
+        self.digests[ref] = digest_file(path)
+        return copy
+
+    def _paths(self, field: str, value: Any) -> Iterator[Problem]:
+        """Paths of the release in a field that no tool reads: missing, or there in a form nobody can be handed."""
+        for name, text in _texts(field, value):
+            if text.startswith("data/"):
+                path = self._inside(text)
+                if path is None or not path.exists():
+                    yield Problem(Reason.MISSING_FILE, name, f"the release has no {text}")
+                else:
+                    yield Problem(Reason.UNREADABLE_FILE, name, f"{text} is there, but an edition cannot serve it")
+
+    def _inside(self, ref: str) -> Path | None:
+        """The path of a reference; None if it leads out of the release."""
+        path = (self._release / ref).resolve()
+        return path if path.is_relative_to(self._release.resolve()) else None
+
+
+def _lacking(task_input: Mapping[str, Any], needed: tuple[str, ...]) -> Iterator[Problem]:
+    for field in needed:
+        if task_input.get(field) is None:
+            yield Problem(Reason.ABSENT_INPUT, field, "is not given")
+        elif task_input[field] in ({}, [], ""):
+            yield Problem(Reason.EMPTY_INPUT, field, "is empty")
+
+
+def _texts(name: str, value: object) -> Iterator[tuple[str, str]]:
+    """Every text in a field with its dotted name."""
+    if isinstance(value, str):
+        yield name, value
+    for key, item in mapping(value).items():
+        yield from _texts(f"{name}.{key}", item)
+
+
+def _symbols(task_input: Mapping[str, Any]) -> Iterator[str]:
+    """Tickers named by the fields that list names."""
+    if isinstance(task_input.get("symbol"), str):
+        yield task_input["symbol"]
+    for field in ("expected_returns", "current_portfolio", "market_cap_weights", "benchmark_weights"):
+        yield from mapping(task_input.get(field))
+    holdings = objects(mapping(task_input.get("portfolio")).get("holdings"))
+    tickers = array(mapping(task_input.get("covariance_matrix")).get("tickers"))
+    for symbol in (*(holding.get("symbol") for holding in holdings), *tickers):
+        if isinstance(symbol, str):
+            yield symbol
+
 
 REPORT = "import_report.json"
 """The report inside the edition, one entry for each episode."""

@@ -18,8 +18,7 @@ from typing import Any
 
 from finskillbench.domains import Subtask
 from finskillbench.harness.model import Message, ToolSpec, Turn
-from finskillbench.harness.programs.procedures import can_play, next_turn
-from finskillbench.harness.programs.program import Program
+from finskillbench.harness.programs.program import Program, can_play, next_turn
 from finskillbench.harness.programs.reading import (
     appended_of,
     call,

@@ -4,17 +4,53 @@ Every successful reply is checked and repaired by `finskillbench.harness.provide
 
 The clients of most providers follow redirects to any host, with the conversation and the key, and unpack whatever is
 packed. They stand on httpx or its successor, whose transport is the place where every byte passes.
+
+How long a server took to answer, by the kernel's own clock.
+
+What Inspect's adapters of batch interfaces lack: one failed line must not fail a batch, and nothing is printed.
 """
 
 from __future__ import annotations
 
+import socket
+import struct
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from finskillbench.harness.providers.answer_seconds import answer_seconds
-from finskillbench.harness.providers.replies import read_reply
+from finskillbench.errors import Cause, ProviderError
+from finskillbench.harness.providers.replies import read_reply, repaired
+from finskillbench.redaction import logger
+
+_TCP_INFO: int | None = getattr(socket, "TCP_INFO", None)
+_LAST_SENT, _LAST_RECEIVED = 44, 52
+"""Where Linux' `struct tcp_info` holds how many milliseconds ago data were last sent and received."""
+_BYTES = 104
+"""Of the structure as all kernels in use have it; later fields follow."""
+
+
+def answer_seconds(response: Any) -> float | None:
+    """Seconds from the last byte of a request to the last byte of its answer, which has just been read whole.
+
+    Known on Linux, of HTTP/1.1 without a proxy in this process: requests that share a connection share its times.
+
+    Parameters
+    ----------
+    response : of httpx or its successor, whose connection is still its own.
+    """
+    stream: Any = response.extensions.get("network_stream")
+    connection: Any = None if stream is None else stream.get_extra_info("socket")
+    if connection is None or _TCP_INFO is None or response.extensions.get("http_version") != b"HTTP/1.1":
+        return None
+    try:
+        told = connection.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _BYTES)
+        (sent,), (received,) = (struct.unpack_from("=I", told, place) for place in (_LAST_SENT, _LAST_RECEIVED))
+    except (OSError, struct.error):
+        return None
+    # Equal times are those of an answer within a tick, or of a kernel that fills in nothing.
+    return (sent - received) / 1e3 if sent > received else None
+
 
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 """A hundred times the longest answer of a model, its encrypted reasoning included."""
@@ -92,3 +128,67 @@ def _bounded(
         return response
 
     return handle_async_request
+
+
+_LOG = logger(__name__)
+PROVIDERS = ("anthropic", "google", "grok", "openai", "together")
+"""Those for whose batch interface the pinned Inspect has an adapter."""
+SECONDS = 26 * 3600.0
+"""A batch is answered within a day, or expires; two hours more for what waits before and after it."""
+RETRIES = 8
+"""Of asking how a batch stands, and of its results: a failure there would fail all that is in it."""
+
+
+def prepare() -> None:
+    """Have Inspect read each line by itself, and tell our log, not the terminal, how batches stand."""
+    from inspect_ai.model._providers._openai_batch import OpenAIBatcher
+    from inspect_ai.model._providers.util.batch_log import set_batch_log_callback
+
+    set_batch_log_callback(_LOG.info)
+    batcher: Any = OpenAIBatcher
+    if batcher._parse_jsonl_line is not _line:
+        _parsers.append(batcher._parse_jsonl_line)
+        batcher._parse_jsonl_line = _line
+
+
+_parsers: list[Any] = []
+"""Inspect's own reader of a line."""
+
+
+def _line(self: Any, line: dict[str, Any]) -> tuple[str, Any]:
+    """The id of a request, and its answer or why there is none."""
+    name = str(line.get("custom_id"))
+    try:
+        refusal = _refusal(self, line)
+        if refusal is not None:
+            return name, refusal
+        response = line["response"]
+        body = repaired(response["body"], chat="output" not in response["body"])
+        return _parsers[0](self, {**line, "response": {**response, "body": body}})
+    except Exception as failure:  # noqa: BLE001 - whatever an answer lacks is its own call's failure
+        return name, failure
+
+
+def _refusal(batcher: Any, line: dict[str, Any]) -> Exception | None:
+    """Why a request has no answer, None where it has one."""
+    error: dict[str, Any] | None = line.get("error")
+    if error is not None and not isinstance(error.get("code"), int):
+        return ProviderError(f"{error.get('code')}: {error.get('message')}", Cause.TIMEOUT)
+    response: dict[str, Any] = line.get("response") or {}
+    status = response.get("status_code", 200) if error is None else error["code"]
+    if status == 200:
+        return None
+    import httpx2
+
+    body = response.get("body", {}) if error is None else {"error": error}
+    told = httpx2.Response(status, json=body, request=httpx2.Request("POST", str(batcher.endpoint)))
+    return batcher._openai_client._make_status_error_from_response(told)
+
+
+def failure(error: Exception, name: str) -> ProviderError | None:
+    """What Inspect tells in words alone, a batch that was refused whole or a line of Google's; else None."""
+    if isinstance(error, ProviderError):
+        return ProviderError(f"{name}: {error}", error.cause)
+    if type(error) is RuntimeError:
+        return ProviderError(f"{name}: {error}", Cause.SERVER)
+    return None

@@ -32,11 +32,11 @@ import orjson
 from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.cleaning import clean_turn, possible
 from finskillbench.harness.model import AUTO, FREE, Message, ToolCall, ToolSpec, Turn, Usage
-from finskillbench.harness.providers import batches
+from finskillbench.harness.providers import bounds
 from finskillbench.harness.providers.bounds import MAX_ANSWER_BYTES, MAX_BATCH_BYTES, bound_answers
 from finskillbench.harness.providers.errors import failed_call, is_overflow, provider_error
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
-from finskillbench.harness.providers.responses import Kept, ResponseCache
+from finskillbench.harness.providers.replies import Kept, ResponseCache
 from finskillbench.harness.providers.settings import (
     CallSettings,
     check_constructor,
@@ -99,11 +99,11 @@ class Hosted:
         """
         self.name = name
         self.provider = name.partition("/")[0]
-        if options.batch and self.provider not in batches.PROVIDERS:
-            raise InputError(f"model {name!r} cannot be asked in batches; those of {', '.join(batches.PROVIDERS)} can")
+        if options.batch and self.provider not in bounds.PROVIDERS:
+            raise InputError(f"model {name!r} cannot be asked in batches; those of {', '.join(bounds.PROVIDERS)} can")
         self.price: Price | None = options.charged.of(name)
         self.arguments, self._seed = options.arguments, options.seed
-        self._deadline = options.attempt_timeout or (batches.SECONDS if options.batch else options.request_timeout)
+        self._deadline = options.attempt_timeout or (bounds.SECONDS if options.batch else options.request_timeout)
         self._request_timeout, self._batch = options.request_timeout, options.batch
         self._kept = None if options.response_cache is None else ResponseCache(options.response_cache)
         self._model = _inspect_model(name, options)
@@ -229,7 +229,7 @@ class Hosted:
                 return Turn(stop="context_overflow", usage=FREE)
             if (text := failed_call(error)) is not None:
                 return Turn(text)
-            if self._batch and (told := batches.failure(error, self.name)) is not None:
+            if self._batch and (told := bounds.failure(error, self.name)) is not None:
                 raise told from error
             raise provider_error(error, self.name) from error
         return replace(self._turn(output, exchange.call), seconds=exchange.seconds)
@@ -311,7 +311,7 @@ def _inspect_model(name: str, options: ModelOptions) -> Any:
     warnings.filterwarnings("ignore", "Pydantic serializer warnings")
     check_model_args(options.model_args)
     if options.batch:
-        batches.prepare()
+        bounds.prepare()
     # Inspect could not take back in one call what holds in all of them.
     config = fixed_config(options).model_copy(update={"reasoning_tokens": None})
     arguments = _MODEL_ARGUMENTS.get(name.partition("/")[0], {})

@@ -3,15 +3,26 @@
 A reply with a status of success may state a failure, and a complete answer may come with side fields of odd types.
 `read_reply` raises the first and repairs the second, for OpenAI's two protocols and everybody who copies them. What
 was answered is never changed: the text, and the name and the arguments of a call as the model wrote them.
+
+Answers of hosted models on disk, each kept under the whole request that it answered.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import sqlite3
 from collections.abc import Mapping, MutableMapping, Sequence
-from typing import Any
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from finskillbench.errors import Cause
+import msgspec
+
+from finskillbench.errors import Cause, InputError
+from finskillbench.harness.model import Turn
+from finskillbench.redaction import logger
 from finskillbench.scoring.values import is_array, is_object
 
 _CHAT, _RESPONSES = "/chat/completions", "/responses"
@@ -231,3 +242,78 @@ def _text(value: object) -> str | None:
 
 def _start(body: bytes) -> str:
     return repr(body[:_SHOWN].decode("utf-8", "replace"))
+
+
+_LOG = logger(__name__)
+_FORMAT = 1
+_WAIT_SECONDS = 30.0
+"""How long one process waits for another that is writing."""
+_TABLE = "CREATE TABLE IF NOT EXISTS answers (request TEXT PRIMARY KEY, model TEXT, kept TEXT, turn BLOB, replay TEXT)"
+
+
+class Kept(NamedTuple):
+    """An answer, and the adapter's own form of it as JSON text, None where its words are all there is."""
+
+    turn: Turn
+    replay: str | None
+
+
+class ResponseCache:
+    """The answers in one file, which is made if absent, readable to its owner alone.
+
+    Raises
+    ------
+    InputError : the file cannot be written, or is something else.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._said = False
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            # A run may be started in one thread and go on in another; it calls from one at a time.
+            self._store = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+            self._store.execute("PRAGMA journal_mode = WAL")
+            # What a power cut loses is asked again.
+            self._store.execute("PRAGMA synchronous = NORMAL")
+            found = self._store.execute("PRAGMA user_version").fetchone()[0]
+            if found not in (0, _FORMAT):
+                raise InputError(f"{path}: a response cache of format {found}, not {_FORMAT}; name another file")
+            self._store.execute(_TABLE)
+            self._store.execute(f"PRAGMA user_version = {_FORMAT}")
+        except OSError as error:
+            raise InputError(f"{path}: cannot be written ({error.strerror}); name another file") from None
+        except sqlite3.Error as error:
+            raise InputError(f"{path}: is no response cache ({error}); name another file") from None
+
+    def find(self, request: bytes) -> Kept | None:
+        """The answer to a request, None where there is none; one that cannot be read counts as none."""
+        try:
+            row = self._store.execute("SELECT turn, replay FROM answers WHERE request = ?", (_key(request),)).fetchone()
+            return None if row is None else Kept(msgspec.json.decode(row[0], type=Turn), row[1])
+        except (sqlite3.Error, msgspec.MsgspecError) as error:
+            self._say(error)
+            return None
+
+    def keep(self, model: str, request: bytes, kept: Kept) -> None:
+        """Keep an answer; where another process was first, or the disk is full, it is not kept."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        line = (_key(request), model, now, msgspec.json.encode(kept.turn), kept.replay)
+        try:
+            self._store.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)", line)
+        except sqlite3.Error as error:
+            self._say(error)
+
+    def close(self) -> None:
+        """Close the file; it may be used again afterwards by another object only."""
+        self._store.close()
+
+    def _say(self, error: Exception) -> None:
+        if not self._said:
+            self._said = True
+            _LOG.warning("%s: answers are asked anew (%s)", self.path, error)
+
+
+def _key(request: bytes) -> str:
+    return hashlib.sha256(request).hexdigest()

@@ -18,7 +18,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, get_args
 
 from finskillbench.errors import InputError
-from finskillbench.harness.providers.batches import RETRIES
+from finskillbench.harness.providers.bounds import RETRIES
 from finskillbench.redaction import named_like_a_secret, redactor_of_process
 from finskillbench.scoring.values import is_array, is_object
 

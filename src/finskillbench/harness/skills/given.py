@@ -13,8 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from finskillbench.errors import InputError
+from finskillbench.harness.skills.lint import check_needs
 from finskillbench.harness.skills.loader import SkillPackage, by_name, curated, load_package, package_folders
-from finskillbench.harness.skills.needs import check_needs
 from finskillbench.sandbox.process import THIS_PYTHON
 
 GIVEN_ARM = "skill:"

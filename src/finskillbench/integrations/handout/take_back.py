@@ -11,7 +11,7 @@ from finskillbench.domains import by_name
 from finskillbench.edition import Edition
 from finskillbench.errors import Cause, InputError
 from finskillbench.harness.conditions import parse_condition
-from finskillbench.harness.entries import canonical
+from finskillbench.harness.models import canonical
 from finskillbench.harness.trace import Trace
 from finskillbench.integrations.handout import Layout
 from finskillbench.integrations.handout.answers import Answered, read_folders, read_plain, read_trials

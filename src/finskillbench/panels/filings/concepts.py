@@ -8,7 +8,7 @@ the filing and on those before it.
 
 import polars as pl
 
-from finskillbench.sources.edgar.metrics import METRICS, tag_of
+from finskillbench.sources.edgar.numerals import METRICS, tag_of
 
 PERIOD = ("symbol", "metric", "start", "end")
 """What a figure is a figure of."""

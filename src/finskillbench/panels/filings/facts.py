@@ -26,9 +26,9 @@ from finskillbench.panels.columns import (
 )
 from finskillbench.panels.filings.concepts import EXPENSES, PERIOD, one_tag_per_filing
 from finskillbench.panels.filings.quarters import differences, versions_of, with_recasts
-from finskillbench.panels.filings.scale import without_misscaled
+from finskillbench.panels.filings.rows import without_misscaled
 from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS, CompanyFacts
-from finskillbench.sources.edgar.metrics import METRICS, Fallback, tag_of
+from finskillbench.sources.edgar.numerals import METRICS, Fallback, tag_of
 
 COLUMNS: Mapping[str, Column] = {
     "symbol": SYMBOL,

@@ -2,11 +2,19 @@
 
 An episode holds thousands of rows and an edition millions: a literal takes a third of the time of
 `dict(zip(fields, row))`, which was a tenth of a build.
+
+Figures that a filer tagged in thousands or millions as if they were units.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
+from statistics import median
 from types import MappingProxyType
 from typing import Any, TypeAlias
+
+import polars as pl
+
+from finskillbench.panels.filings.concepts import PERIOD
 
 AS_FILED = ("tag", "unit", "start", "end", "duration", "value", "form", "filed", "accession")
 """What a fact as filed carries."""
@@ -86,3 +94,97 @@ def _members(columns: Columns) -> list[Row]:
 _WRITERS: Mapping[tuple[str, ...], Callable[[Columns], list[Row]]] = MappingProxyType(
     {AS_FILED: _as_filed, VISIBLE: _visible, MEMBERS: _members}
 )
+
+
+_MISSCALED = (1e3, 1e6)
+_SCALE_TOLERANCE = 0.005
+"""Two filings round one figure to four digits or more (they may be restated by less than a scale)."""
+_PRODUCT_TOLERANCE = 0.2
+"""Earnings per share have few digits, and preferred dividends come off net income."""
+_MIN_EPS = 0.05
+_FEWER = ((300.0, 3e3), (3e5, 3e6))
+"""How many times fewer shares than before speak of thousands or millions: no split is so large, and counts drift."""
+_RECENT_FILINGS = 8
+"""Two years of filings, of which the median cannot be one figure that is itself out of scale."""
+_MAX_EPS = 750.0
+"""Dollars a share in one period that only a filing's own earnings per share make credible (Berkshire's A share)."""
+
+
+def without_misscaled(reported: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
+    """Leave out figures that a filer tagged in thousands or millions as if they were units, and name them.
+
+    Signs, none of which needs a later filing: the figure is a thousandth or a millionth of what an earlier filing says
+    of the same period; or net income is so many times earnings per share x diluted shares of the filing. Of the latter
+    the shares are wrong where the product is too small, the dollars where it is too large. Shares are wrong also where
+    they are so many times fewer than those of any period known before, or where net income would be an incredible
+    sum a share, unless the filing's earnings per share bear them out. A filing tags its shares in one scale: all
+    figures of a tag fall with one.
+    """
+    row = ["symbol", "metric", "accession", "start", "end"]
+    earlier = reported.select(*PERIOD, before="filed", other="value")
+    pairs = reported.filter(pl.col("value") != 0).join(earlier, on=PERIOD, nulls_equal=True)
+    shrunk = _near(pl.col("other") / pl.col("value"), _MISSCALED, _SCALE_TOLERANCE)
+    wrong = [pairs.filter(shrunk & (pl.col("before") < pl.col("filed"))).select(row)]
+    key = ["symbol", "accession", "start", "end"]
+    income, per_share, shares = (
+        reported.filter(pl.col("metric") == name).select(*key, pl.col("value").alias(name))
+        for name in ("net_income", "eps_diluted", "diluted_shares")
+    )
+    product = income.join(per_share.filter(pl.col("eps_diluted").abs() >= _MIN_EPS), on=key).join(shares, on=key)
+    ratios = product.group_by("symbol", "accession").agg(
+        ratio=(pl.col("net_income") / (pl.col("eps_diluted") * pl.col("diluted_shares"))).abs().median()
+    )
+    ratio = ratios.filter(
+        _near(pl.col("ratio"), (*_MISSCALED, *(1 / scale for scale in _MISSCALED)), _PRODUCT_TOLERANCE)
+    )
+    judged = reported.join(ratio, on=["symbol", "accession"])
+    few_shares = (pl.col("ratio") > 1) & (pl.col("metric") == "diluted_shares")
+    few_dollars = (pl.col("ratio") < 1) & (pl.col("unit") == "USD")
+    wrong.append(judged.filter(few_shares | few_dollars).select(row))
+    borne_out = ratios.filter(_near(pl.col("ratio"), (1.0,), _PRODUCT_TOLERANCE))
+    rich = income.join(shares, on=key).filter(pl.col("net_income").abs() > _MAX_EPS * pl.col("diluted_shares"))
+    rich = rich.join(borne_out, on=["symbol", "accession"], how="anti")
+    wrong.append(rich.select(row[0], pl.lit("diluted_shares").alias("metric"), *row[2:]))
+    counts = reported.filter(pl.col("unit") == "shares")
+    tags = _of_fewer_shares(counts, counts.join(pl.concat(wrong), on=row, how="semi", nulls_equal=True), borne_out)
+    bad = pl.concat([*wrong, counts.join(tags, on=tags.columns, how="semi").select(row)]).unique()
+    counted = bad.join(reported, on=row, nulls_equal=True).group_by("symbol", "tag", "accession").len()
+    for symbol, tag, accession, count in counted.sort("symbol", "accession", "tag").iter_rows():
+        notes.append(f"{symbol}: {count} figures of {tag} in {accession} are in thousands or millions: left out.")
+    return reported.join(bad, on=row, how="anti", nulls_equal=True)
+
+
+def _of_fewer_shares(counts: pl.DataFrame, wrong: pl.DataFrame, borne_out: pl.DataFrame) -> pl.DataFrame:
+    """symbol, metric, tag, accession whose numbers of shares are out of scale, filing after filing.
+
+    counts : the reported numbers of shares.
+    wrong : those known to be out of scale; they condemn their tag in the filing and are no measure of later filings.
+    borne_out : symbol, accession of filings whose earnings per share agree with their diluted shares.
+    """
+    key = ["symbol", "metric", "tag", "accession"]
+    condemned = set(wrong.select(key).iter_rows())
+    sound = set(borne_out["symbol", "accession"].iter_rows())
+    filings = (
+        counts.group_by(key)
+        .agg(pl.col("filed").max(), least=pl.col("value").min(), usual=pl.col("value").median())
+        .sort("symbol", "metric", "filed", "accession", "tag")
+    )
+    found: list[tuple[str, ...]] = []
+    for _, series in filings.group_by("symbol", "metric", maintain_order=True):
+        recent: list[float] = []
+        today: list[float] = []
+        day: date | None = None
+        for symbol, metric, tag, accession, filed, least, usual in series.iter_rows():
+            if filed != day:  # what is filed on one day is no measure of itself
+                recent, today, day = (recent + today)[-_RECENT_FILINGS:], [], filed
+            fewer = bool(recent) and any(low <= median(recent) / least <= high for low, high in _FEWER)
+            agrees = metric == "diluted_shares" and (symbol, accession) in sound
+            if (symbol, metric, tag, accession) in condemned or (fewer and not agrees):
+                found.append((symbol, metric, tag, accession))
+            else:
+                today.append(usual)
+    return pl.DataFrame(found, schema=dict.fromkeys(key, pl.String), orient="row")
+
+
+def _near(ratio: pl.Expr, scales: tuple[float, ...], tolerance: float) -> pl.Expr:
+    return pl.any_horizontal([(ratio / scale - 1).abs() < tolerance for scale in scales])

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from finskillbench.errors import InputError
-from finskillbench.harness.entries import Entry, canonical
+from finskillbench.harness.models import Entry, canonical
 from finskillbench.harness.trace import OURS
 from finskillbench.publish.bundle.manifest import Manifest, Submitter
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from finskillbench.errors import InputError
-from finskillbench.harness.entries import Entry
+from finskillbench.harness.models import Entry
 from finskillbench.publish.bundle.archive import Contents, open_bundle
 from finskillbench.publish.bundle.manifest import ANSWERS, MANIFEST, ROWS, SIGNATURE, Answer, Manifest, decode
 from finskillbench.publish.bundle.plain import check_entry, check_shown, refuse_long

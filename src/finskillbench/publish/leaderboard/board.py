@@ -11,7 +11,7 @@ import polars as pl
 from finskillbench.analysis.ranking import differences, places
 from finskillbench.analysis.results import REFERENCE, Comparison, Results, collect
 from finskillbench.episode import Profile
-from finskillbench.harness.entries import Entry
+from finskillbench.harness.models import Entry
 from finskillbench.publish.leaderboard.beside import by_subtask, partial_table, programs_table
 from finskillbench.publish.leaderboard.entrants import Listed, entrants_of
 from finskillbench.publish.leaderboard.gather import Gathered

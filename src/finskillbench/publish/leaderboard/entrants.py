@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from finskillbench.harness.entries import NO_ARGUMENTS, Entry, labels
+from finskillbench.harness.models import NO_ARGUMENTS, Entry, labels
 from finskillbench.harness.skills.given import GIVEN_ARM
 from finskillbench.publish.bundle.judge import Judged
 from finskillbench.runs.store.rows import Row, to_frame

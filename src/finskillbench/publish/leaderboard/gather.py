@@ -8,7 +8,7 @@ from pathlib import Path
 
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
-from finskillbench.harness.entries import Entry
+from finskillbench.harness.models import Entry
 from finskillbench.publish.bundle.judge import Judged, judge_bundle
 from finskillbench.publish.bundle.read import Bundle, read_bundle
 from finskillbench.publish.leaderboard.entrants import normalized

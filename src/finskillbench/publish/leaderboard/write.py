@@ -11,7 +11,7 @@ import orjson
 from finskillbench.edition import Edition
 from finskillbench.edition.store import new_folder
 from finskillbench.episode import Profile
-from finskillbench.harness.entries import Entry
+from finskillbench.harness.models import Entry
 from finskillbench.publish.bundle.coverage import required
 from finskillbench.publish.bundle.judge import Judged
 from finskillbench.publish.leaderboard.board import Board, make_board

@@ -12,7 +12,7 @@ from finskillbench.analysis.results import CURATED, Results
 from finskillbench.publish.pack.chapters import Chapter, captioned
 from finskillbench.reports.tables.base import Column, Estimate, Kind, Table
 from finskillbench.reports.tables.common import contenders
-from finskillbench.reports.tables.scores.floors import floors_table
+from finskillbench.reports.tables.scores.overview import floors_table
 
 _PAIRED = "headline episodes scored for both; unit: difference of scores, model less challenger"
 

@@ -8,13 +8,12 @@ import polars as pl
 
 from finskillbench.analysis.results import Results
 from finskillbench.errors import FinSkillBenchError
-from finskillbench.harness.entries import Entry, labels
+from finskillbench.harness.models import Entry, labels
 from finskillbench.publish.pack.chapters import Chapter, captioned
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Column, Kind, Table
 from finskillbench.reports.tables.common import contenders
-from finskillbench.reports.tables.episodes.endings import incidents_table, status_table
-from finskillbench.reports.tables.episodes.failures import failures_table
+from finskillbench.reports.tables.episodes.endings import failures_table, incidents_table, status_table
 from finskillbench.reports.tables.framed import framed
 from finskillbench.runs.afterwards.failures import failures_of
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
-from finskillbench.analysis.coverage import LEAST
-from finskillbench.analysis.results import Results
+from finskillbench.analysis.results import LEAST, Results
 from finskillbench.edition import Edition
 from finskillbench.findings import State
 from finskillbench.publish.pack.chapters import Chapter

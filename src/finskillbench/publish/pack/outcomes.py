@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from finskillbench.analysis.coverage import coverage
 from finskillbench.analysis.intervals import Method, Weighting, estimate
-from finskillbench.analysis.results import Results, collect, pairs
+from finskillbench.analysis.results import Results, collect, coverage, pairs
 from finskillbench.episode import Profile
 from finskillbench.publish.pack.chapters import Chapter, captioned
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
@@ -23,7 +22,7 @@ from finskillbench.reports.tables.common import (
 )
 from finskillbench.reports.tables.episodes.conduct import repeats_table
 from finskillbench.reports.tables.framed import CONDITION, HARNESS, MODEL, framed, of_contenders
-from finskillbench.reports.tables.scores.effects import significance_table
+from finskillbench.reports.tables.scores.models import significance_table
 
 GROUP = ("model", "harness", "condition")
 HEADLINE_SCORES = "scored episodes of the headline subtasks, repeats averaged; unit: score, 0 to 1"

@@ -15,8 +15,7 @@ from typing import NamedTuple
 import polars as pl
 from scipy.special import stdtr
 
-from finskillbench.analysis.inference.multiplicity import holm
-from finskillbench.analysis.inference.signs import Signs, cluster_signs
+from finskillbench.analysis.inference import Signs, cluster_signs, holm
 from finskillbench.analysis.intervals import estimate
 from finskillbench.analysis.results import EPISODE
 from finskillbench.domains.base import HEADLINE

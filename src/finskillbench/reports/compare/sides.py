@@ -15,7 +15,7 @@ import polars as pl
 from finskillbench.analysis.results import Results, collect, complete, distinct
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
-from finskillbench.harness.entries import NO_ARGUMENTS, Entry, labels
+from finskillbench.harness.models import NO_ARGUMENTS, Entry, labels
 from finskillbench.reports.read import RunRows, joined
 
 RUN = "run"

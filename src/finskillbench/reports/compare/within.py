@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import polars as pl
 
-from finskillbench.analysis.budgets import TOKEN_BUDGETS, Measure, spending
 from finskillbench.analysis.intervals import estimate
+from finskillbench.analysis.repeats import TOKEN_BUDGETS, Measure, spending
 from finskillbench.analysis.results import Comparison, Results
 from finskillbench.analysis.savings import NEARLY, savings
 from finskillbench.reports.compare.moves import key_columns

@@ -7,7 +7,7 @@ import re
 from finskillbench.reports.formats.cells import cell_text, titled
 from finskillbench.reports.tables.base import Cell, Column, Kind, Table
 
-ABSENT = "---"
+LATEX_ABSENT = "---"
 _MINUS = re.compile(r"-(?=\d)")
 """A hyphen before a figure, which is to be a minus sign."""
 _MARKS = {
@@ -47,7 +47,7 @@ def render_latex(table: Table) -> str:
 
 
 def _cell(column: Column, cell: Cell) -> str:
-    text = cell_text(column, cell, absent=ABSENT)
+    text = cell_text(column, cell, absent=LATEX_ABSENT)
     if column.kind is Kind.TEXT:
         return _escaped(text)
     # In LaTeX's own encoding of letters a bare < is an inverted exclamation mark.

@@ -22,12 +22,12 @@ def render_html(table: Table) -> str:
         if isinstance(cell, Estimate) and column.kind is Kind.DIFFERENCE
     ]
     extent = max([_LEAST, *(abs(end) for cell in drawn for end in cell if end is not None)])
-    rows = [[_cell(*each, extent) for each in zip(table.columns, row, strict=True)] for row in table.rows]
+    rows = [[_html_cell(*each, extent) for each in zip(table.columns, row, strict=True)] for row in table.rows]
     caption = f"{table.title}; differences from {-extent:+.2f} to {extent:+.2f}" if drawn else table.title
     return html_table([titled(column) for column in table.columns], rows, caption=caption, notes=table.notes)
 
 
-def _cell(column: Column, cell: Cell, extent: float) -> str:
+def _html_cell(column: Column, cell: Cell, extent: float) -> str:
     text = cell_text(column, cell)
     if not isinstance(cell, Estimate) or column.kind is not Kind.DIFFERENCE:
         return text

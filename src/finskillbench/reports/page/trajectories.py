@@ -14,7 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
-from finskillbench.harness.entries import Entry, labels
+from finskillbench.harness.models import Entry, labels
 from finskillbench.reports.page.view import View
 from finskillbench.reports.read import RunRows
 from finskillbench.runs.plan.items import Item

@@ -1,4 +1,7 @@
-"""Results as the page looks at them: who is compared, and which programs stand as marks beside them."""
+"""Results as the page looks at them: who is compared, and which programs stand as marks beside them.
+
+Names as files and columns take them.
+"""
 
 from __future__ import annotations
 
@@ -164,3 +167,9 @@ def _entered(frame: pl.DataFrame, results: Results) -> pl.DataFrame:
     )
     inside = pl.concat_str(pl.col("model"), pl.lit(" in "), pl.col("harness"))
     return frame.with_columns(entry=pl.when(pl.col("model").is_in(several)).then(inside).otherwise(pl.col("model")))
+
+
+def slug(name: str) -> str:
+    """Small letters, digits and underscores, beginning with a letter."""
+    cleaned = "".join(each if each.isascii() and each.isalnum() else "_" for each in name.lower())
+    return cleaned if cleaned[:1].isalpha() else f"n{cleaned}"

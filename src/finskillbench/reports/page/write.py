@@ -17,8 +17,7 @@ from finskillbench.reports.page.episodes import FOLDER as EPISODES
 from finskillbench.reports.page.episodes import write_episodes
 from finskillbench.reports.page.headline import CALIBRATION, Headline, headline_of
 from finskillbench.reports.page.lineage import editions_of, lineage_of
-from finskillbench.reports.page.packed import packed
-from finskillbench.reports.page.render import index_page
+from finskillbench.reports.page.render import index_page, packed
 from finskillbench.reports.page.sections import Section, sections_of
 from finskillbench.reports.page.trajectories import ITEM, Located, choose, locate
 from finskillbench.reports.page.view import View, many, view_of, views_of

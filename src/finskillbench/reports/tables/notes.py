@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from finskillbench.analysis.results import REFERENCE, Results, distinct
-from finskillbench.reports.release.columns import EDITION, NOTE
+from finskillbench.reports.release import EDITION, NOTE
 from finskillbench.reports.tables.common import compared, contenders
 
 PAIRED = (

@@ -14,7 +14,7 @@ from finskillbench.edition.store import new_folder
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import arm_of
-from finskillbench.harness.entries import Entry
+from finskillbench.harness.models import Entry
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.events import AnyEvent, Call, Dropped, Expense, Finished, History, Rescored, history
 from finskillbench.runs.store.files import make_folder, remedy

@@ -20,8 +20,7 @@ from finskillbench.cluster.connection import GONE, Connection
 from finskillbench.edition import Edition
 from finskillbench.errors import FinSkillBenchError, InputError, RunStoppedError
 from finskillbench.harness.agents import Agent
-from finskillbench.harness.entries import Entry
-from finskillbench.harness.models import Entrant
+from finskillbench.harness.models import Entrant, Entry
 from finskillbench.harness.programs.program import Program
 from finskillbench.redaction import logger
 from finskillbench.runs.cluster import messages as m

@@ -15,8 +15,7 @@ from typing import Any, cast
 from finskillbench.edition import Edition, load_edition
 from finskillbench.errors import EditionError, InputError
 from finskillbench.harness.conditions import Mount, mount_all
-from finskillbench.harness.entries import Entry
-from finskillbench.harness.models import BASELINES, Contender, Entrant, ModelOptions, get_entrant
+from finskillbench.harness.models import BASELINES, Contender, Entrant, Entry, ModelOptions, get_entrant
 from finskillbench.harness.providers.prices import Price, PriceTable
 from finskillbench.harness.skills.given import SkillFolder, read_given
 from finskillbench.harness.skills.runner import check_guards

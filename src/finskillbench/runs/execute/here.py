@@ -18,9 +18,8 @@ from finskillbench.episode import Episode
 from finskillbench.harness.agents import Agent
 from finskillbench.harness.agents.play import play_episode
 from finskillbench.harness.conditions import Mount
-from finskillbench.harness.entries import Entry, allowance_of
 from finskillbench.harness.loop import Play, run_episode
-from finskillbench.harness.models import Entrant
+from finskillbench.harness.models import Entrant, Entry, allowance_of
 from finskillbench.harness.seat import Surroundings
 from finskillbench.harness.skills.memory import Memory
 from finskillbench.harness.skills.runner import MountedScripts

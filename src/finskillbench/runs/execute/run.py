@@ -28,9 +28,8 @@ from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, Solve, as_agent
 from finskillbench.harness.allowance import FULL, LEAST_TOKENS, MAX_TURNS, Allowance
 from finskillbench.harness.conditions import Condition, arm_of, mount_all, parse_condition
-from finskillbench.harness.entries import Entry
 from finskillbench.harness.loop import Harness, OurLoop
-from finskillbench.harness.models import Contender, Entrant, ModelOptions, entry_of, get_entrant
+from finskillbench.harness.models import Contender, Entrant, Entry, ModelOptions, entry_of, get_entrant
 from finskillbench.harness.proof import prove_arms
 from finskillbench.harness.providers.hosted import Hosted
 from finskillbench.harness.providers.prices import PROGRAMS

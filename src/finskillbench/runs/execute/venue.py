@@ -11,9 +11,8 @@ from pathlib import Path
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Mount
-from finskillbench.harness.entries import Entry
 from finskillbench.harness.loop import Harness, Play
-from finskillbench.harness.models import Contender, Entrant, ModelOptions
+from finskillbench.harness.models import Contender, Entrant, Entry, ModelOptions
 from finskillbench.harness.skills.given import SkillFolder
 from finskillbench.harness.skills.runner import check_guards
 from finskillbench.harness.trace import OURS

@@ -20,10 +20,9 @@ from finskillbench.episode import Episode, JsonObject, Status, Submission, Truth
 from finskillbench.errors import Cause, InputError, RunStoppedError
 from finskillbench.garbage import frozen
 from finskillbench.harness.agents import Agent
-from finskillbench.harness.entries import Entry, labels
 from finskillbench.harness.failures import PROVIDER
 from finskillbench.harness.model import Usage
-from finskillbench.harness.models import Entrant
+from finskillbench.harness.models import Entrant, Entry, labels
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.prices import PROGRAMS, PriceTable
 from finskillbench.harness.skills.memory import EMPTY, Memory

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from finskillbench.harness.conditions import ArmName
-from finskillbench.harness.entries import Entry
+from finskillbench.harness.models import Entry
 from finskillbench.runs.plan.items import Item, Plan, place_of_condition, place_of_entry
 
 

@@ -12,8 +12,7 @@ from types import MappingProxyType
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ArmName, Condition
-from finskillbench.harness.entries import NO_ARGUMENTS, Entry
-from finskillbench.harness.models import BASELINES
+from finskillbench.harness.models import BASELINES, NO_ARGUMENTS, Entry
 from finskillbench.runs.plan.choice import choose_episodes
 from finskillbench.runs.store.files import file_name
 

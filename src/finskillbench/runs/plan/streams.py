@@ -20,7 +20,7 @@ import orjson
 from finskillbench.episode import Episode, Status
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import arm_of
-from finskillbench.harness.entries import Entry
+from finskillbench.harness.models import Entry
 from finskillbench.harness.skills.memory import EMPTY, Feedback, Memory
 from finskillbench.runs.plan.items import Item, Plan
 from finskillbench.runs.store.journal import JOURNAL

@@ -23,8 +23,7 @@ from finskillbench.harness.words.prompts import wording_digest
 from finskillbench.runs.plan.asked import Asked, asked_by, joined
 from finskillbench.runs.plan.items import Item, Plan, check_names, in_order
 from finskillbench.runs.store.files import write_beside
-from finskillbench.runs.store.validated import Validation, validation_of
-from finskillbench.runs.store.version import scorer_version
+from finskillbench.runs.store.version import Validation, scorer_version, validation_of
 
 FILE = "run.json"
 _COMMON = ("edition_digest", "prompts_digest", "scorer_version", "mounts")

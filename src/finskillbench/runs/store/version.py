@@ -1,4 +1,7 @@
-"""Which code produced something: the package's version and commit, and digests over what of it decides an outcome."""
+"""Which code produced something: the package's version and commit, and digests over what of it decides an outcome.
+
+Verdicts of `data validate`, kept in the user's state folder: outside every edition, so that none states its own.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ import inspect
 import os
 import subprocess
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache, partial
 from importlib import resources
 from importlib.metadata import distribution, version
@@ -15,8 +20,11 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import msgspec
+from platformdirs import user_state_path
 
 from finskillbench.domains import Scorer, subtasks
+from finskillbench.edition import Edition
+from finskillbench.runs.store.files import make_folder, write_beside
 
 SCORERS = ("arrays.py", "domains", "engines", "episode.py", "runs/verdicts.py", "scoring")
 """What decides a score, given an answer and its truth."""
@@ -120,3 +128,78 @@ def _files(entry: Traversable, path: str, without: Collection[str]) -> list[tupl
     left_out = {"__pycache__", *without}
     children = sorted((child for child in entry.iterdir() if child.name not in left_out), key=lambda child: child.name)
     return [found for child in children for found in _files(child, f"{path}/{child.name}", without)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation:
+    """One verdict: the files, their source, the suites and withheld parts that were there, the time, the version."""
+
+    digest: str
+    source: str
+    suites: tuple[str, ...]
+    parts: tuple[str, ...]
+    passed: bool
+    when: datetime
+    version: str
+
+    def covers(self, other: Validation) -> bool:
+        """Return True if this verdict checked all that another covers."""
+        same = (self.digest, self.source) == (other.digest, other.source)
+        return same and {*other.suites} <= {*self.suites} and {*other.parts} <= {*self.parts}
+
+    def __str__(self) -> str:
+        state = "passed" if self.passed else "failed"
+        return f"{state} here on {self.when:%Y-%m-%d} by version {self.version}, digest {self.digest[:12]}"
+
+
+def keep_validation(edition: Edition, *, passed: bool) -> Validation:
+    """Keep the verdict on an edition.
+
+    Raises
+    ------
+    InputError : the state folder cannot be written.
+    """
+    found = _verdict(edition, passed=passed)
+    make_folder(_folder())
+    what = hashlib.sha256(msgspec.json.encode((found.source, found.suites, found.parts))).hexdigest()
+    write_beside(_folder() / f"{found.digest}-{what[:12]}.json", msgspec.json.encode(found))
+    return found
+
+
+def validation_of(edition: Edition) -> Validation | None:
+    """The latest verdict of this user on all of an edition; None where there is none."""
+    kept = list(_kept(edition.digest))
+    covering = [each for each in kept if each.covers(_verdict(edition, passed=False))]
+    return max(covering, key=lambda each: each.when, default=None)
+
+
+def validation_text(edition: Edition) -> str:
+    """The latest verdict in words, or the command that makes one."""
+    found = validation_of(edition)
+    command = f"finskillbench data validate {edition.path}"
+    return f"not here, digest {edition.digest[:12]}; {command}" if found is None else str(found)
+
+
+def _verdict(edition: Edition, *, passed: bool) -> Validation:
+    there = {"truth": edition.has_truth, "certificates": edition.has_certificates, "stages": edition.has_stages}
+    return Validation(
+        digest=edition.digest,
+        source=edition.manifest["source"]["kind"],
+        suites=edition.suites,
+        parts=tuple(name for name, held in there.items() if held),
+        passed=passed,
+        when=datetime.now(UTC).replace(microsecond=0),
+        version=code_version(),
+    )
+
+
+def _folder() -> Path:
+    return user_state_path("finskillbench") / "validated"
+
+
+def _kept(digest: str) -> Iterator[Validation]:
+    for path in sorted(_folder().glob(f"{digest}-*.json")):
+        try:
+            yield msgspec.json.decode(path.read_bytes(), type=Validation)
+        except (OSError, ValueError):
+            continue  # of another version, or damaged: as if it was not there

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from finskillbench.errors import SourceError
-from finskillbench.sources.companies.share_counts import COVER_SCHEMA
+from finskillbench.sources.companies.constituents import COVER_SCHEMA
 from finskillbench.sources.files import Problems, symbol_of, tell, ticker_of
 from finskillbench.sources.records import as_list, as_object, one_line, read_json
 

@@ -13,7 +13,7 @@ from finskillbench.sources.companies.constituents import constituents_file, pars
 from finskillbench.sources.companies.universe import load_universe
 from finskillbench.sources.edgar.companyfacts import CompanyFacts, Filer, parse_companyfacts, parse_filer
 from finskillbench.sources.edgar.instance import Instance, filer_of, instance_files, parse_instance
-from finskillbench.sources.edgar.metrics import CANONICAL_TAGS
+from finskillbench.sources.edgar.numerals import CANONICAL_TAGS
 from finskillbench.sources.edgar.submissions import Submissions, is_page, parse_submissions
 from finskillbench.sources.files import ticker_of
 

@@ -17,7 +17,7 @@ import polars as pl
 from msgspec.structs import astuple
 
 from finskillbench.errors import SourceError
-from finskillbench.sources.edgar.metrics import METRICS, STATEMENT_TAGS
+from finskillbench.sources.edgar.numerals import METRICS, STATEMENT_TAGS
 from finskillbench.sources.files import read_text, symbol_of
 from finskillbench.sources.records import (
     ACCESSION,

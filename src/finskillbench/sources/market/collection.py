@@ -27,8 +27,7 @@ from finskillbench.sources.files import (
 from finskillbench.sources.market.fred import load_fred
 from finskillbench.sources.market.french import load_french
 from finskillbench.sources.market.prices import SUFFIXES, has_ohlcv
-from finskillbench.sources.market.selection import WRITE_ONE, Files, Selection
-from finskillbench.sources.market.splice import latest_first
+from finskillbench.sources.market.splice import WRITE_ONE, Files, Selection, latest_first
 
 __all__ = ["MarketData", "Security", "Statements", "load_market"]
 

@@ -3,22 +3,25 @@
 A build stops at the first thing that it cannot trust. Here the same readers gather what they would have raised, file by
 file; of the market they go on to what only several files together tell (names without prices, factors that end too
 early).
+
+The template of a raw collection: a small file of every format, with the formats in words beside them.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from finskillbench.errors import SourceError
+from finskillbench.errors import InputError, SourceError
 from finskillbench.findings import Finding, State
 from finskillbench.sources.companies.constituents import constituents_file, parse_constituents
 from finskillbench.sources.companies.statements import parse_statements
 from finskillbench.sources.companies.universe import load_universe
 from finskillbench.sources.edgar.companyfacts import parse_companyfacts
 from finskillbench.sources.edgar.instance import filer_of, instance_files, parse_instance
-from finskillbench.sources.edgar.metrics import CANONICAL_TAGS
+from finskillbench.sources.edgar.numerals import CANONICAL_TAGS
 from finskillbench.sources.edgar.submissions import is_page, parse_submissions
 from finskillbench.sources.files import Problems, files_below
 from finskillbench.sources.market.collection import read_market
@@ -26,7 +29,7 @@ from finskillbench.sources.market.fred import SERIES, parse_fred
 from finskillbench.sources.market.french import parse_french
 from finskillbench.sources.market.prices import SUFFIXES, parse_prices
 from finskillbench.sources.raw import formats
-from finskillbench.sources.raw.formats import Format
+from finskillbench.sources.raw.formats import TEMPLATE, Format, documentation
 
 Progress = Callable[[str], None]
 _JSON = (".json", ".json.gz")
@@ -200,3 +203,30 @@ def _kind(raw_dir: Path, where: str, whole: Format) -> Format:
     if folder in ("french", "famafrench") and "momentum" in path.name.lower():
         return formats.MOMENTUM
     return next((one for one in formats.FORMATS if one.folder and folder in (one.folder, one.other)), whole)
+
+
+README = "README.md"
+_ABOUT = """# A collection of raw files
+
+Small files of every format, of two fictional companies: too few to be built. Put your own in their place,
+`finskillbench data doctor DIR` says what is missing or wrong, `finskillbench data build --source raw-dir --raw-dir DIR
+--out EDITION` builds. What only one half of the benchmark needs may be absent; the other half is built.
+
+"""
+
+
+def write_template(out: Path) -> list[str]:
+    """Copy the template into a new folder; the names of its files.
+
+    Raises
+    ------
+    InputError : the folder is there and is not empty, or cannot be written.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out}: exists and is not an empty folder; name a new one")
+    try:
+        shutil.copytree(TEMPLATE, out, dirs_exist_ok=True)
+        (out / README).write_text(_ABOUT + documentation(), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written ({error.strerror}); choose another place") from error
+    return sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file())

@@ -1,10 +1,23 @@
-"""NYSE sessions of the fictional market and the month- and quarter-ends around them."""
+"""NYSE sessions of the fictional market and the month- and quarter-ends around them.
 
+Independent random streams of one seed, so that a name's draws do not depend on how many names there are.
+
+Drawn numbers on a grid: logarithms and exponentials differ between processors in the last bits only.
+
+What is typical of a sector of the fictional market: one table, `sectors.json`, in the order of `SECTORS`.
+"""
+
+import math
 from datetime import date, timedelta
+from enum import IntEnum
 from functools import cache
+from pathlib import Path
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
+
+from finskillbench.arrays import Floats
 
 FIRST_SESSION = date(2016, 1, 4)
 LAST_SESSION = date(2025, 12, 31)
@@ -97,3 +110,67 @@ def business_day(day: date) -> date:
     if day > LAST_SESSION:
         return day
     return sessions()[int(np.searchsorted(session_ordinals(), day.toordinal()))]
+
+
+class Stream(IntEnum):
+    """What a stream is for; the numbers are part of the format: changing one changes every collection."""
+
+    FACTORS = 1
+    MACRO = 2
+    NAMES = 3
+    COMPANY = 4
+    RETURNS = 5
+    TRADING = 6
+    CAPS = 7
+    SECTORS = 8
+    FILINGS = 9
+
+
+def generator(seed: int, stream: Stream, index: int = 0) -> np.random.Generator:
+    """The PCG64 generator of one purpose and, where there is one, of one name."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, int(stream), index])))
+
+
+def on_grid(value: float, places: int, low: float = -math.inf, high: float = math.inf) -> float:
+    """A number within limits, rounded as NumPy rounds."""
+    within: np.float64 = np.clip(np.float64(value), low, high)
+    return float(np.round(within, places))
+
+
+def rounded(values: Floats, places: int) -> Floats:
+    """Every value rounded to so many places."""
+    return np.round(values, places)
+
+
+def thousands(values: Floats) -> Floats:
+    """Whole thousands of dollars."""
+    return rounded(values, -3)
+
+
+class Sector(msgspec.Struct, frozen=True):
+    """A sector's companies.
+
+    count : of thirty companies. betas : mean loadings on mkt_rf, smb, hml, rmw, cma, mom, of the familiar signs (cheap
+    banks and oil, dear technology). volatility : annual, of what moves the sector beyond the factors.
+    selling, research : expenses over revenue; 0 where the line is not reported. receivables, inventory : over a
+    quarter's revenue. fixed, cash : over total assets; `fixed` is property, plant and equipment. liabilities : over
+    equity. products : names of the product segments. sic : the SEC's code and words. business : endings of companies'
+    names, each with its GICS sub-industry.
+    """
+
+    count: int
+    betas: tuple[float, ...]
+    volatility: float
+    selling: float
+    research: float
+    receivables: float
+    inventory: float
+    fixed: float
+    cash: float
+    liabilities: float
+    products: tuple[str, ...]
+    sic: tuple[int, str]
+    business: tuple[tuple[str, str], ...]
+
+
+PROFILES = msgspec.json.decode(Path(__file__).with_name("sectors.json").read_bytes(), type=dict[str, Sector])

@@ -9,17 +9,19 @@ import numpy as np
 from finskillbench.arrays import SECTORS, Floats
 from finskillbench.errors import InputError
 from finskillbench.sources.companies.universe import Security, sector_counts
-from finskillbench.sources.synthetic.calendar import quarter_ends, sessions
+from finskillbench.sources.synthetic.calendar import PROFILES, Stream, generator, on_grid, quarter_ends, sessions
 from finskillbench.sources.synthetic.filers.filer import Filer
 from finskillbench.sources.synthetic.filers.history import draw_filer
-from finskillbench.sources.synthetic.market.companies import Traits, company_returns, draw_traits, sector_returns
-from finskillbench.sources.synthetic.market.factors import draw_factors, volatility_multiplier
+from finskillbench.sources.synthetic.market.companies import (
+    Company,
+    Traits,
+    company_returns,
+    draw_traits,
+    invent_companies,
+    sector_returns,
+)
+from finskillbench.sources.synthetic.market.factors import Series, draw_factors, draw_macro, volatility_multiplier
 from finskillbench.sources.synthetic.market.fundamentals import Fundamentals, draw_fundamentals
-from finskillbench.sources.synthetic.market.identities import Company, invent_companies
-from finskillbench.sources.synthetic.market.macro import Series, draw_macro
-from finskillbench.sources.synthetic.randomness import Stream, generator
-from finskillbench.sources.synthetic.rounding import on_grid
-from finskillbench.sources.synthetic.sectors import PROFILES
 
 MIN_NAMES, MAX_NAMES = 15, 3000
 _ANCHOR = date(2025, 6, 30)

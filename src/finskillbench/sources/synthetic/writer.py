@@ -18,12 +18,11 @@ from finskillbench.arrays import SECTORS, Floats
 from finskillbench.csv_output import csv_text
 from finskillbench.errors import InputError
 from finskillbench.sources.companies.constituents import GICS_SECTORS
-from finskillbench.sources.synthetic.calendar import dividend_sessions, new_york_offset
+from finskillbench.sources.synthetic.calendar import Stream, dividend_sessions, generator, new_york_offset
 from finskillbench.sources.synthetic.filers.edgar_files import companyfacts_json, instances, submissions_json
+from finskillbench.sources.synthetic.market.companies import Company
+from finskillbench.sources.synthetic.market.factors import Series, decimals
 from finskillbench.sources.synthetic.market.fundamentals import Fundamentals
-from finskillbench.sources.synthetic.market.identities import Company
-from finskillbench.sources.synthetic.market.macro import Series, decimals
-from finskillbench.sources.synthetic.randomness import Stream, generator
 from finskillbench.sources.synthetic.simulation import SyntheticMarket, simulate
 
 _GICS = {ours: gics for gics, ours in GICS_SECTORS.items()}

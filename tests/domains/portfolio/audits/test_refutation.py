@@ -17,7 +17,7 @@ from finskillbench.domains.checks.examination import Shared, Subject
 from finskillbench.domains.checks.proofs import farkas_of
 from finskillbench.domains.portfolio.audits.recheck import certified
 from finskillbench.domains.portfolio.audits.refutation import margin
-from finskillbench.domains.portfolio.waiving import LIMITS, moved
+from finskillbench.domains.portfolio.definitions import WAIVABLE, moved
 from finskillbench.edition import load_edition
 from finskillbench.engines.optimisation.certified import InfeasibleError
 from finskillbench.engines.portfolio.formulation import Aim, Goal, formulate
@@ -114,7 +114,7 @@ def _examined(tmp_path: Path, change: Callable[[Json, Json], None]) -> list[tupl
     episode = Episode("pc", "portfolio_construction", name, date(2025, 1, 31), "hard", task_input, Prompt("", ""))
     task_input["limit_to_relax"] = "max_turnover"
     value = least_attainable(problem_from(INPUT), "max_turnover").value
-    output = {"feasible": False, "conflicting_limits": list(LIMITS), "least_attainable": value}
+    output = {"feasible": False, "conflicting_limits": list(WAIVABLE), "least_attainable": value}
     truth = Truth("pc", name, output, {}, {"kind": "infeasible"})
     write_edition(tmp_path / "edition", [(episode, truth)], {"farkas": farkas})
     findings = Findings()

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finskillbench.arrays import SECTORS
+from finskillbench.domains.portfolio.mandate_texts import PLANS, Universe, compose, words
 from finskillbench.domains.portfolio.tool_use.call import effective_parameters, merit
-from finskillbench.domains.portfolio.tool_use.mandates import PLANS, Universe, compose, words
 from finskillbench.engines.portfolio.mandates.text import read_mandate
 from finskillbench.engines.portfolio.problem import Objective
 

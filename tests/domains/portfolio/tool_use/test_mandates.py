@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from finskillbench.arrays import SECTORS
+from finskillbench.domains.portfolio.mandate_texts import PLANS, Mandate, Universe, compose, words
 from finskillbench.domains.portfolio.tool_use.call import effective_parameters, merit
-from finskillbench.domains.portfolio.tool_use.mandates import PLANS, Mandate, Universe, compose, words
 from finskillbench.engines.portfolio.problem import Objective
 
 

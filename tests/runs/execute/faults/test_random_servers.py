@@ -23,7 +23,7 @@ from tests.faults.server import SUBMIT, FaultServer, Reply, Request
 from finskillbench.analysis.results import collect
 from finskillbench.harness.models import ModelOptions, get_model
 from finskillbench.harness.providers.prices import Price, PriceTable
-from finskillbench.reports.tables.episodes.resources import resources_table
+from finskillbench.reports.tables.episodes.conduct import resources_table
 from finskillbench.runs.execute.run import run
 
 pytestmark = [

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from finskillbench.arrays import SECTORS
 from finskillbench.domains.building import BuildContext
-from finskillbench.sources.synthetic.market.identities import invent_companies
+from finskillbench.sources.synthetic.market.companies import invent_companies
 
 PER_INDUSTRY = 10
 _INDUSTRIES = {sector: (sector,) for sector in SECTORS} | {"Technology": ("Software", "Hardware")}

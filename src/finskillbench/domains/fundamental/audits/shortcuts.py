@@ -25,7 +25,7 @@ from finskillbench.domains.fundamental.second.visible import VisibleFacts, segme
 from finskillbench.engines.accounting.quality import COMPONENTS
 from finskillbench.engines.accounting.statements import NORMALISED
 from finskillbench.episode import JsonObject
-from finskillbench.sources.edgar.metrics import METRICS
+from finskillbench.sources.edgar.numerals import METRICS
 
 _MILLION = 1e6
 _PER_SHARE = ("eps_diluted", "operating_margin")

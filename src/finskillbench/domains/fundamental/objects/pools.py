@@ -26,7 +26,7 @@ from finskillbench.engines.accounting.statements import NORMALISED
 from finskillbench.episode import Episode, JsonObject, Prompt, Truth
 from finskillbench.scoring.measures import share
 from finskillbench.scoring.values import is_object
-from finskillbench.sources.edgar.metrics import CANONICAL
+from finskillbench.sources.edgar.numerals import CANONICAL
 
 FACTS_REFERENCE = "panels/facts.parquet"
 _WITHOUT_OPERATING_INCOME = "earnings_quality"

@@ -10,7 +10,7 @@ import polars as pl
 from finskillbench.domains.fundamental.second.filed import AsFiled, FiledRow
 from finskillbench.domains.fundamental.second.segments import RawSegments
 from finskillbench.sources.edgar.collection import FilingsData
-from finskillbench.sources.edgar.metrics import STATEMENT_TAGS
+from finskillbench.sources.edgar.numerals import STATEMENT_TAGS
 
 Value = TypeVar("Value")
 

@@ -13,7 +13,7 @@ from datetime import date
 from itertools import product
 
 from finskillbench.engines.accounting.statements import Statement
-from finskillbench.sources.edgar.metrics import METRICS
+from finskillbench.sources.edgar.numerals import METRICS
 
 Said = Mapping[tuple[date, str], Iterable[float]]
 """(last day of a period, tag) -> what filings say of periods that end then."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from finskillbench.domains.portfolio import second
-from finskillbench.domains.portfolio.waiving import LIMITS, family, level, printed, sector_of, waived
+from finskillbench.domains.portfolio.definitions import WAIVABLE, family, level, printed, sector_of, waived
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.mandates.feasibility import least_attainable
 from finskillbench.engines.portfolio.mandates.fields import problem_from
@@ -28,7 +28,7 @@ def exploits(task_input: Any) -> Answers:
     limit = printed(task_input, task_input["limit_to_relax"])
     answers: Answers = {"empty": {}}
     for feasible in (True, False):
-        word, conflict = ("feasible", []) if feasible else ("infeasible", list(LIMITS))
+        word, conflict = ("feasible", []) if feasible else ("infeasible", list(WAIVABLE))
         answers[word] = {"feasible": feasible}
         answers[f"{word}, nothing attainable"] = _answer(feasible, conflict, 0.0)
         for share in _SHARES:
@@ -43,13 +43,13 @@ def shortcuts(task_input: Any) -> Answers:
     limit = printed(task_input, named)
     return {
         "feasible, at the limit": _answer(True, [], limit),
-        "infeasible, at the limit": _answer(False, LIMITS, limit),
-        **{f"without {name}": _solved(waived(task_input, [name])) for name in LIMITS if name != own},
+        "infeasible, at the limit": _answer(False, WAIVABLE, limit),
+        **{f"without {name}": _solved(waived(task_input, [name])) for name in WAIVABLE if name != own},
         "restricted names held": _solved(
             {**task_input, "constraints": {**task_input["constraints"], "restricted_names": []}}
         ),
         "names and sectors alone": _solved(_alone(task_input, "max_weight", "sector_limits")),
-        "each limit by itself": _each(task_input, [[name] for name in LIMITS if name != own]),
+        "each limit by itself": _each(task_input, [[name] for name in WAIVABLE if name != own]),
         **dict(_by_hand(task_input)),
     }
 
@@ -61,7 +61,7 @@ def _answer(feasible: bool, conflict: Iterable[str], value: float) -> Json:
 def _alone(task_input: JsonObject, *names: str) -> JsonObject:
     """The input with these limits and the one to relax only."""
     kept = {*names, family(task_input["limit_to_relax"])}
-    return waived(task_input, [name for name in LIMITS if name not in kept])
+    return waived(task_input, [name for name in WAIVABLE if name not in kept])
 
 
 def _solved(task_input: JsonObject) -> Json:
@@ -74,7 +74,7 @@ def _solved(task_input: JsonObject) -> Json:
         return {}
     feasible = least.value <= printed(task_input, named)
     over = second.excesses(task_input, second.covariance(task_input)[1], least.weights)
-    binding = [name for name in LIMITS if name == family(named) or over.get(name, -1.0) > -1e-6]
+    binding = [name for name in WAIVABLE if name == family(named) or over.get(name, -1.0) > -1e-6]
     return _answer(feasible, [] if feasible else binding, least.value)
 
 
@@ -112,5 +112,5 @@ def _measured(task_input: Json, sigma: second.Floats, portfolios: list[second.Fl
     value = min(level(task_input, named, sigma, one) for one in (kept or portfolios[-1:]))
     feasible = bool(kept) and value <= printed(task_input, named)
     over = second.excesses(task_input, sigma, portfolios[-1])
-    broken = [name for name in LIMITS if name == family(named) or over[name] > _KEPT]
+    broken = [name for name in WAIVABLE if name == family(named) or over[name] > _KEPT]
     return _answer(feasible, [] if feasible else broken, value)

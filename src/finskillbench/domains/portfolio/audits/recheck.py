@@ -14,7 +14,7 @@ from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.checks.stationarity import Floats, possible_gain, stacked
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.audits.refutation import margin
-from finskillbench.domains.portfolio.waiving import LIMITS, moved, printed, waived
+from finskillbench.domains.portfolio.definitions import WAIVABLE, moved, printed, waived
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import is_object, numbers
@@ -91,7 +91,7 @@ def _examine_conflict(
         findings.expect(found > 0, episode.task_id, message, "floor")
     if "farkas" in certificate:
         findings.add("refutations")
-        alone = waived(task_input, [name for name in LIMITS if name not in output["conflicting_limits"]])
+        alone = waived(task_input, [name for name in WAIVABLE if name not in output["conflicting_limits"]])
         found, stated = margin(alone, certificate["farkas"]["ray"]), certificate["farkas"]["margin"]
         message = f"its ray leaves a margin of {found:.1e}, it states {stated:.1e}: the conflict is not shown"
         findings.expect(found > 0 and found >= stated - _SAME, episode.task_id, message, "farkas.ray")

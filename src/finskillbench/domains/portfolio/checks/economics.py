@@ -10,8 +10,7 @@ import numpy as np
 
 from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.portfolio import second
-from finskillbench.domains.portfolio.worth.distinct import distinct
-from finskillbench.domains.portfolio.worth.merit import LEAST_SPAN
+from finskillbench.domains.portfolio.worth import LEAST_SPAN, distinct
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.optimise import optimise

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from finskillbench.arrays import FACTORS, Floats
-from finskillbench.domains.inputs import CovarianceTable
+from finskillbench.domains.building import CovarianceTable
 from finskillbench.domains.portfolio.objects.costs import trading_costs
 from finskillbench.engines.portfolio.measures import sector_weights
 from finskillbench.engines.statistics.risk_model import RiskModel

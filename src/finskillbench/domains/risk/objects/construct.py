@@ -30,8 +30,8 @@ from finskillbench.domains.risk.objects.scenarios import (
     is_history,
 )
 from finskillbench.domains.risk.objects.stress import StressPair, stress_pairs
+from finskillbench.domains.risk.own.books import OwnPools, own_pools
 from finskillbench.domains.risk.own.mandates import mandates_in
-from finskillbench.domains.risk.own.pools import OwnPools, own_pools
 from finskillbench.domains.risk.own.scenarios import SCENARIOS, scenarios_in
 from finskillbench.engines.risk.exposures import Exposure, ranked
 from finskillbench.engines.risk.stress import scenario_from

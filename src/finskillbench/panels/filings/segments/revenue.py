@@ -15,7 +15,7 @@ import polars as pl
 
 from finskillbench.engines.accounting.periods import DAYS, QUARTER_APART, Duration, classify
 from finskillbench.panels.columns import ACCESSION, DERIVED, DURATION, END, FILED, START, SYMBOL, Column, schema_of
-from finskillbench.panels.filings.periodic import build_filings
+from finskillbench.panels.filings.quarters import build_filings
 from finskillbench.panels.filings.segments.breakdowns import (
     TOLERANCE,
     Breakdown,
@@ -24,11 +24,12 @@ from finskillbench.panels.filings.segments.breakdowns import (
     Period,
     complete,
     difference,
+    labels_of,
+    member_key,
 )
-from finskillbench.panels.filings.segments.members import labels_of, member_key
 from finskillbench.sources.edgar.instance import Instance
 from finskillbench.sources.edgar.instance_reader import Dimensions
-from finskillbench.sources.edgar.metrics import METRICS
+from finskillbench.sources.edgar.numerals import METRICS
 from finskillbench.sums import summed
 
 COLUMNS: Mapping[str, Column] = {

@@ -10,12 +10,15 @@ import polars as pl
 
 from finskillbench.reports.figures.base import Figure
 from finskillbench.reports.formats.cells import cell_text
-from finskillbench.reports.page.sections.budgets import budget_figures
 from finskillbench.reports.page.sections.gains import gain_figures
-from finskillbench.reports.page.sections.outcomes import outcome_figures
-from finskillbench.reports.page.sections.repeats import repeat_figures
-from finskillbench.reports.page.sections.scores import HeatMap, heat_figures, heat_maps
-from finskillbench.reports.page.sections.spending import spending_figures
+from finskillbench.reports.page.sections.outcomes import (
+    HeatMap,
+    heat_figures,
+    heat_maps,
+    outcome_figures,
+    repeat_figures,
+)
+from finskillbench.reports.page.sections.spending import budget_figures, spending_figures
 from finskillbench.reports.page.view import View
 from finskillbench.reports.tables.base import Kind
 

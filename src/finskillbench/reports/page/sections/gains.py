@@ -12,7 +12,7 @@ from finskillbench.reports.figures.base import Figure
 from finskillbench.reports.figures.forest import ForestLine, draw_forest
 from finskillbench.reports.figures.scatter import Dot, Plane, draw_scatter
 from finskillbench.reports.figures.svg import Drawing
-from finskillbench.reports.page.estimates import Said, estimates
+from finskillbench.reports.page.headline import Said, estimates
 from finskillbench.reports.page.view import View, many
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
 

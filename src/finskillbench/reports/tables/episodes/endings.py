@@ -1,16 +1,23 @@
-"""How episodes ended, what went wrong in them, and what those without a verdict could change."""
+"""How episodes ended, what went wrong in them, and what those without a verdict could change.
+
+Why episodes failed, by the rules that read their trajectories.
+
+What skills protect against: traps that were avoided, and cases of which every part is right.
+"""
 
 from __future__ import annotations
 
 import polars as pl
 
-from finskillbench.analysis.coverage import LEAST, coverage
-from finskillbench.analysis.inference.proportions import proportions
-from finskillbench.analysis.results import Results
+from finskillbench.analysis.inference import proportions
+from finskillbench.analysis.results import LEAST, Results, coverage
+from finskillbench.harness.models import Entry, labels
 from finskillbench.reports.tables.base import Column, Kind, Table
-from finskillbench.reports.tables.common import every_subtask
+from finskillbench.reports.tables.common import contenders, every_subtask
 from finskillbench.reports.tables.framed import CONDITION, HARNESS, MODEL, framed, of_contenders
 from finskillbench.reports.tables.notes import notes
+from finskillbench.runs.afterwards.failures import meaning
+from finskillbench.runs.afterwards.failures.counts import count_causes
 
 _WILSON = (
     "Shares have Wilson 95 % intervals, of as many episodes as would be as sure if none shared anything; repeats count."
@@ -91,3 +98,97 @@ def coverage_table(results: Results) -> Table:
     )
     title = "Episodes with a verdict, and what the others could change"
     return framed("coverage", title, frame, columns, (*notes(results, differences=False), _BOUNDS))
+
+
+_NOTE = (
+    "Of episodes without full marks. First: it is the cause to be mended first; applies: it is among the causes. "
+    "`finskillbench failures RUN` has examples of each."
+)
+
+
+def failures_table(results: Results, failures: pl.DataFrame) -> Table | None:
+    """How often each cause is the first and how often it applies; None where no episode of the models failed.
+
+    Parameters
+    ----------
+    results : of the same runs. failures : as from `finskillbench.runs.afterwards.failures.failures_of`.
+    """
+    counted = count_causes(failures)
+    entries = [Entry(*each) for each in counted.select("model", "arguments").iter_rows()]
+    # A model may be told by its arguments in the results, where other entries of it were run.
+    rows = results.rows.select("model", "arguments").unique()
+    known = {arguments: [name for name, own in rows.iter_rows() if own == arguments] for arguments in rows["arguments"]}
+    named = [_label(entry, known.get(entry.arguments, []), labels(entries)[entry]) for entry in entries]
+    frame = counted.with_columns(
+        pl.Series("model", named, pl.String),
+        meaning=pl.Series([meaning(cause) for cause in counted["cause"]], dtype=pl.String),
+    ).filter(pl.col("model").is_in(contenders(results)))
+    if frame.is_empty():
+        return None
+    columns = (
+        *(MODEL, CONDITION),
+        Column("cause", "Cause"),
+        Column("primary", "First", Kind.COUNT),
+        Column("applies", "Applies", Kind.COUNT),
+        Column("meaning", "Meaning"),
+    )
+    return framed("failures", "Why episodes failed", frame, columns, (*notes(results, differences=False), _NOTE))
+
+
+def _label(entry: Entry, names: list[str], otherwise: str) -> str:
+    """What the results call an entry."""
+    return next((name for name in names if name == entry.model or name.startswith(f"{entry.model} ")), otherwise)
+
+
+_TRAPS = (
+    "A trap is a mistake that a case invites; places are the traps and controls of all cases. Avoided: the answer is "
+    "not that of somebody who made it; fallen: it is; the rest cannot be said from the answer."
+)
+_SIGNED = "Signed: every part of the case is right, so that a professional could put a name to it."
+
+
+def traps_table(results: Results) -> Table | None:
+    """How often each kind of trap was avoided, by model and condition; None where no row tells of any."""
+    if "traps" not in results.rows.columns:
+        return None
+    told = of_contenders(results, every_subtask).rows.select(*_GROUP, "sub_task", "traps").explode("traps").drop_nulls()
+    if told.is_empty():
+        return None
+    name, came_of = (pl.col("traps").str.split("=").list.get(place) for place in (0, -1))
+    frame = (
+        told.with_columns(kind=name.str.split("@").list.first(), came_of=came_of)
+        .group_by(*_GROUP, "sub_task", "kind", maintain_order=True)
+        .agg(
+            places=pl.len(),
+            avoided=(pl.col("came_of") == "avoided").mean(),
+            fallen=(pl.col("came_of") == "fallen").mean(),
+        )
+        .sort(*_GROUP, "sub_task", "kind")
+    )
+    columns = (
+        *(MODEL, HARNESS, CONDITION),
+        Column("sub_task", "Subtask"),
+        Column("kind", "Trap"),
+        Column("places", "Places", Kind.COUNT),
+        Column("avoided", "Avoided", Kind.SHARE),
+        Column("fallen", "Fallen", Kind.SHARE),
+    )
+    return framed("traps", "Traps avoided", frame, columns, (*notes(results, differences=False), _TRAPS))
+
+
+def signed_table(results: Results) -> Table | None:
+    """The share of cases that could be signed, by model and condition; None where no case has parts."""
+    if "signed" not in results.rows.columns:
+        return None
+    rows = of_contenders(results, every_subtask).rows.filter(pl.col("signed").is_not_null())
+    if rows.is_empty():
+        return None
+    frame = proportions(rows, "signed", [*_GROUP, "sub_task"])
+    columns = (
+        *(MODEL, HARNESS, CONDITION),
+        Column("sub_task", "Subtask"),
+        Column("successes", "Signed", Kind.COUNT),
+        Column("trials", "Of", Kind.COUNT),
+        Column("share", "Share", Kind.SHARE, interval=True),
+    )
+    return framed("signed", "Cases signed", frame, columns, (*notes(results, differences=False), _SIGNED))

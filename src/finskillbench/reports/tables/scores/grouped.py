@@ -1,4 +1,11 @@
-"""Tables 3 and 4 of the paper, and others of their shape: a group in each row, a condition in each column."""
+"""Tables 3 and 4 of the paper, and others of their shape: a group in each row, a condition in each column.
+
+Table 7 of the paper: two conditions under each harness, over all, by domain and by model.
+
+Table 2 of the paper: the mean of each condition over all models, and what it changed on the same episodes.
+
+Every mean and every difference of a run in one long frame, for those who make their own tables and figures.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +13,9 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from finskillbench.analysis.results import Results
-from finskillbench.reports.tables.base import Cell, Column, Kind, Table
+from finskillbench.analysis.intervals import Weighting
+from finskillbench.analysis.results import CURATED, REFERENCE, Comparison, Results, distinct, pairs
+from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
 from finskillbench.reports.tables.common import (
     Gap,
     Group,
@@ -16,11 +24,14 @@ from finskillbench.reports.tables.common import (
     compared,
     comparison_columns,
     condition_columns,
+    contenders,
     every_subtask,
     falling,
     gaps,
+    gaps_of,
     headline_only,
     headlines,
+    macro_means,
     means,
     order_of,
     with_headline,
@@ -122,3 +133,183 @@ def _grouped(results: Results, first: Column, name: str, title: str, scope: Scop
         *([REMARKS] if said else []),
     )
     return Table(name, title, columns, tuple(rows), notes(results))
+
+
+APART = "†"
+_EVERYTHING = "all"
+_NOTE = (
+    f"{APART}: the two 95 % intervals of the means do not overlap, as the paper marks it; that is stricter than the "
+    "interval of the difference, by which a difference is judged. The two means may be over different episodes; the "
+    "interval of their difference counts what both sides share."
+)
+
+
+def harnesses_table(results: Results) -> Table:
+    """The means of two conditions with their intervals, and the difference of these means with its own.
+
+    The conditions are curated and no_skill, or the first comparison of the rows where these are not both run.
+    """
+    comparison = _comparison(results)
+    episodes = compared(results, results.episodes)
+    rows: list[tuple[Cell, ...]] = []
+    for harness in distinct(results.rows, "harness"):
+        of_harness = episodes.filter(pl.col("harness") == harness)
+        parts = [("overall", _EVERYTHING, of_harness)]
+        for group, names in (("domain", order_of(results, "domain")), ("model", contenders(results))):
+            parts += [(group, name, of_harness.filter(pl.col(group) == name)) for name in names]
+        rows += [
+            (harness, group, name, *_cells(part, comparison)) for group, name, part in parts if not part.is_empty()
+        ]
+    treated, reference = comparison
+    columns = (
+        Column("harness", "Harness"),
+        Column("group", "Group"),
+        Column("name", "Name"),
+        Column("episodes_reference", f"N {reference}", Kind.COUNT),
+        Column("mean_reference", reference, Kind.SCORE, interval=True),
+        Column("episodes_treated", f"N {treated}", Kind.COUNT),
+        Column("mean_treated", treated, Kind.SCORE, interval=True),
+        Column("difference", f"{treated} - {reference}", Kind.DIFFERENCE, interval=True),
+        Column("apart", "Apart"),
+    )
+    title = f"Mean score by harness, {treated} against {reference}"
+    return Table("harnesses", title, columns, tuple(rows), (*notes(results, differences=False), _NOTE))
+
+
+def _comparison(results: Results) -> Comparison:
+    usual = Comparison(CURATED, REFERENCE)
+    return usual if usual in results.comparisons else next(iter(results.comparisons), usual)
+
+
+def _cells(episodes: pl.DataFrame, comparison: Comparison) -> list[Cell]:
+    reference, treated = (episodes.filter(pl.col("condition") == name) for name in reversed(comparison))
+    low, high = (gaps_of(side, value="score").get(()) for side in (reference, treated))
+    change = mean_difference(treated, reference)
+    return [
+        reference.height,
+        low.estimate if low else None,
+        treated.height,
+        high.estimate if high else None,
+        change.estimate if change else None,
+        APART if low and high and _apart(low.estimate, high.estimate) else "",
+    ]
+
+
+def mean_difference(treated: pl.DataFrame, reference: pl.DataFrame) -> Gap | None:
+    """The difference of two means of `score`, over episodes that need not be the same, with its interval.
+
+    It is the regression of the score on both conditions with CR2 (Imbens & Kolesar 2016): twice the score of either
+    side with its sign, of which the unweighted mean over the two sides is the difference. Where both sides have the
+    same episodes of one subtask it is that of the paired differences; subtasks are no strata, as either side may have
+    but one episode of some. Where too little varies on either side, no interval is said.
+    """
+    if treated.is_empty() or reference.is_empty():
+        return None
+    sides = [
+        side.select("cluster", sub_task=pl.lit(name), difference=factor * pl.col("score"))
+        for side, name, factor in ((treated, "treated", 2.0), (reference, "reference", -2.0))
+    ]
+    return gaps_of(pl.concat(sides), weighting=Weighting.MACRO)[()]
+
+
+def _apart(one: Estimate, other: Estimate) -> bool:
+    if one.low is None or one.high is None or other.low is None or other.high is None:
+        return False
+    return one.high < other.low or other.high < one.low
+
+
+COLUMNS = (
+    Column("condition", "Condition"),
+    Column("against", "Against"),
+    Column("episodes", "Episodes", Kind.COUNT),
+    Column("mean", "Mean", Kind.SCORE),
+    Column("difference", "Difference", Kind.DIFFERENCE, interval=True),
+    Column("pairs", "Pairs", Kind.COUNT),
+    Column("clusters", "Clusters", Kind.COUNT),
+    Column("effective_clusters", "Effective clusters", Kind.NUMBER, digits=1),
+    Column("macro_mean", "Mean over subtasks", Kind.SCORE),
+    Column("macro_difference", "Difference over subtasks", Kind.DIFFERENCE, interval=True),
+)
+_WEIGHED = (
+    "Means weigh every episode alike, as the paper does; means over subtasks weigh every subtask alike, since most "
+    "episodes are of few subtasks. Effective clusters: how many of one size would say as much."
+)
+
+
+def pooled_table(results: Results) -> Table:
+    """Means over all episodes of all models that count towards the headline: a row for each condition, and another for
+    each that is measured against more than one.
+    """
+    episodes = compared(results, results.episodes)
+    mean, macro = means(episodes, ("condition",)), macro_means(episodes, ("condition",))
+    rows: list[tuple[Cell, ...]] = []
+    for condition in results.conditions:
+        against = [each for each in results.comparisons if each.treated == condition]
+        found, over = mean.get((condition,)), macro.get((condition,))
+        for comparison in against or [None]:
+            micro_change, macro_change = _changes(results, comparison)
+            rows.append(
+                (
+                    condition,
+                    comparison.reference if comparison else None,
+                    found.episodes if found else 0,
+                    found.value if found else None,
+                    *micro_change,
+                    over.value if over else None,
+                    macro_change,
+                )
+            )
+    title = "Mean score of each condition over all models"
+    return Table("pooled", title, COLUMNS, tuple(rows), (*notes(results), _WEIGHED))
+
+
+def _changes(results: Results, comparison: Comparison | None) -> tuple[tuple[Cell, ...], Cell]:
+    """The difference with what is behind it, and the one that weighs subtasks alike."""
+    gap = gaps(results, comparison).get(()) if comparison else None
+    if comparison is None or gap is None:
+        return (None, None, None, None), None
+    macro = gaps(results, comparison, weighting=Weighting.MACRO)[()]
+    return (gap.estimate, gap.pairs, gap.clusters, gap.effective_clusters), macro.estimate
+
+
+_KEYS = ("model", "harness", "sub_task")
+_SCHEMA = {
+    **dict.fromkeys((*_KEYS, "condition", "reference"), pl.String),
+    **dict.fromkeys(("mean", "low", "high"), pl.Float64),
+    **dict.fromkeys(("episodes", "clusters"), pl.Int64),
+    "effective_clusters": pl.Float64,
+    "errors": pl.Int64,
+}
+
+
+def tidy(results: Results) -> pl.DataFrame:
+    """One row for each model, harness, subtask (and `headline`) and condition, and one for each comparison of two.
+
+    `reference` is null in the rows of conditions; in those of comparisons `mean` is the paired difference and
+    `episodes` the pairs behind it. `low` and `high` are the 95 % interval, null where none can be said; `mean` is null
+    where every row ended in an error. Programs are models here.
+    """
+    records: list[tuple[object, ...]] = []
+    for condition in results.conditions:
+        chosen = pl.col("condition") == condition
+        found = _by_subtask(results.episodes.filter(chosen), "score")
+        rows = with_headline(results.rows.filter(chosen))
+        errors = rows.group_by(_KEYS, maintain_order=True).agg(pl.col("failed").sum())
+        records += [
+            (*group, condition, None, *_figures(found.get(tuple(group))), failed)
+            for *group, failed in errors.iter_rows()
+        ]
+    for comparison in results.comparisons:
+        found = _by_subtask(pairs(results, comparison), "difference")
+        records += [(*group, *comparison, *_figures(gap), None) for group, gap in found.items()]
+    return pl.DataFrame(records, schema=_SCHEMA, orient="row")
+
+
+def _by_subtask(frame: pl.DataFrame, value: str) -> dict[Group, Gap]:
+    return gaps_of(with_headline(frame), _KEYS, value=value)
+
+
+def _figures(gap: Gap | None) -> tuple[float | None, ...]:
+    if gap is None:
+        return (None, None, None, 0, 0, None)
+    return (*gap.estimate, gap.pairs, gap.clusters, gap.effective_clusters)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from finskillbench.harness.entries import NO_ARGUMENTS
+from finskillbench.harness.models import NO_ARGUMENTS
 from finskillbench.runs.afterwards.failures.causes import place_of
 from finskillbench.runs.plan.items import Item, place_of_condition
 

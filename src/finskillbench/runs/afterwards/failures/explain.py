@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from finskillbench.episode import Status
-from finskillbench.runs.afterwards.failures.attempt import Attempt, Known
-from finskillbench.runs.afterwards.failures.calls import OutputUse, output_use
+from finskillbench.runs.afterwards.failures.attempt import Attempt, Known, OutputUse, output_use
 from finskillbench.runs.afterwards.failures.causes import place_of
 from finskillbench.runs.afterwards.failures.rules import RULES
 from finskillbench.runs.afterwards.failures.rules.base import Found

@@ -12,8 +12,7 @@ from finskillbench.edition.store import MANIFEST
 from finskillbench.episode import Episode, Profile, Status
 from finskillbench.errors import InputError
 from finskillbench.garbage import seldom_sought
-from finskillbench.runs.afterwards.failures.attempt import Attempt, Known
-from finskillbench.runs.afterwards.failures.calls import output_use
+from finskillbench.runs.afterwards.failures.attempt import Attempt, Known, output_use
 from finskillbench.runs.afterwards.failures.explain import Failure, explain
 from finskillbench.runs.afterwards.rescore import read_run
 from finskillbench.runs.store.journal import read_history

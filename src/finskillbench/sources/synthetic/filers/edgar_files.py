@@ -5,10 +5,9 @@ from datetime import date, timedelta
 
 import orjson
 
-from finskillbench.sources.synthetic.calendar import LAST_SESSION, business_day
+from finskillbench.sources.synthetic.calendar import LAST_SESSION, PROFILES, business_day
 from finskillbench.sources.synthetic.filers.figures import GEOGRAPHY, INSTANTS, PRODUCT
 from finskillbench.sources.synthetic.filers.filer import CASH_FLOWS, INCOME, Filer, Filing
-from finskillbench.sources.synthetic.sectors import PROFILES
 
 _CONTRACT_REVENUE = date(2017, 12, 15)  # fiscal years that begin later use the new revenue standard's tags
 _TAGS = {

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finskillbench.arrays import Floats
+from finskillbench.sources.synthetic.calendar import PROFILES, Sector, on_grid, thousands
 from finskillbench.sources.synthetic.market.companies import Traits
 from finskillbench.sources.synthetic.market.fundamentals import Fundamentals
-from finskillbench.sources.synthetic.rounding import on_grid, thousands
-from finskillbench.sources.synthetic.sectors import PROFILES, Sector
 
 Whole = NDArray[np.int64]
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
+from finskillbench.sources.synthetic.calendar import on_grid
 from finskillbench.sources.synthetic.filers.figures import GEOGRAPHIES, GEOGRAPHY, INSTANTS, PRODUCT, Figures, Whole
-from finskillbench.sources.synthetic.market.identities import Company
-from finskillbench.sources.synthetic.rounding import on_grid
+from finskillbench.sources.synthetic.market.companies import Company
 
 CASH_FLOWS = ("operating_cash_flow", "capex", "depreciation_amortization")
 """Printed for the year to date only, as in every real cash flow statement."""

@@ -5,15 +5,20 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from finskillbench.sources.synthetic.calendar import LAST_SESSION, business_day, month_end, sessions
+from finskillbench.sources.synthetic.calendar import (
+    LAST_SESSION,
+    PROFILES,
+    Stream,
+    business_day,
+    generator,
+    month_end,
+    sessions,
+)
 from finskillbench.sources.synthetic.filers.figures import PRODUCT, Figures, draw_figures, move_revenue
 from finskillbench.sources.synthetic.filers.filer import INCOME, SELECTED, Filer, Filing, Quirks, Vintage
 from finskillbench.sources.synthetic.filers.restatements import Plan
-from finskillbench.sources.synthetic.market.companies import Traits
+from finskillbench.sources.synthetic.market.companies import Company, Traits
 from finskillbench.sources.synthetic.market.fundamentals import Fundamentals
-from finskillbench.sources.synthetic.market.identities import Company
-from finskillbench.sources.synthetic.randomness import Stream, generator
-from finskillbench.sources.synthetic.sectors import PROFILES
 
 _LAST_SELECTED_YEAR = 2020
 

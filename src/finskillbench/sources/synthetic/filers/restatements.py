@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finskillbench.arrays import Integers
-from finskillbench.sources.synthetic.calendar import business_day, session_ordinals, sessions
+from finskillbench.sources.synthetic.calendar import business_day, on_grid, session_ordinals, sessions
 from finskillbench.sources.synthetic.filers.figures import GEOGRAPHY, PRODUCT, Figures, Whole
 from finskillbench.sources.synthetic.filers.filer import Quirks, Vintage
-from finskillbench.sources.synthetic.rounding import on_grid
 
 
 @dataclass(slots=True)

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finskillbench.arrays import Floats
-from finskillbench.sources.synthetic.calendar import session_ordinals
+from finskillbench.sources.synthetic.calendar import on_grid, rounded, session_ordinals, thousands
 from finskillbench.sources.synthetic.market.companies import Traits
-from finskillbench.sources.synthetic.rounding import on_grid, rounded, thousands
 
 _TRAILING = 252
 _LOWEST_PE, _HIGHEST_PE = 13.0, 28.0

@@ -14,7 +14,7 @@ from finskillbench.domains.portfolio.audits.ladders.written import (
     other_objectives,
     too_wide,
 )
-from finskillbench.domains.portfolio.worth.merit import CONFUSED
+from finskillbench.domains.portfolio.worth import CONFUSED
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 
 _NAMES = 0.1

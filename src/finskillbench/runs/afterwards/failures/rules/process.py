@@ -11,8 +11,7 @@ import orjson
 
 from finskillbench.episode import Status
 from finskillbench.harness.trace import Ended
-from finskillbench.runs.afterwards.failures.attempt import Attempt
-from finskillbench.runs.afterwards.failures.calls import Call
+from finskillbench.runs.afterwards.failures.attempt import Attempt, Call
 from finskillbench.runs.afterwards.failures.causes import FailureCause
 from finskillbench.runs.afterwards.failures.rules.base import Found, Rule, shown
 

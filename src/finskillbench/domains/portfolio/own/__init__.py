@@ -1,1 +1,0 @@
-"""What a user brings to portfolio construction: constraint tiers, and the words of tool-use mandates."""

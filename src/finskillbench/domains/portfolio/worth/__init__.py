@@ -1,1 +1,0 @@
-"""What an answer is worth, what one without skill earns, and when two answers are one."""
