@@ -226,7 +226,7 @@ def test_the_defaults_are_the_public_sources_over_https() -> None:
 
 
 def test_the_page_tells_every_key_with_its_default() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "fetching.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "fetching.md").read_text(encoding="utf-8")
     block = page.split("```toml\n")[1].split("```")[0]
     defaults = Configuration().model_dump()
     for hosts in defaults["redirects"]:
