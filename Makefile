@@ -1,6 +1,6 @@
 # Every target sets up what it needs in .venv and leaves the system Python alone. `make` alone prints this list.
 .DEFAULT_GOAL := help
-.PHONY: help install run llm mcp mlflow wandb cluster hermes check test test-fast lint types layers bench docs dist package sbom lock clean
+.PHONY: help install run desk llm mcp mlflow wandb cluster hermes check test test-fast lint types layers bench docs dist package sbom lock clean
 .SUFFIXES:
 MAKEFLAGS += --no-print-directory
 # Compiled files are kept even where the surroundings say otherwise: every process of the tests would compile all anew.
@@ -12,7 +12,7 @@ HERMES_VENV := .venv-hermes
 
 # A stamp is named after what it installed and where: new pins or a moved checkout make a new name, so a call that has
 # nothing to do costs nothing.
-KEY := $(shell { pwd; cat requirements/*.txt pyproject.toml; } | cksum | tr -d ' ')
+KEY := $(shell { pwd; cat requirements/*.txt pyproject.toml packages/*/pyproject.toml; } | cksum | tr -d ' ')
 stamps = $(1:%=$(VENV)/.installed-%-$(KEY))
 DEV_STAMP := $(call stamps,dev)
 # After an interrupted installation no stamp holds.
@@ -22,10 +22,12 @@ help: ## Show this list
 	@echo "FinSkillBench: make run, make test, or one of"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
-run: $(call stamps,run) ## Build the paper's suite if it is missing, run the baselines on it, print the table, write the page (ARGS="--suite desk")
+run: $(call stamps,run $(if $(filter desk all --suite=desk --suite=all,$(ARGS)),desk)) ## Build the paper's suite if it is missing, run the baselines on it, print the table, write the page (ARGS="--suite desk")
 	@$(VENV)/bin/finskillbench run --page $(ARGS)
 
 install: $(call stamps,run) ## Set up .venv with what runs need, and nothing else
+
+desk: $(call stamps,desk) ## Set up .venv with the desk suite as well
 
 llm: $(call stamps,llm) ## Set up .venv for hosted models
 
@@ -67,10 +69,10 @@ docs: $(DEV_STAMP) ## Build the site into build/site, its tutorials run anew (no
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 	@echo "build/site/index.html"
 
-dist: $(DEV_STAMP) ## Build wheel and source distribution into dist, of tracked files alone
+dist: $(DEV_STAMP) ## Build wheels and source distributions into dist, of tracked files alone
 	@release/build.sh $(PY) dist
 
-package: dist ## Install both outside of the repository and run them there
+package: dist ## Install them outside of the repository and run them there
 	@$(PY) -m release.trial dist
 
 sbom: $(DEV_STAMP) ## Write the bill of materials of the pinned packages into dist (CycloneDX)
@@ -80,14 +82,14 @@ lock: ## Pin again what pyproject.toml and requirements/*.in ask for (needs uv; 
 	@requirements/lock.sh $(ARGS)
 
 clean: ## Remove the environment and every cache of the tools; runs and editions stay
-	@rm -rf $(VENV) $(VENV).unfinished $(HERMES_VENV) $(HERMES_VENV).unfinished build dist src/*.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
-	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	@rm -rf $(VENV) $(VENV).unfinished $(HERMES_VENV) $(HERMES_VENV).unfinished build dist src/*.egg-info packages/*/src/*.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@find src packages tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Every set contains run, and dev contains all but hermes. Stamps of other pins no longer hold.
 $(VENV)/.installed-%-$(KEY):
 	@rm -f $(filter-out %-$(KEY),$(wildcard $(VENV)/.installed-*))
 	@requirements/install.sh $* $(VENV)
-	@touch $@ $(call stamps,run $(if $(filter dev,$*),llm mcp mlflow wandb cluster))
+	@touch $@ $(call stamps,run $(if $(filter dev,$*),desk llm mcp mlflow wandb cluster))
 
 $(HERMES_VENV)/.installed-%-$(KEY):
 	@requirements/install.sh $* $(HERMES_VENV)

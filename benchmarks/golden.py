@@ -65,7 +65,8 @@ def _rows(checkout: Path, edition: Path, out: Path) -> str:
 
 
 def _call(checkout: Path, *arguments: str) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
+    sources = os.pathsep.join(str(checkout / part) for part in ("src", "packages/finskillbench-desk/src"))
+    environment = {**os.environ, "PYTHONPATH": sources}
     done = subprocess.run(
         [sys.executable, "-c", _CLI, *arguments], cwd=checkout, env=environment, capture_output=True, text=True
     )

@@ -1,11 +1,12 @@
-"""A built wheel and source distribution, installed and run where nothing of the repository is.
+"""Built wheels and source distributions, installed and run where nothing of the repository is.
 
     python -m release.trial dist
 
-Each goes into an environment of its own with the pins of requirements/run.txt, in a folder away from the checkout. What
-must hold: both hold every tracked file of the package and no other, byte for byte; commands print and make what they
-should, a whole small edition and a run on it among them; no path of the checkout is on the search path; every other
-supported Python that is here builds the same edition, byte for byte.
+Each kind goes into an environment of its own with the pins of requirements/run.txt, in a folder away from the
+checkout: first the core alone, then the desk suite beside it. What must hold: they hold every tracked file of their
+package and no other, byte for byte; commands print and make what they should, a whole small edition and a run on it
+among them; no path of the checkout is on the search path; every other supported Python that is here builds the same
+edition, byte for byte.
 """
 
 from __future__ import annotations
@@ -23,8 +24,12 @@ from zipfile import ZipFile
 ROOT = Path(__file__).resolve().parents[1]
 PINS = ROOT / "requirements" / "run.txt"
 VERSIONS = ("3.11", "3.12", "3.13")
+SOURCES = {"finskillbench": "src/", "finskillbench_desk": "packages/finskillbench-desk/src/"}
+"""Folder of the package of each distribution, by the name that its files begin with."""
 _EDITION = Path("editions", "small")
-_BUILD = ("data", "build", "--suite", "all", "--seed", "7", "--names", "15", "--out", str(_EDITION))
+_BUILD = ("data", "build", "--seed", "7", "--names", "15", "--out", str(_EDITION))
+_DESK = Path("editions", "desk")
+_BUILD_DESK = ("data", "build", "--suite", "desk", "--seed", "7", "--names", "15", "--out", str(_DESK))
 _OUTSIDE = """
 import sys, finskillbench
 from importlib.metadata import entry_points
@@ -39,14 +44,18 @@ assert entry_points(group="inspect_ai", name="finskillbench")
 """
 
 
+_PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+
+
 class TrialError(Exception):
     """What was built is not what it should be, or does not run; the message says what, with what was printed."""
 
 
-def tracked_files() -> dict[str, str]:
-    """Digest of every tracked file of the package, by its path in a wheel."""
-    listed = subprocess.run(["git", "ls-files", "src"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return {path.removeprefix("src/"): _digest((ROOT / path).read_bytes()) for path in listed.splitlines()}
+def tracked_files(name: str = "finskillbench") -> dict[str, str]:
+    """Return the digest of every tracked file of a package, by its path in a wheel."""
+    folder = SOURCES[name]
+    listed = subprocess.run(["git", "ls-files", folder], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return {path.removeprefix(folder): _digest((ROOT / path).read_bytes()) for path in listed.splitlines()}
 
 
 def files_of_wheel(wheel: Path) -> dict[str, str]:
@@ -56,9 +65,9 @@ def files_of_wheel(wheel: Path) -> dict[str, str]:
         return {name: _digest(archive.read(name)) for name in names}
 
 
-def installed_files(site: Path) -> dict[str, str]:
-    """Digest of every file of the installed package, apart from what Python compiles."""
-    found = (path for path in (site / "finskillbench").rglob("*") if path.is_file() and path.suffix != ".pyc")
+def installed_files(site: Path, name: str = "finskillbench") -> dict[str, str]:
+    """Return the digest of every file of an installed package, apart from what Python compiles."""
+    found = (path for path in (site / name).rglob("*") if path.is_file() and path.suffix != ".pyc")
     return {path.relative_to(site).as_posix(): _digest(path.read_bytes()) for path in found}
 
 
@@ -71,27 +80,41 @@ def compare(found: dict[str, str], wanted: dict[str, str], what: str) -> None:
 
 
 def main(dist: Path) -> None:
-    """Try the wheel, then the source distribution."""
-    (wheel,), (source,) = sorted(dist.glob("finskillbench-*.whl")), sorted(dist.glob("finskillbench-*.tar.gz"))
-    wanted = tracked_files()
-    compare(files_of_wheel(wheel), wanted, wheel.name)
-    print(f"{wheel.name}: the {len(wanted)} tracked files of the package, byte for byte", flush=True)
+    """Try the wheels, then the source distributions."""
+    kinds = [[_only(dist, f"{name}-*{suffix}") for name in SOURCES] for suffix in (".whl", ".tar.gz")]
+    wanted = {name: tracked_files(name) for name in SOURCES}
+    for wheel, (name, files) in zip(kinds[0], wanted.items(), strict=True):
+        compare(files_of_wheel(wheel), files, wheel.name)
+        print(f"{wheel.name}: the {len(files)} tracked files of {name}, byte for byte", flush=True)
     with TemporaryDirectory(prefix="finskillbench-trial-") as folder:
-        for built in (wheel, source):
-            place = Path(folder) / built.suffix.strip(".")
-            python = _installed(built, place, sys.executable)
+        for core, desk in kinds:
+            place, whole = Path(folder) / core.suffix.strip("."), core.suffix == ".whl"
+            python = _environment(place, sys.executable)
+            program = python.with_name("finskillbench")
             (site,) = place.glob("env/lib/python3*/site-packages")
-            compare(installed_files(site), wanted, f"{built.name}, installed")
+            _install(place, python, core)
+            compare(installed_files(site), wanted["finskillbench"], f"{core.name}, installed")
             _run(place, python, "-c", _OUTSIDE, str(ROOT))
-            _commands(place, python.with_name("finskillbench"), whole=built is wheel)
-            print(f"{built.name}: installed and run outside of the repository", flush=True)
-        _elsewhere(wheel, Path(folder))
+            _commands(place, program, whole=whole)
+            _install(place, python, desk)
+            compare(
+                installed_files(site, "finskillbench_desk"), wanted["finskillbench_desk"], f"{desk.name}, installed"
+            )
+            _desk_commands(place, program, whole=whole)
+            print(f"{core.name} and {desk.name}: installed and run outside of the repository", flush=True)
+        _elsewhere(kinds[0], Path(folder))
 
 
-def _elsewhere(wheel: Path, folder: Path) -> None:
-    """Build the wheel's edition again under every other supported Python that is here."""
+def _only(dist: Path, pattern: str) -> Path:
+    """Return the one file that matches."""
+    (path,) = dist.glob(pattern)
+    return path
+
+
+def _elsewhere(wheels: list[Path], folder: Path) -> None:
+    """Build the wheels' editions again under every other supported Python that is here."""
     own = "{}.{}".format(*sys.version_info)
-    first = digests(folder / "whl" / _EDITION)
+    first = digests(folder / "whl" / "editions")
     for version in VERSIONS:
         if version == own:
             continue
@@ -99,9 +122,12 @@ def _elsewhere(wheel: Path, folder: Path) -> None:
             print(f"NOT TRIED: there is no Python {version} here to build the edition with", flush=True)
             continue
         place = folder / version
-        _run(place, _installed(wheel, place, interpreter).with_name("finskillbench"), *_BUILD)
-        compare(digests(place / _EDITION), first, f"the edition of Python {version}, beside that of {own}")
-        print(f"Python {version}: the edition of Python {own}, byte for byte", flush=True)
+        python = _environment(place, interpreter)
+        _install(place, python, *wheels)
+        for build in (_BUILD, _BUILD_DESK):
+            _run(place, python.with_name("finskillbench"), *build)
+        compare(digests(place / "editions"), first, f"the editions of Python {version}, beside those of {own}")
+        print(f"Python {version}: the editions of Python {own}, byte for byte", flush=True)
 
 
 def interpreters(version: str) -> Iterator[str]:
@@ -116,22 +142,25 @@ def interpreters(version: str) -> Iterator[str]:
             yield str(candidate)
 
 
-def digests(edition: Path) -> dict[str, str]:
-    """Digest of every file of an edition."""
-    files = (path for path in edition.rglob("*") if path.is_file())
-    return {path.relative_to(edition).as_posix(): _digest(path.read_bytes()) for path in files}
+def digests(folder: Path) -> dict[str, str]:
+    """Return the digest of every file of an edition, or of a folder of editions."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): _digest(path.read_bytes()) for path in files}
 
 
-def _installed(built: Path, place: Path, interpreter: str) -> Path:
-    """Make an environment in `place` with the pins and what was built; returns its interpreter."""
+def _environment(place: Path, interpreter: str) -> Path:
+    """Make an environment in `place` with the pins; return its interpreter."""
     place.mkdir()
     _run(place, Path(interpreter), "-m", "venv", "env")
     python = place / "env" / "bin" / "python"
-    pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    _run(place, python, *pip, "--no-deps", "--require-hashes", "-r", str(PINS))
-    _run(place, python, *pip, "--no-deps", "--no-index", "--no-build-isolation", str(built.absolute()))
-    _run(place, python, "-m", "pip", "check")
+    _run(place, python, *_PIP, "--no-deps", "--require-hashes", "-r", str(PINS))
     return python
+
+
+def _install(place: Path, python: Path, *built: Path) -> None:
+    paths = [str(each.absolute()) for each in built]
+    _run(place, python, *_PIP, "--no-deps", "--no-index", "--no-build-isolation", *paths)
+    _run(place, python, "-m", "pip", "check")
 
 
 def _commands(place: Path, program: Path, *, whole: bool) -> None:
@@ -153,6 +182,16 @@ def _commands(place: Path, program: Path, *, whole: bool) -> None:
         for made in ("runs/small/rows.parquet", "runs/small/report/index.html"):
             if not (place / made).is_file():
                 raise TrialError(f"{made} was not made")
+
+
+def _desk_commands(place: Path, program: Path, *, whole: bool) -> None:
+    """Commands that find the desk suite; with `whole` a build and a run of it."""
+    if "signal-trading" not in _run(place, program, "skills", "list"):
+        raise TrialError("skills list shows no package of the desk suite")
+    if whole:
+        _run(place, program, *_BUILD_DESK)
+        chosen = ("--edition", str(_DESK), "--suite", "desk", "--limit", "1", "--condition", "curated")
+        _run(place, program, "run", *chosen, "--model", "baseline/reference", "--out", "runs/desk")
 
 
 def _run(place: Path, program: Path, *arguments: str) -> str:

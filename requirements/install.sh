@@ -1,11 +1,16 @@
 #!/bin/sh
-# Usage: requirements/install.sh run|llm|mcp|mlflow|wandb|cluster|dev|hermes VENV
-# Installs the pinned, hash-checked packages of one set with pip, and this checkout unless the set is hermes. VENV is made
-# if it is missing. VENV.unfinished is there while packages are installed; where one was left over, VENV is made again.
+# Usage: requirements/install.sh run|desk|llm|mcp|mlflow|wandb|cluster|dev|hermes VENV
+# Installs the pinned, hash-checked packages of one set with pip, and this checkout unless the set is hermes; desk, which
+# needs the packages of run, and dev install the desk suite too. VENV is made if it is missing. VENV.unfinished is there while packages are installed; where one was left over, VENV is made again.
 set -eu
 which=$1
 venv=$2
 requirements=requirements/$which.txt
+checkout="-e ."
+case $which in
+    desk) requirements=requirements/run.txt checkout="-e . -e packages/finskillbench-desk" ;;
+    dev) checkout="-e . -e packages/finskillbench-desk" ;;
+esac
 unfinished=$venv.unfinished
 
 fail() { echo "error: $*" >&2; exit 1; }
@@ -35,7 +40,7 @@ install_packages() {
     echo "Installing the $(grep -c '==' "$requirements") pinned packages of $requirements (once; a minute or two)"
     pip install --quiet --no-compile --no-deps --require-hashes -r "$requirements" ||
         fail "pip could not install $requirements (see above); remove the cause and give the same command again"
-    [ "$which" = hermes ] || pip install --quiet --no-compile --no-deps --no-build-isolation -e . ||
+    [ "$which" = hermes ] || pip install --quiet --no-compile --no-deps --no-build-isolation $checkout ||
         fail "pip could not install this checkout (see above); give the same command again"
     [ "$which" = hermes ] || [ -n "${PYTHONDONTWRITEBYTECODE:-}" ] ||
         "$venv/bin/python" -W ignore -m compileall -qq -j 0 -x 'site-packages/.*/tests/' "$venv"/lib/python3*/site-packages || true

@@ -16,7 +16,7 @@ from finskillbench.episode import PAPER_SUITE
 from finskillbench.runs.store.rows import SCHEMA
 
 CONDITIONS = ("no_skill", "self_generated", "curated")
-GAINS = {"portfolio_construction": 0.25, "risk_management": 0.4, "fundamental_analysis": 0.05, "desk": 0.3}
+GAINS = {"portfolio_construction": 0.25, "risk_management": 0.4, "fundamental_analysis": 0.05}
 MONTHS = 12
 COMPANIES = 30
 
@@ -27,7 +27,6 @@ def synthetic_rows(
     episodes: int | None = None,
     repeats: int = 1,
     seed: int = 0,
-    suite: str = PAPER_SUITE,
 ) -> pl.DataFrame:
     """Rows of a whole run: by default 9 models on 660 episodes under 3 conditions, 17,820 rows.
 
@@ -36,12 +35,10 @@ def synthetic_rows(
     models : how many models; the first takes every score, the last has none and never submits.
     conditions : names of arms; each but the first gains something, the last most.
     episodes : of each subtask; by default as many as the protocol asks for.
-    repeats : of every episode. seed : of everything. suite : whose headline subtasks are run.
+    repeats : of every episode. seed : of everything.
     """
     rng = np.random.default_rng(seed)
-    tasks = pl.DataFrame(
-        _tasks(episodes, suite), orient="row", schema=["domain", "sub_task", "task_id", "cluster", "number"]
-    )
+    tasks = pl.DataFrame(_tasks(episodes), orient="row", schema=["domain", "sub_task", "task_id", "cluster", "number"])
     names = pl.DataFrame({"model": [f"provider/model-{place + 1}" for place in range(models)], "place": range(models)})
     arms = pl.DataFrame({"condition": list(conditions), "arm": range(len(conditions))})
     again = pl.DataFrame({"run_idx": range(repeats)}, schema={"run_idx": pl.Int64})
@@ -49,10 +46,10 @@ def synthetic_rows(
     return _filled(rows, rng, models, len(conditions))
 
 
-def _tasks(episodes: int | None, suite: str) -> list[tuple[str, str, str, str, int]]:
+def _tasks(episodes: int | None) -> list[tuple[str, str, str, str, int]]:
     found: list[tuple[str, str, str, str, int]] = []
-    for domain in (each for each in domains() if each.suite == suite):
-        for subtask in (each for each in domain.subtasks if each.headline or suite != PAPER_SUITE):
+    for domain in (each for each in domains() if each.suite == PAPER_SUITE):
+        for subtask in (each for each in domain.subtasks if each.headline):
             for number in range(episodes or domain.protocol_episodes):
                 by_company = domain.name == "fundamental_analysis"
                 shared = f"C{number % COMPANIES:02}" if by_company else f"2025-{number % MONTHS + 1:02}-28"

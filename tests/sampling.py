@@ -10,8 +10,6 @@ import pytest
 
 T = TypeVar("T")
 THOROUGH = bool(os.environ.get("FINSKILLBENCH_THOROUGH"))
-DESK_CASES = {"synthetic": 40 if THOROUGH else 3, "real": 3}
-"""Cases of each subtask of the desk in the two editions, half a second each: 3 have every tier."""
 
 WHERE_THOROUGH = "takes long; continuous integration runs it, with FINSKILLBENCH_THOROUGH=1"
 """Why an ordinary run leaves a test out."""

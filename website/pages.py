@@ -15,6 +15,7 @@ PLACES = {
     "CHANGELOG.md": "CHANGELOG.md",
     "LICENSE": "LICENSE.md",
     "CITATION.cff": "CITATION.md",
+    "packages/finskillbench-desk/docs/desk.md": "desk.md",
     "examples/liquidity-ladder": "examples/liquidity-ladder.md",
     "examples/notebooks": "examples/notebooks.md",
     "examples/harbor/judge.py": "examples/harbor.md",

@@ -124,11 +124,14 @@ def test_the_curated_packages_are_for_their_domains() -> None:
     assert domains_of(curated().values()) == tuple(names)
 
 
+OF_RISK = tuple(one.name for one in domains() if any(folder.name == "risk-management" for folder in one.skills))
+
+
 @pytest.mark.parametrize(
     ("name", "description", "body", "expected"),
     [
         ("notes", "Writes notes.", "On rebalancing and normalization, as everybody does.", ()),
-        ("risk-management", "Notes.", "", (RISK, "desk")),
+        ("risk-management", "Notes.", "", OF_RISK),
         ("notes", "Use when the subtask is stress_testing.", "", (RISK,)),
         ("notes", "Notes.", "| normalization | `scripts/x.py` | a | b |", (FILINGS,)),
         ("notes", "Notes.", "For fundamental_analysis and risk_identification.", (RISK, FILINGS)),

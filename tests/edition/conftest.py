@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 from tests.edition.examined import validated
 
-from finskillbench.domains import by_name
 from finskillbench.edition import Edition, load_edition
 from finskillbench.edition.store import read_lines, write_lines, write_manifest
 from finskillbench.edition.validation import ValidationReport
@@ -57,14 +56,14 @@ def _of(row: Row, companies: list[str]) -> bool:
 
 @pytest.fixture(scope="session")
 def slim(edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> Edition:
-    """Five episodes of each subtask, one of the desk's, and the facts of four companies: the same checks on less."""
+    """Five episodes of each subtask and the facts of four companies: the same checks on less."""
     folder = tmp_path_factory.mktemp("slim") / "edition"
     shutil.copytree(edition.path, folder)
     few = pl.read_parquet(folder / "panels" / "facts.parquet")["symbol"].unique().sort()[:4].to_list()
     kept: set[str] = set()
     cures = edition.certificates("risk_remediation")
     beyond = {task_id for task_id, certificate in cures.items() if "least_turnover" in certificate}
-    counts = {name: 5 if by_name(name).budget is None else 1 for name in edition.sub_tasks}
+    counts = dict.fromkeys(edition.sub_tasks, 5)
     for name, count in counts.items():
         rows = [row for row in read_lines(folder / "episodes" / f"{name}.jsonl") if _of(row, few)]
         rows.sort(key=lambda row: row["task_id"] not in beyond)

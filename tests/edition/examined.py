@@ -94,7 +94,7 @@ def _examined_once(subtask: Subtask, label: Label, findings: Findings) -> None:
 
 
 def validated_in_part(edition: Edition) -> ValidationReport:
-    """The report on an edition; of the desk, a label of which takes a second, one in four is derived again.
+    """The report on an edition; of subtasks with a budget, which take a second, one label in four is derived again.
 
     In a thorough run all are. What comes before, and every other check, is of all labels in any run.
     """

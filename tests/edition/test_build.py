@@ -10,17 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.sampling import DESK_CASES, THOROUGH, thorough
+from tests.registry import SUBTASKS
+from tests.sampling import THOROUGH, thorough
 
-from finskillbench.domains import domain, subtasks
 from finskillbench.edition import Edition, build_edition
 from finskillbench.edition.store import new_folder
 from finskillbench.edition.validation import State, ValidationReport
 from finskillbench.errors import InputError
-from finskillbench_desk.domain import allocate
-from finskillbench_desk.domain.committee_case import build as committee_case
-from finskillbench_desk.domain.forensic_screen import subtask as forensic_screen
-from finskillbench_desk.domain.trade_over_time import subtask as trade_over_time
 
 FUNDAMENTAL = {"normalization": 244, "earnings_quality": 1002, "driver_decomposition": 997}
 LATE_STEPS = ["waiting for the other processes"] if THOROUGH else []
@@ -28,11 +24,8 @@ LATE_STEPS = ["waiting for the other processes"] if THOROUGH else []
 
 def test_every_subtask_has_the_episodes_of_the_specification(edition: Edition) -> None:
     counts = edition.manifest["counts"]
-    desk = [subtask.name for subtask in domain("desk").subtasks]
-    assert [module.EPISODES for module in (allocate, trade_over_time, forensic_screen, committee_case)] == [40] * 4
-    assert counts == dict.fromkeys(edition.sub_tasks, 40) | FUNDAMENTAL | dict.fromkeys(desk, DESK_CASES["synthetic"])
-    asked = counts | dict.fromkeys(desk, 40)
-    assert sum(asked[subtask.name] for subtask in subtasks() if subtask.headline) == 2603
+    assert counts == dict.fromkeys(edition.sub_tasks, 40) | FUNDAMENTAL
+    assert sum(counts[subtask.name] for subtask in SUBTASKS if subtask.headline) == 2603
     assert len({episode.task_id for episode in edition.episodes()}) == sum(counts.values())
 
 
@@ -142,11 +135,9 @@ def test_arguments_that_cannot_be_used(arguments: dict[str, Any], told: str, tmp
 
 @pytest.mark.slow
 def test_the_real_collection_gives_a_valid_edition(real_edition: Edition, real_report: ValidationReport) -> None:
-    desk = [subtask.name for subtask in domain("desk").subtasks]
-    few = dict.fromkeys(desk, DESK_CASES["real"])
     # Half of the labels of earnings quality are whole, and the real filings have 310 that are.
     many = FUNDAMENTAL | {"earnings_quality": 2 * 310}
-    counts = dict.fromkeys(real_edition.sub_tasks, 40) | many | few
+    counts = dict.fromkeys(real_edition.sub_tasks, 40) | many
     assert real_edition.manifest["counts"] == {name: counts[name] for name in real_edition.sub_tasks}
     assert [check.name for check in real_report.checks if check.state is State.FAIL] == []
 

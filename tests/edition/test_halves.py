@@ -140,9 +140,9 @@ def test_prices_alone_are_an_edition_of_the_market(collection: Path, tmp_path: P
     raw = shutil.copytree(
         collection, tmp_path / "raw", ignore=shutil.ignore_patterns("companyfacts", "submissions", "xbrl")
     )
-    edition = build_edition(suite="all", source="raw-dir", raw_dir=raw, seed=1, episodes=1, out=tmp_path / "edition")
+    edition = build_edition(source="raw-dir", raw_dir=raw, seed=1, episodes=1, out=tmp_path / "edition")
     market = {subtask.name for name in OF_PRICES for subtask in domain(name).subtasks}
-    assert set(edition.manifest["counts"]) == market | {"committee_case"}
+    assert set(edition.manifest["counts"]) == market
     assert "Fundamental analysis is left out: the collection has no company facts." in edition.manifest["notes"]
     assert not set(edition.manifest["counts"]) & FUNDAMENTAL
     assert load_edition(edition.path).filings is not None

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from tests.edition.examined import validated
+from tests.registry import DOMAINS, SUBTASKS
 
-from finskillbench.domains import Answer, by_name, domain, domain_of, domains, subtasks
+from finskillbench.domains import Answer, by_name, domain, domain_of, domains
 from finskillbench.edition import Edition
 from finskillbench.edition.validation import State, checks_of, validate_edition
 from finskillbench.edition.validation.labels import every_label_touched
@@ -88,8 +89,7 @@ def test_a_subtask_that_the_build_did_not_know_is_not_missing(
                 *(f"{name} {one.name}" for name in registered for one in known),
             ]
 
-    # The desk has no check of coverage: of a real collection only one of its subtasks is built.
-    known = [one for one in domains() if "coverage" in one.checks]
+    known = [one for one in DOMAINS if "coverage" in one.checks]
     workshop.edit_json("manifest.json", state)
     later = [replace(one.subtasks[0], name=f"later {one.name}", prefix="later", **change) for one in known]
     registry = tuple(
@@ -106,7 +106,7 @@ def test_a_subtask_that_the_build_did_not_know_is_not_missing(
 def test_a_proof_that_was_taken_away_fails_its_label(workshop: Any) -> None:
     """Of each subtask that is derived again, its first label: these are found, and nothing else."""
     wanted: list[tuple[str, str, str]] = []
-    for name in [one.name for one in subtasks() if one.second is not None]:
+    for name in [one.name for one in SUBTASKS if one.second is not None]:
         workshop.edit("truth", name, lambda row: row.update(proof={}))
         task_id = workshop.rows("truth", name)[0]["task_id"]
         wanted.append((name, task_id, "its proof does not state a second derivation that agreed"))

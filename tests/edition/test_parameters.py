@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pytest
 from tests.sampling import THOROUGH, sampled
 
-from finskillbench.domains import by_name, domain_of, subtasks
+from finskillbench.domains import Subtask, domain_of
 from finskillbench.domains.checks.examination import Shared, Subject
 from finskillbench.edition import Edition
 from finskillbench.edition.validation import checks_of
@@ -60,12 +59,12 @@ def _verification(edition: Edition, sub_task: str) -> Truth:
     return edition.truth(edition.episodes([sub_task])[0].task_id)
 
 
-@pytest.mark.parametrize("sub_task", [one.name for one in subtasks() if one.build is not None])
-def test_a_parameter_that_was_altered_is_found(sub_task: str, slim: Edition) -> None:
+def test_a_parameter_that_was_altered_is_found(subtask: Subtask, slim: Edition) -> None:
+    sub_task = subtask.name
     truth = _verification(slim, sub_task)
     stated = truth.verification
     changed = [(key, {**stated, key: other}) for key, value in stated.items() for other in sampled(_others(value), 3)]
-    if by_name(sub_task).budget is not None and not THOROUGH:  # to look at one takes a second: one for each sixth key
+    if subtask.budget is not None and not THOROUGH:  # to look at one takes a second: one for each sixth key
         changed = list({key: (key, altered) for key, altered in changed}.values())[::6]
     else:
         changed += [(key, {name: value for name, value in stated.items() if name != key}) for key in stated]
@@ -80,10 +79,8 @@ def test_a_parameter_that_was_altered_is_found(sub_task: str, slim: Edition) -> 
     assert not _found(slim, truth, sub_task)
 
 
-@pytest.mark.parametrize("sub_task", [one.name for one in subtasks() if one.build is not None])
-def test_the_build_writes_what_the_subtask_says(sub_task: str, slim: Edition) -> None:
-    subtask = next(one for one in subtasks() if one.name == sub_task)
-    for episode in slim.episodes([sub_task]):
+def test_the_build_writes_what_the_subtask_says(subtask: Subtask, slim: Edition) -> None:
+    for episode in slim.episodes([subtask.name]):
         truth = slim.truth(episode.task_id)
         proved = subtask.proved(truth.expected_output) if callable(subtask.proved) else subtask.proved
         assert list(truth.verification) == ["method", *subtask.parameters, *proved]

@@ -7,13 +7,13 @@ from typing import Any
 
 import orjson
 from tests.edition.examined import validated
+from tests.registry import DOMAINS, SUBTASKS
 
-from finskillbench.domains import domains, subtasks
 from finskillbench.edition import load_edition
 from finskillbench.edition.validation import State, ValidationReport, checks_of, validate_edition
 
 PORTFOLIO = "portfolio_construction"
-CHECKS = {domain.name: checks_of(domain) for domain in domains()}
+CHECKS = {domain.name: checks_of(domain) for domain in DOMAINS}
 
 
 def failed(report: ValidationReport) -> set[tuple[str, str]]:
@@ -35,7 +35,7 @@ def test_without_truth_its_checks_are_skipped(workshop: Any) -> None:
         shutil.rmtree(workshop.folder / part)
     report = validate_edition(load_edition(workshop.folder))
     skipped = {check.name: check.reason for check in report.checks if check.state is State.SKIP}
-    assert set(skipped) == {*(subtask.name for subtask in subtasks()), "labels"}
+    assert set(skipped) == {*(subtask.name for subtask in SUBTASKS), "labels"}
     assert report.passed
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from tests.editions import first_episodes
+from tests.registry import SUBTASKS
 from tests.sampling import THOROUGH, thorough
 
-from finskillbench.domains import subtasks
 from finskillbench.edition import Edition
 
 FOLDER = Path(__file__).parents[2] / "examples" / "notebooks"
@@ -72,7 +72,7 @@ def test_a_notebook_is_kept_without_what_a_machine_added(path: Path) -> None:
 def test_rows_become_figures(play: Any) -> None:
     shown = play("rows-to-figures", 4 if THOROUGH else 1)
     assert all(shown)
-    assert f"episodes of {len(subtasks())} subtasks" in shown[0]
+    assert f"episodes of {len(SUBTASKS)} subtasks" in shown[0]
     assert shown[3].count("<svg") > 10
     assert "headline" in shown[4]
     assert shown[6].count("<circle") == shown[6].count("<tr>") - 1 > 3

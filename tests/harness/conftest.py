@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from finskillbench import domains
 from finskillbench.episode import Episode, Prompt
 from finskillbench.harness.allowance import FULL, Allowance
 from finskillbench.harness.conditions import Condition, Mount, mount
@@ -60,6 +61,15 @@ class Scripted:
         if isinstance(step, Exception):
             raise step
         return step
+
+
+@pytest.fixture
+def tabled(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Name of a registered domain whose episodes offer `read_table`."""
+    one = replace(domains.domain("portfolio_construction"), name="tabled", tools=("read_table",), subtasks=())
+    every = (*domains.domains(), one)
+    monkeypatch.setattr(domains, "domains", lambda: every)
+    return one.name
 
 
 @pytest.fixture(scope="session")

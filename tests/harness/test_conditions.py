@@ -2,11 +2,14 @@
 
 import dataclasses
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 import orjson
 import pytest
 
+from finskillbench.domains import domain as registered
 from finskillbench.errors import InputError, InternalError
 from finskillbench.harness.allowance import FULL, Remaining
 from finskillbench.harness.conditions import (
@@ -21,6 +24,7 @@ from finskillbench.harness.conditions import (
 )
 from finskillbench.harness.model import ToolCall, Turn
 from finskillbench.harness.programs.reading import result_of
+from finskillbench.harness.skills import loader
 from finskillbench.harness.skills.given import Given
 from finskillbench.harness.skills.memory import Feedback, Memory
 from finskillbench.harness.tools.contracts import tool_specs
@@ -73,8 +77,8 @@ def test_tools_on_the_wire(mounts, condition: Condition) -> None:
         assert names == (*ALWAYS, *filings, *EXTRA[condition])
 
 
-def test_tools_of_two_arms_differ_only_in_the_indexes_and_in_what_both_do_not_have(mounts) -> None:
-    tables = {c: {spec.name: spec for spec in tool_specs(mounts[c], "desk")} for c in Condition}
+def test_tools_of_two_arms_differ_only_in_the_indexes_and_in_what_both_do_not_have(mounts, tabled: str) -> None:
+    tables = {c: {spec.name: spec for spec in tool_specs(mounts[c], tabled)} for c in Condition}
     for name in {name for table in tables.values() for name in table}:
         specs = [table[name] for table in tables.values() if name in table]
         assert len({orjson.dumps(dict(spec.parameters)) for spec in specs}) == 1
@@ -101,9 +105,9 @@ def test_tools_of_two_arms_differ_only_in_the_indexes_and_in_what_both_do_not_ha
 
 
 @pytest.mark.parametrize("condition", list(Condition))
-def test_tools_and_rules_speak_of_what_the_arm_has_and_of_nothing_else(mounts, condition: Condition) -> None:
+def test_tools_and_rules_speak_of_what_the_arm_has_and_of_nothing_else(mounts, tabled, condition: Condition) -> None:
     arm = ARMS[condition]
-    for domain in ("portfolio_construction", "fundamental_analysis", "desk"):
+    for domain in ("portfolio_construction", "fundamental_analysis", tabled):
         tools = tool_specs(mounts[condition], domain)
         words = [system_prompt(arm), *(f"{tool.name} {tool.description} {dict(tool.parameters)}" for tool in tools)]
         words = "\n".join(words).lower().replace("portfolio-construction/scripts/optimize.py", "")
@@ -347,3 +351,21 @@ def test_a_name_that_records_take_is_one_that_users_may_give(name: str) -> None:
 def test_expected_tools_follow_the_switches() -> None:
     arm = dataclasses.replace(ARMS[Condition.NO_SKILL], scripts=True, own=True)
     assert expected_tools(arm, "risk_management") == (*ALWAYS, "load_skill", "run_skill_script", "save_skill")
+
+
+def test_an_episode_is_offered_the_packages_of_its_suite(mounts, monkeypatch, tmp_path: Path) -> None:
+    (package,) = mounts[Condition.CURATED].packages.values()
+    own, other, strange = (replace(package, name=name, root=tmp_path / name) for name in ("a", "b", "mine"))
+    for each in (own, other, strange):
+        (each.root / "scripts").mkdir(parents=True)
+        (each.root / "scripts" / "optimize.py").write_text('"""Optimises."""\n')
+    paper = registered(DOMAIN)
+    every = {name: replace(paper, name=name, suite=name, skills=(tmp_path / name,), placebos=()) for name in "ab"}
+    monkeypatch.setattr(loader, "domains", lambda: tuple(every.values()))
+    monkeypatch.setattr(loader, "registered", every.__getitem__)
+    whole = mount(Condition.SCRIPTS_ONLY, {each.name: each for each in (own, other, strange)}, {})
+    offered = whole.of("a")
+    assert set(offered.packages) == {"a", "mine"}
+    assert {name.partition("/")[0] for name, _ in offered.script_index} == {"a", "mine"}
+    assert offered.digest == mount(Condition.SCRIPTS_ONLY, {"a": own, "mine": strange}, {}).digest
+    assert offered.of("a") is offered

@@ -67,7 +67,7 @@ def procedure() -> Generator[tuple[Ask, ...], list[Mapping[str, Any]], dict[str,
 
 
 @pytest.fixture
-def played(monkeypatch: pytest.MonkeyPatch, episode: Episode):
+def played(monkeypatch: pytest.MonkeyPatch, episode: Episode, tabled: str):
     """Plays turns, or a program, on an episode with a table, a stage and a budget."""
     toy = replace(
         by_name(episode.sub_task),
@@ -79,13 +79,13 @@ def played(monkeypatch: pytest.MonkeyPatch, episode: Episode):
     monkeypatch.setattr(tools_module, "by_name", lambda name: toy)
     monkeypatch.setattr(reading, "by_name", lambda name: toy)
     given = {"history": reference("t", "history", FRAME), "current": {"moves": 0}, "memo": {"text": "Read me."}}
-    tabled = replace(episode, skill="desk", input=given)
+    shown = replace(episode, skill=tabled, input=given)
     data = {**given, "history": Table(FRAME)}
 
     def play(model: object, condition: Condition = Condition.NO_SKILL, allowance: Allowance = FULL, **around) -> Trace:
         mounted = around.pop("mounted", mount(Condition.NO_SKILL, {}, {}))
-        prompt = task_prompt(tabled, toy.answer)
-        assignment = Assignment(tabled, prompt, lambda: data, mounted, allowance=allowance, open_stage=Walk)
+        prompt = task_prompt(shown, toy.answer)
+        assignment = Assignment(shown, prompt, lambda: data, mounted, allowance=allowance, open_stage=Walk)
         return asyncio.run(run_episode(model, assignment, Surroundings(**around)))
 
     return play

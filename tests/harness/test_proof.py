@@ -49,11 +49,11 @@ def test_every_arm_over_the_real_packages_is_proved_and_recorded(shipped) -> Non
     assert list(record) == [condition.value for condition in shipped]
     for condition, mounted in shipped.items():
         seen = record[condition.value]
-        assert seen["digest"] == mounted.digest
-        assert seen["packages"] == {name: package.digest for name, package in mounted.packages.items()}
+        assert seen["digest"] == {domain: mounted.of(domain).digest for domain in DOMAINS}
+        assert seen["packages"] == mounted.package_digests()
         for domain in DOMAINS:
             assert seen["tools"][domain] == list(expected_tools(mounted.arm, domain))
-            specs = tool_specs(mounted, domain)
+            specs = tool_specs(mounted.of(domain), domain)
             wire = orjson.dumps([{f.name: getattr(s, f.name) for f in dataclasses.fields(s)} for s in specs])
             assert seen["wire_digest"][domain] == sha256(wire).hexdigest()
             appends = condition in (

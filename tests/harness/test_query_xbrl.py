@@ -69,9 +69,9 @@ def filings() -> PublicFilings:
 @pytest.fixture
 def ask(filings: PublicFilings, episode: Episode, full_input, mounts):
     def call(text: str, as_of: date = LAST, condition: Condition = Condition.NO_SKILL, domain: str = FUNDAMENTAL):
-        desk = Toolbox(replace(episode, as_of_date=as_of), lambda: full_input, mounts[condition], filings=filings)
+        toolbox = Toolbox(replace(episode, as_of_date=as_of), lambda: full_input, mounts[condition], filings=filings)
         result, outcome = asyncio.run(
-            desk.call(ToolCall("id", "query_xbrl", text), tool_specs(mounts[condition], domain))
+            toolbox.call(ToolCall("id", "query_xbrl", text), tool_specs(mounts[condition], domain))
         )
         assert len(result) <= MAX_RESULT_CHARS
         return orjson.loads(result), outcome

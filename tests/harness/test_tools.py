@@ -52,11 +52,11 @@ def bench(episode, full_input, mounts, runner, tmp_path):
 
 
 def test_task_data_has_full_precision(bench) -> None:
-    desk = bench(Condition.NO_SKILL)
-    result, outcome = desk.use("get_task_data", field="covariance_matrix")
+    toolbox = bench(Condition.NO_SKILL)
+    result, outcome = toolbox.use("get_task_data", field="covariance_matrix")
     assert outcome == "ok"
     assert result["value"]["matrix"][0][0] == 0.040000001
-    assert desk.use("get_task_data", field="expected_returns")[0]["value"]["AAA"] == 0.1234567
+    assert toolbox.use("get_task_data", field="expected_returns")[0]["value"]["AAA"] == 0.1234567
 
 
 @pytest.mark.parametrize(
@@ -77,17 +77,17 @@ def test_an_unknown_field_lists_the_known_ones(bench, full_input, path: str) -> 
 def test_a_field_too_long_to_return_can_be_read_in_parts(bench) -> None:
     n = 200
     data = {"covariance_matrix": {"tickers": [f"T{i}" for i in range(n)], "matrix": [[1 / 3] * n] * n}}
-    desk = bench(Condition.NO_SKILL, data=data)
-    result, outcome = desk.use("get_task_data", field="covariance_matrix")
+    toolbox = bench(Condition.NO_SKILL, data=data)
+    result, outcome = toolbox.use("get_task_data", field="covariance_matrix")
     assert outcome == "tool_failed"
     assert "ask for a part" in result["error"]
-    assert desk.use("get_task_data", field="covariance_matrix.matrix.0")[0]["value"] == [1 / 3] * n
+    assert toolbox.use("get_task_data", field="covariance_matrix.matrix.0")[0]["value"] == [1 / 3] * n
 
 
 def test_a_full_covariance_of_a_hundred_names_passes(bench) -> None:
     n = 100
-    desk = bench(Condition.NO_SKILL, data={"covariance_matrix": {"matrix": [[math.pi / 100] * n] * n}})
-    assert desk.use("get_task_data", field="covariance_matrix")[1] == "ok"
+    toolbox = bench(Condition.NO_SKILL, data={"covariance_matrix": {"matrix": [[math.pi / 100] * n] * n}})
+    assert toolbox.use("get_task_data", field="covariance_matrix")[1] == "ok"
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,9 @@ def test_a_full_covariance_of_a_hundred_names_passes(bench) -> None:
     ],
 )
 def test_a_submission_is_kept_as_it_was_written(bench, arguments: str, answer: str) -> None:
-    desk = bench(Condition.NO_SKILL)
-    assert desk.raw("submit_answer", arguments) == ({"status": "submitted"}, "ok")
-    assert desk.box.answer == answer
+    toolbox = bench(Condition.NO_SKILL)
+    assert toolbox.raw("submit_answer", arguments) == ({"status": "submitted"}, "ok")
+    assert toolbox.box.answer == answer
 
 
 @pytest.mark.parametrize(
@@ -125,11 +125,11 @@ def test_a_submission_is_kept_as_it_was_written(bench, arguments: str, answer: s
     ],
 )
 def test_bad_calls_are_told_what_is_wrong(bench, name: str, arguments: str, outcome: CallOutcome, words: str) -> None:
-    desk = bench(Condition.CURATED)
-    result, met = desk.raw(name, arguments)
+    toolbox = bench(Condition.CURATED)
+    result, met = toolbox.raw(name, arguments)
     assert met == outcome
     assert words in result["error"]
-    assert desk.box.answer is None
+    assert toolbox.box.answer is None
 
 
 def test_a_skill_that_is_not_there_lists_those_that_are(bench, package) -> None:
@@ -143,28 +143,30 @@ def test_a_reference_is_loaded_alone_or_with_all_others_and_loads_its_skill(
 ) -> None:
     two = replace(package, references={**package.references, "references/limits.md": "Limits, and where they bind."})
     mounts[Condition.CURATED] = mount(Condition.CURATED, {two.name: two}, {})
-    desk = bench(Condition.CURATED)
+    toolbox = bench(Condition.CURATED)
     expected = two.references if file is None else {"references/methods.md": two.references["references/methods.md"]}
     for _ in range(2):
-        result, outcome = desk.use("load_references", skill_name=two.name, **({} if file is None else {"file": file}))
+        result, outcome = toolbox.use(
+            "load_references", skill_name=two.name, **({} if file is None else {"file": file})
+        )
         assert (outcome, result) == ("ok", {"skill_name": two.name, "references": expected})
-    assert desk.box.skills_loaded == [two.name]
-    assert desk.use("run_skill_script", script_path="scripts/optimize.py")[1] == "ok"
+    assert toolbox.box.skills_loaded == [two.name]
+    assert toolbox.use("run_skill_script", script_path="scripts/optimize.py")[1] == "ok"
     assert len(runner.calls) == 1
 
 
 def test_a_reference_that_is_not_there_names_those_that_are_and_loads_nothing(bench, package) -> None:
-    desk = bench(Condition.CURATED)
-    result, outcome = desk.use("load_references", skill_name=package.name, file="references/other.md")
+    toolbox = bench(Condition.CURATED)
+    result, outcome = toolbox.use("load_references", skill_name=package.name, file="references/other.md")
     assert (outcome, result["references"]) == ("tool_failed", ["references/methods.md"])
     assert "no reference 'references/other.md'" in result["error"]
-    assert desk.box.skills_loaded == []
+    assert toolbox.box.skills_loaded == []
 
 
 def test_injected_fields_arrive_at_full_precision_and_override(bench, package, runner, full_input) -> None:
-    desk = bench(Condition.CURATED)
-    desk.use("load_skill", skill_name=package.name)
-    desk.use(
+    toolbox = bench(Condition.CURATED)
+    toolbox.use("load_skill", skill_name=package.name)
+    toolbox.use(
         "run_skill_script",
         script_path="scripts/optimize.py",
         input_data={"covariance_matrix": "30x30", "risk_aversion": 2},
@@ -172,7 +174,7 @@ def test_injected_fields_arrive_at_full_precision_and_override(bench, package, r
     )
     payload = orjson.loads(runner.calls[0][1])
     assert payload == {"covariance_matrix": full_input["covariance_matrix"], "risk_aversion": 2}
-    result, outcome = desk.use("run_skill_script", script_path="scripts/optimize.py", inject_task_fields=["truth"])
+    result, outcome = toolbox.use("run_skill_script", script_path="scripts/optimize.py", inject_task_fields=["truth"])
     assert (outcome, result["fields"]) == ("tool_failed", list(full_input))
     assert len(runner.calls) == 1
 
@@ -181,9 +183,9 @@ def test_injected_fields_arrive_at_full_precision_and_override(bench, package, r
     "path", ["../SKILL.md", "/etc/passwd", "scripts/../../x.py", "scripts/none.py", "", "\x00", "SKILL.md"]
 )
 def test_a_script_outside_the_package_is_never_run(bench, package, runner, path: str) -> None:
-    desk = bench(Condition.CURATED)
-    desk.use("load_skill", skill_name=package.name)
-    result, outcome = desk.use("run_skill_script", script_path=path)
+    toolbox = bench(Condition.CURATED)
+    toolbox.use("load_skill", skill_name=package.name)
+    result, outcome = toolbox.use("run_skill_script", script_path=path)
     assert (outcome, runner.calls) == ("tool_failed", [])
     assert result["scripts"] == {package.name: ["scripts/optimize.py"]}
 
@@ -192,39 +194,39 @@ def test_a_script_of_a_skill_that_is_not_loaded_names_it(bench, mounts, package,
     other = replace(package, name="risk-management", scripts=("scripts/measure.py",))
     both = {each.name: each for each in (package, other)}
     mounts[Condition.CURATED] = mount(Condition.CURATED, both, {})
-    desk = bench(Condition.CURATED)
-    desk.use("load_skill", skill_name=package.name)
-    result, outcome = desk.use("run_skill_script", script_path="risk-management/scripts/measure.py")
+    toolbox = bench(Condition.CURATED)
+    toolbox.use("load_skill", skill_name=package.name)
+    result, outcome = toolbox.use("run_skill_script", script_path="risk-management/scripts/measure.py")
     assert (outcome, runner.calls) == ("tool_failed", [])
     assert result["error"] == "skill 'risk-management' is not loaded; load it first"
 
 
 def test_a_failing_script_is_an_error_the_agent_reads(bench, package, failing_runner) -> None:
-    desk = bench(Condition.CURATED, runner=failing_runner)
-    desk.use("load_skill", skill_name=package.name)
-    result, outcome = desk.use("run_skill_script", script_path="scripts/optimize.py")
+    toolbox = bench(Condition.CURATED, runner=failing_runner)
+    toolbox.use("load_skill", skill_name=package.name)
+    result, outcome = toolbox.use("run_skill_script", script_path="scripts/optimize.py")
     assert (outcome, result) == ("tool_failed", {"error": "stopped after 10 s", "script": "scripts/optimize.py"})
 
 
 def test_own_skills_are_saved_found_and_removed_with_the_episode(bench, tmp_path) -> None:
-    desk = bench(Condition.SELF_GENERATED)
-    assert desk.use("load_skill", skill_name="mine")[0] == {"error": "No skills available."}
-    assert desk.use("save_skill", skill_name="mine", content="one\r\ntwo é")[1] == "ok"
-    assert desk.use("load_skill", skill_name="mine")[0]["content"] == "one\r\ntwo é"
+    toolbox = bench(Condition.SELF_GENERATED)
+    assert toolbox.use("load_skill", skill_name="mine")[0] == {"error": "No skills available."}
+    assert toolbox.use("save_skill", skill_name="mine", content="one\r\ntwo é")[1] == "ok"
+    assert toolbox.use("load_skill", skill_name="mine")[0]["content"] == "one\r\ntwo é"
     scratch = [path for path in tmp_path.iterdir() if path.name.startswith("skills-")]
     assert len(scratch) == 1
-    desk.box.close()
+    toolbox.box.close()
     assert not scratch[0].exists()
 
 
 def test_own_skills_are_limited_in_number_and_size(bench) -> None:
-    desk = bench(Condition.SELF_GENERATED)
+    toolbox = bench(Condition.SELF_GENERATED)
     for i in range(MAX_SAVED_SKILLS):
-        assert desk.use("save_skill", skill_name=f"skill-{i}", content="x" * MAX_SKILL_CHARS)[1] == "ok"
-    assert desk.use("save_skill", skill_name="one-more", content="x")[1] == "tool_failed"
-    assert desk.use("save_skill", skill_name="skill-0", content="new")[1] == "ok"
-    assert desk.use("load_skill", skill_name="skill-0")[0]["content"] == "new"
-    assert desk.use("save_skill", skill_name="skill-1", content="x" * (MAX_SKILL_CHARS + 1))[1] == "tool_failed"
+        assert toolbox.use("save_skill", skill_name=f"skill-{i}", content="x" * MAX_SKILL_CHARS)[1] == "ok"
+    assert toolbox.use("save_skill", skill_name="one-more", content="x")[1] == "tool_failed"
+    assert toolbox.use("save_skill", skill_name="skill-0", content="new")[1] == "ok"
+    assert toolbox.use("load_skill", skill_name="skill-0")[0]["content"] == "new"
+    assert toolbox.use("save_skill", skill_name="skill-1", content="x" * (MAX_SKILL_CHARS + 1))[1] == "tool_failed"
 
 
 @pytest.mark.parametrize("name", ["", "A", "a--b", "-a", "a-", "a/b", "../a", "a.md", "a\n", "ä", "a" * 65])
@@ -258,11 +260,11 @@ PARAMETERS = ("answer", "skill_name", "field", "ticker", "script_path", "input_d
 )
 def test_no_arguments_whatever_make_a_tool_raise(bench, package, name, arguments, condition) -> None:
 
-    desk = bench(condition)
+    toolbox = bench(condition)
     if condition is Condition.CURATED:
-        desk.use("load_skill", skill_name=package.name)
+        toolbox.use("load_skill", skill_name=package.name)
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    result, outcome = desk.raw(name, text)
+    result, outcome = toolbox.raw(name, text)
     assert isinstance(result, dict)
     assert (outcome == "ok") is ("error" not in result)
 
@@ -270,12 +272,12 @@ def test_no_arguments_whatever_make_a_tool_raise(bench, package, name, arguments
 @pytest.mark.parametrize("depth", [300, 900, 1_100, 100_000])
 @pytest.mark.parametrize("name", NAMES)
 def test_deep_nesting_is_an_error_or_an_answer_but_never_raises(bench, package, name: str, depth: int) -> None:
-    desk = bench(Condition.CURATED)
-    desk.use("load_skill", skill_name=package.name)
+    toolbox = bench(Condition.CURATED)
+    toolbox.use("load_skill", skill_name=package.name)
     deep = '{"a":' * depth + "1" + "}" * depth
     for key in ("answer", "input_data"):
-        desk.raw(name, f'{{"{key}": {deep}, "script_path": "scripts/optimize.py"}}')
-        desk.raw(name, f'{{"{key}": {deep}}}')
+        toolbox.raw(name, f'{{"{key}": {deep}, "script_path": "scripts/optimize.py"}}')
+        toolbox.raw(name, f'{{"{key}": {deep}}}')
 
 
 def test_a_fault_in_a_tool_itself_is_an_error_result_and_in_the_log(episode, mounts, tmp_path, caplog) -> None:

@@ -12,9 +12,9 @@ from inspect_ai import eval as inspect_eval
 from inspect_ai.log import EvalLog, read_eval_log
 from tests.harness.programs.faulty import Faulty
 from tests.integrations.reading import members, numbers, written_numbers
+from tests.registry import SUBTASKS
 from tests.sampling import THOROUGH, sampled, thorough
 
-from finskillbench.domains import subtasks
 from finskillbench.edition import Edition
 from finskillbench.harness.allowance import FULL, Remaining
 from finskillbench.harness.models import BASELINES
@@ -79,7 +79,7 @@ def test_statuses_and_scores_are_the_same(ours: RunResult, theirs: list[EvalLog]
         (row["model"], row["condition"], row["task_id"], row["run_idx"]): (row["status"], row["scores"])
         for row in ours.rows.iter_rows(named=True)
     }
-    assert len(expected) == len(MODELS) * len(CONDITIONS) * LIMIT * len(subtasks())
+    assert len(expected) == len(MODELS) * len(CONDITIONS) * LIMIT * len(SUBTASKS)
     assert {status for status, _ in expected.values()} >= {"scored", "max_turns_exhausted"}
     found = dict(outcome for log in theirs for outcome in _outcomes(log))
     assert _judged(found) == _judged(expected)

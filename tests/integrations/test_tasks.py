@@ -15,6 +15,7 @@ from inspect_ai import score as inspect_score
 from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from inspect_ai.solver import generate
+from tests import registry
 from tests.harness.programs.faulty import Faulty
 from tests.integrations.conftest import PLANTED, SUBTASKS
 from tests.integrations.reading import members
@@ -49,7 +50,7 @@ def test_there_is_a_task_for_every_subtask_and_domain() -> None:
 
 def test_a_task_holds_the_episodes_of_a_run(synthetic_edition: Edition) -> None:
     path = str(synthetic_edition.path)
-    for name in (subtask.name for subtask in subtasks()):
+    for name in (subtask.name for subtask in registry.SUBTASKS):
         for limit in (3, None):
             chosen = choose_episodes(synthetic_edition.episodes([name]), limit)
             assert _ids(TASKS[name](edition=path, limit=limit)) == [episode.task_id for episode in chosen]

@@ -183,7 +183,7 @@ def other_skills(forger: Forger) -> Path:
     """Other packages under the name of ours, in rows and manifest."""
     forger.rows(lambda _, row: dataclasses.replace(row, mount="a" * 64) if row.condition == "curated" else row)
     mounts = json.loads(forger.files()[MANIFEST])["mounts"]
-    mounts["curated"]["digest"] = "a" * 64
+    mounts["curated"]["digest"] = dict.fromkeys(mounts["curated"]["digest"], "a" * 64)
     mounts["curated"]["packages"]["risk-management"] = "b" * 64
     return forger.manifest(mounts=mounts)
 

@@ -104,7 +104,8 @@ def test_pairs_are_not_dropped_by_another_harness(bundled: Bundled, keys: dict[s
 def of_own_skills(forger: Forger, condition: str, digest: str) -> Path:
     """The curated episodes as if played with skills of somebody's own."""
     files = json.loads(forger.files()[MANIFEST])["mounts"]
-    mounts = {"no_skill": files["no_skill"], condition: {"digest": digest, "packages": {"mine": digest}}}
+    own = {"digest": dict.fromkeys(files["curated"]["digest"], digest), "packages": {"mine": digest}}
+    mounts = {"no_skill": files["no_skill"], condition: own}
     forger.rows(lambda _, row: replace(row, condition=condition, mount=digest) if row.condition == "curated" else row)
     forger.answers(
         lambda lines: [{**line, "condition": condition} if line["condition"] == "curated" else line for line in lines]

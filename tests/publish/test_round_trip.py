@@ -108,30 +108,6 @@ def test_a_run_without_the_truth_is_judged_where_it_is(
     assert ours["ranking_curated"].rows == theirs["ranking_curated"].rows
 
 
-def test_what_only_the_holder_can_move_on_is_left_out_or_refused(small: Edition, tmp_path: Path) -> None:
-    from dataclasses import replace
-
-    from tests.editions import write_edition
-    from tests.publish.conftest import Player
-    from tests.scoring.examples import truth
-
-    from finskillbench import load_edition, run
-    from finskillbench.edition.publish import export_public
-    from finskillbench.errors import EditionError
-
-    tasks = [(episode, small.truth(episode.task_id)) for episode in small.episodes(["normalization"])]
-    moved = replace(tasks[0][0], task_id="trade_0", skill="desk", sub_task="trade_over_time")
-    tasks.append((moved, replace(truth("trade_over_time"), task_id="trade_0")))
-    whole = load_edition(write_edition(tmp_path / "whole", tasks))
-    copy = export_public(whole, tmp_path / "copy")
-    result = run(copy, [Player("lab/strong", 6)], ["no_skill"], out=tmp_path / "run")
-    assert set(result.rows["sub_task"]) == {"normalization"}
-    with pytest.raises(EditionError, match="trade_0 is played move by move"):
-        run(copy, [Player("lab/strong", 6)], ["no_skill"], subtasks=["trade_over_time"], out=tmp_path / "other")
-    assert not (tmp_path / "other").exists()
-    assert required(whole.episodes()) == {"paper": tuple(f"normalization_{number}" for number in range(EPISODES))}
-
-
 def test_the_commands_from_end_to_end(
     runs: dict[str, Path], small: Edition, keys: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -29,6 +29,12 @@ def test_every_kind_of_data_is_among_the_tracked_files() -> None:
         assert any(name.startswith(f"finskillbench/{part}") for name in names), part
 
 
+def test_every_kind_of_data_of_the_desk_is_among_the_tracked_files() -> None:
+    names = set(tracked_files("finskillbench_desk"))
+    for part in ("py.typed", "skills/mandate-review/scripts/run_rules.py", "skills/mandate-review/evals/", "placebo/"):
+        assert any(name.startswith(f"finskillbench_desk/{part}") for name in names), part
+
+
 def test_a_wheel_is_held_to_the_repository(tmp_path: Path) -> None:
     wanted = tracked_files()
     wheel = tmp_path / "finskillbench-0-py3-none-any.whl"
@@ -65,11 +71,11 @@ def test_an_interpreter_is_found_where_it_starts(tmp_path: Path, monkeypatch: py
 def test_an_edition_of_other_bytes_is_told_from_the_first(tmp_path: Path) -> None:
     for name in ("first", "second"):
         (tmp_path / name / "truth").mkdir(parents=True)
-        (tmp_path / name / "truth" / "allocate.jsonl").write_text("0.1")
+        (tmp_path / name / "truth" / "rebalancing.jsonl").write_text("0.1")
     first = digests(tmp_path / "first")
     compare(digests(tmp_path / "second"), first, "edition")
-    (tmp_path / "second" / "truth" / "allocate.jsonl").write_text("0.10000000000000002")
-    with pytest.raises(TrialError, match=r"^edition: .*other bytes \['truth/allocate\.jsonl'\]"):
+    (tmp_path / "second" / "truth" / "rebalancing.jsonl").write_text("0.10000000000000002")
+    with pytest.raises(TrialError, match=r"^edition: .*other bytes \['truth/rebalancing\.jsonl'\]"):
         compare(digests(tmp_path / "second"), first, "edition")
 
 

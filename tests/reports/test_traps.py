@@ -33,7 +33,7 @@ def rows() -> pl.DataFrame:
 
 @pytest.fixture
 def a_suite(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = [replace(one, suite="desk") if one.name == SUITE else one for one in domains()]
+    made = [replace(one, suite="second") if one.name == SUITE else one for one in domains()]
     monkeypatch.setattr(module, "domains", lambda: made)
 
 
@@ -70,7 +70,7 @@ def test_a_suite_is_summed_up_apart(rows: pl.DataFrame) -> None:
     place = [column.name for column in table.columns].index("mean_curated")
     scores = collect(one).episodes.filter(pl.col("condition") == "curated")
     theirs = scores.filter(pl.col("domain") == SUITE)["score"].mean()
-    assert by_name["desk"][place] == pytest.approx(theirs)
+    assert by_name["second"][place] == pytest.approx(theirs)
     others = scores.filter(pl.col("domain") != SUITE, pl.col("headline"))["score"].mean()
     assert by_name["headline"][place] == pytest.approx(others)
 
@@ -79,4 +79,4 @@ def test_a_suite_is_summed_up_apart(rows: pl.DataFrame) -> None:
 def test_of_a_suite_alone_the_headline_is_its_own(rows: pl.DataFrame) -> None:
     alone = collect(rows.filter(pl.col("domain") == SUITE))
     assert alone.rows["headline"].all()
-    assert "desk" not in {str(row[0]) for row in report(rows.filter(pl.col("domain") == SUITE)).overview.rows}
+    assert "second" not in {str(row[0]) for row in report(rows.filter(pl.col("domain") == SUITE)).overview.rows}

@@ -21,7 +21,7 @@ from finskillbench.runs.plan import defaults
 ROOT = Path(__file__).resolve().parents[2]
 HOSTED = ("openai/gpt-5", "anthropic/claude-opus-4", "provider/model")
 """Models of which pages show runs; a stand-in plays under their names."""
-SUBTASKS = ("unconstrained_optimization", "constraint_monitoring", "stress_testing", "normalization", "forensic_screen")
+SUBTASKS = ("unconstrained_optimization", "constraint_monitoring", "stress_testing", "normalization")
 RUNS = ("mine", "a", "b", "before", "after", "main", "branch")
 NEEDS_KEY = "needs a key of the provider"
 """Why most blocks do not run as they stand: a stand-in of the model's name plays them instead."""

@@ -21,7 +21,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.conftest import Alone
+from tests.fixtures import Alone
 from tests.sampling import THOROUGH, thorough
 from tests.website import scene
 from typer.main import get_command
@@ -34,7 +34,7 @@ from finskillbench.cli import app, main
 from finskillbench.edition import Edition, load_edition
 
 ROOT = scene.ROOT
-FILES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
+FILES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("packages/*/docs/*.md"))]
 PAGES = {path.relative_to(ROOT).as_posix(): blocks_of(path.read_text(encoding="utf-8"), path.name) for path in FILES}
 PYTHON = {"README.md": (), "docs/reports.md": ("rows",), "docs/running.md": ("edition", "my_agent")}
 """Pages whose Python is run by another test, or uses names that its reader has."""

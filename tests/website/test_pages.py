@@ -70,10 +70,10 @@ def test_files_outside_docs_are_pages_as_they_stand() -> None:
 
 
 def test_links_of_the_repository_lead_to_pages() -> None:
-    assert pages.linked("[docs/desk.md](docs/desk.md#a)", "CONTRIBUTING.md") == "[desk](desk.md#a)"
+    assert pages.linked("[docs/skills.md](docs/skills.md#a)", "CONTRIBUTING.md") == "[skills](skills.md#a)"
     assert pages.linked("[x](../SECURITY.md)", "skills.md") == "[x](SECURITY.md)"
     assert pages.linked("[x](../../SECURITY.md)", "journeys/run-a-model.md") == "[x](../SECURITY.md)"
-    assert pages.linked("[x](#here) [y](https://a.b/c)", "desk.md") == "[x](#here) [y](https://a.b/c)"
+    assert pages.linked("[x](#here) [y](https://a.b/c)", "skills.md") == "[x](#here) [y](https://a.b/c)"
     with pytest.raises(LookupError, match=r"ARCHITECTURE\.md: src/finskillbench is no page"):
         pages.linked("[x](src/finskillbench)", "ARCHITECTURE.md")
 

@@ -1,6 +1,6 @@
 """What agents of rising care earn on the allocation desk, by tier, and what a case costs.
 
-    python benchmarks/desk/allocate.py [--seeds 1 2] [--cases 12]
+    python packages/finskillbench-desk/benchmarks/allocate.py [--seeds 1 2] [--cases 12]
 
 The ladder: the book as it is, equal weights, the largest t-value of each industry taken at its estimate (from columns
 as they come, and from columns read rightly), half of that, the posterior without regimes, two people with the scripts
@@ -26,22 +26,22 @@ from typing import Any
 import numpy as np
 import orjson
 
-import finskillbench.domains.portfolio as portfolio
+import finskillbench_desk
 from finskillbench.domains.tables import Table, dump
 from finskillbench.episode import Profile, Truth
-from finskillbench_desk.domain.allocate import SUBTASK, input_of, label_of, tables_of
-from finskillbench_desk.domain.allocate.case import Case, Study, draw_case
-from finskillbench_desk.domain.allocate.dials import GROUP_SIZE, GROUPS, HALVES, NAMES, SOURCES, TIERS
-from finskillbench_desk.domain.allocate.posterior import STRETCHES, Hypotheses, forecast
-from finskillbench_desk.domain.allocate.procedures import play
-from finskillbench_desk.domain.allocate.sources import SOURCE_NAMES, vendor_of
-from finskillbench_desk.domain.allocate.traps import read
-from finskillbench_desk.domain.allocate.words import notes
-from finskillbench_desk.domain.market import INDUSTRIES
+from finskillbench_desk.allocate import SUBTASK, input_of, label_of, tables_of
+from finskillbench_desk.allocate.case import Case, Study, draw_case
+from finskillbench_desk.allocate.dials import GROUP_SIZE, GROUPS, HALVES, NAMES, SOURCES, TIERS
+from finskillbench_desk.allocate.posterior import STRETCHES, Hypotheses, forecast
+from finskillbench_desk.allocate.procedures import play
+from finskillbench_desk.allocate.sources import SOURCE_NAMES, vendor_of
+from finskillbench_desk.allocate.traps import read
+from finskillbench_desk.allocate.words import notes
 from finskillbench_desk.engines.sources import evidence, sums_by_group
 from finskillbench_desk.engines.trading.net_of_costs import optimum
+from finskillbench_desk.market import INDUSTRIES
 
-SKILLS = Path(portfolio.__file__).parent / "skill"
+SKILLS = Path(finskillbench_desk.__file__).parent / "skills"
 UNIVERSE = [(f"N{place:03d}", INDUSTRIES[place // GROUP_SIZE]) for place in range(NAMES)]
 CHARACTERS_PER_TOKEN = 3.3
 

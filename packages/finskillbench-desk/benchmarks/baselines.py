@@ -1,6 +1,6 @@
 """Prints what programs earn on the desk suite of whole editions, played in the loop: mean, standard error, least case.
 
-    python benchmarks/desk/baselines.py --seeds 1 2 3 4 5 6
+    python packages/finskillbench-desk/benchmarks/baselines.py --seeds 1 2 3 4 5 6
 
 Of finished runs it only prints: `--runs FOLDER...`. A seed takes five minutes of two cores.
 """

@@ -1,6 +1,7 @@
 """Prints figures of the committee cases: build, baselines by tier, what each trap costs, how many cases are signed.
 
-    PYTHONPATH=. python benchmarks/desk/committee.py --seeds 1 2 --cases 40
+    export PYTHONPATH=.:packages/finskillbench-desk/tests
+    python packages/finskillbench-desk/benchmarks/committee.py --seeds 1 2 --cases 40
 
 Programs play through the scripts' own functions, without the loop around them.
 """
@@ -22,7 +23,7 @@ import numpy as np
 import orjson
 from desk_tests.committee_case.slips import with_field
 
-import finskillbench.domains as packages
+import finskillbench_desk
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.playing import Ask
 from finskillbench.domains.tables import Table, dump
@@ -31,9 +32,9 @@ from finskillbench.panels import Panels, build_panels
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.market.collection import load_market
 from finskillbench.sources.synthetic import write_collection
-from finskillbench_desk.domain.committee_case import build, procedures
-from finskillbench_desk.domain.committee_case.judging.score import score
-from finskillbench_desk.domain.market import market
+from finskillbench_desk.committee_case import build, procedures
+from finskillbench_desk.committee_case.judging.score import score
+from finskillbench_desk.market import market
 
 PLAYERS: dict[str, Callable[[], Any]] = {
     "reference": procedures.reference,
@@ -44,7 +45,7 @@ PLAYERS: dict[str, Callable[[], Any]] = {
 }
 """Programs by name: beside the baselines, a careful reader who holds no paper against another, and one who adds up the
 fifteen largest lines alone."""
-_ROOT = Path(packages.__file__).parent
+_ROOT = Path(finskillbench_desk.__file__).parent
 
 
 def main() -> None:
@@ -167,7 +168,7 @@ def _field(task_input: Any, name: str) -> Any:
 
 @cache
 def _script(path: str) -> Any:
-    file = next(_ROOT.glob(f"*/skill/{path}"))
+    file = _ROOT / "skills" / path
     spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None
     assert spec.loader is not None

@@ -1,6 +1,6 @@
 """Figures of the committee case's documents: how unlike they are, what they hold, what traps cost, who can read them.
 
-    python benchmarks/desk/documents.py [--seeds 0 1] [--documents 40] [--judged 10]
+    python packages/finskillbench-desk/benchmarks/documents.py [--seeds 0 1] [--documents 40] [--judged 10]
 
 For each seed an edition's documents are drawn without a book. Printed are words and paragraphs, the pairwise Jaccard
 similarity of 5-grams of words, the rarest kind of clause, how often each kind of amendment occurs, how many documents
@@ -18,13 +18,13 @@ from datetime import date
 
 import numpy as np
 
-from finskillbench_desk.domain.committee_case.documents.composing import draw_guidelines
-from finskillbench_desk.domain.committee_case.documents.drafting import rotation
-from finskillbench_desk.domain.committee_case.documents.guidelines import Guidelines, Trap
-from finskillbench_desk.domain.committee_case.documents.kinds import KINDS
-from finskillbench_desk.domain.committee_case.documents.reader import read_guidelines
-from finskillbench_desk.domain.committee_case.documents.vocabulary import Vocabulary
-from finskillbench_desk.domain.committee_case.rules.judging import clauses_of, judge, withheld
+from finskillbench_desk.committee_case.documents.composing import draw_guidelines
+from finskillbench_desk.committee_case.documents.drafting import rotation
+from finskillbench_desk.committee_case.documents.guidelines import Guidelines, Trap
+from finskillbench_desk.committee_case.documents.kinds import KINDS
+from finskillbench_desk.committee_case.documents.reader import read_guidelines
+from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
+from finskillbench_desk.committee_case.rules.judging import clauses_of, judge, withheld
 from finskillbench_desk.engines.guidelines.language import rule_json
 
 WORDS = Vocabulary({f"IS{i:02d}": f"Issuer {i:02d} Holdings" for i in range(24)})

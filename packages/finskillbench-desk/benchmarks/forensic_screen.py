@@ -1,6 +1,7 @@
 """Figures of forensic screening: ladder per tier, programs, traps, calibration of the optimum, size and time of a case.
 
-    python benchmarks/desk/forensic_screen.py --cases 40 --seed 1 --worlds 1000
+    export PYTHONPATH=.:packages/finskillbench-desk/tests
+    python packages/finskillbench-desk/benchmarks/forensic_screen.py --cases 40 --seed 1 --worlds 1000
 
 The ladder's agents have all data in order and differ in how they weigh: they threshold, plug in (one volatility and one
 size for all), halve that evidence, or do empirical Bayes as the reference does. Programs play through the scripts.
@@ -24,13 +25,6 @@ from threadpoolctl import threadpool_limits
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.building import Task
-from finskillbench_desk.domain.forensic_screen import procedures
-from finskillbench_desk.domain.forensic_screen.dials import TIERS
-from finskillbench_desk.domain.forensic_screen.generator.world import World, drawn_world
-from finskillbench_desk.domain.forensic_screen.merit import Judged, parts, stored_posterior
-from finskillbench_desk.domain.forensic_screen.reading import Panel
-from finskillbench_desk.domain.forensic_screen.second.posterior import posterior as second_posterior
-from finskillbench_desk.domain.forensic_screen.subtask import certified, exact_posterior, quarters_until, task_of
 from finskillbench_desk.engines.posterior.model import Model
 from finskillbench_desk.engines.posterior.signatures import (
     Innovations,
@@ -38,6 +32,13 @@ from finskillbench_desk.engines.posterior.signatures import (
     mixed_evidence,
     signature_evidence,
 )
+from finskillbench_desk.forensic_screen import procedures
+from finskillbench_desk.forensic_screen.dials import TIERS
+from finskillbench_desk.forensic_screen.generator.world import World, drawn_world
+from finskillbench_desk.forensic_screen.merit import Judged, parts, stored_posterior
+from finskillbench_desk.forensic_screen.reading import Panel
+from finskillbench_desk.forensic_screen.second.posterior import posterior as second_posterior
+from finskillbench_desk.forensic_screen.subtask import certified, exact_posterior, quarters_until, task_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import itertools

@@ -1,6 +1,7 @@
 """Figures of trading over time: ladder and baselines by tier, what traps cost, derivations, size and speed of cases.
 
-    python benchmarks/desk/trade_over_time.py [--seed 0] [--cases 40] [--attempts 2000]
+    export PYTHONPATH=.:packages/finskillbench-desk/tests
+    python packages/finskillbench-desk/benchmarks/trade_over_time.py [--seed 0] [--cases 40] [--attempts 2000]
 
 The cases are those of an invented market of 120 names. Agents of the ladder see what an agent sees; the baselines play
 their procedures on scripts and stage. `--attempts` random and optimised records are tried on the first case.
@@ -22,10 +23,10 @@ from finskillbench.domains.base import Label
 from finskillbench.domains.building import Task
 from finskillbench.domains.tables import Table, dump
 from finskillbench.findings import Findings
-from finskillbench_desk.domain.trade_over_time import subtask
-from finskillbench_desk.domain.trade_over_time.dials import DECISIONS, TIERS
-from finskillbench_desk.domain.trade_over_time.optimum import Desk, Optimum, from_json, losses
-from finskillbench_desk.domain.trade_over_time.world import World
+from finskillbench_desk.trade_over_time import subtask
+from finskillbench_desk.trade_over_time.dials import DECISIONS, TIERS
+from finskillbench_desk.trade_over_time.optimum import Desk, Optimum, from_json, losses
+from finskillbench_desk.trade_over_time.world import World
 
 CHARACTERS_PER_TOKEN = 3.3
 

@@ -103,7 +103,7 @@ class Bench:
     def documents(self, skill: str) -> dict[str, str]:
         """What every episode of a domain is given to read beside its task: skill documents, tools, system prompt."""
         if skill not in self._documents:
-            mounted = self.mounts[Condition.CURATED]
+            mounted = self.mounts[Condition.CURATED].of(skill)
             packages = mounted.packages_of(skill)
             found = {"system prompt": system_prompt(mounted.arm)}
             found |= {

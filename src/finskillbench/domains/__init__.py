@@ -43,6 +43,8 @@ __all__ = [
 EVERY_SUITE = "all"
 """Names all suites at once, as in `--suite all`."""
 _OURS = ("portfolio", "risk", "fundamental")
+_ELSEWHERE = {"desk": "finskillbench-desk"}
+"""Suites of this repository's other distributions, by the name of the distribution."""
 
 
 @cache
@@ -118,10 +120,20 @@ def suites() -> tuple[str, ...]:
 
 
 def suites_named(name: str) -> tuple[str, ...]:
-    """Return the suites that `--suite` names, one or all; InputError lists the known ones."""
+    """Return the suites that `--suite` names, one or all.
+
+    Raises
+    ------
+    InputError : it is unknown, listing those that are known, or belongs to a distribution that is not installed.
+    """
     if name == EVERY_SUITE:
         return suites()
     if name not in suites():
+        if name in _ELSEWHERE:
+            raise InputError(
+                f"suite {name!r} is not installed; use pip install {_ELSEWHERE[name]}, in a checkout "
+                f"pip install -e packages/{_ELSEWHERE[name]}"
+            )
         raise InputError(f"unknown suite {name!r}; choose from: {', '.join((*suites(), EVERY_SUITE))}")
     return (name,)
 

@@ -349,7 +349,8 @@ class Domain(Generic[O]):
     Attributes
     ----------
     name : the episodes' `skill`, such as "risk_management".
-    skills : folders of skill packages; an agent of the curated arm can load them.
+    skills : folders of skill packages; in cases of its suite an agent of the curated arm can load them.
+    placebos : folders of irrelevant packages of like size, which the placebo arm mounts in cases of its suite.
     subtasks : in the order of tables.
     prepare : `context -> objects`, what its subtasks share, built once per edition and handed to each `build`.
     checks : name to check, in the order in which `data validate` runs and prints them, before the labels.
@@ -381,6 +382,7 @@ class Domain(Generic[O]):
     warm_up: str | None = None
     released: Mapping[str, Released] = field(default_factory=dict[str, Released], repr=False)
     audits: Mapping[str, DomainCheck] = field(default_factory=dict[str, DomainCheck], repr=False)
+    placebos: tuple[Path, ...] = ()
     catalog: tuple[CatalogFile[Any], ...] = field(default=(), repr=False)
 
     @property

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,7 @@ from finskillbench.domains import domain as registered
 from finskillbench.errors import InputError, InternalError
 from finskillbench.harness.model import ToolSpec
 from finskillbench.harness.skills.given import GIVEN_ARM, NOTHING_GIVEN, Given
-from finskillbench.harness.skills.loader import SkillPackage, curated, placebo
+from finskillbench.harness.skills.loader import SkillPackage, curated, of_other_suites, placebo
 from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.skills.outline import outlines
 from finskillbench.sandbox.process import THIS_PYTHON
@@ -128,6 +128,15 @@ class Mount:
     def package_digests(self) -> dict[str, str]:
         """Name to digest of each mounted package; empty where nothing is mounted."""
         return {name: self.packages[name].digest for name in sorted(self.packages)}
+
+    def of(self, domain: str) -> Mount:
+        """Return what an episode of `domain` is offered: of the packages that ship, those of its suite."""
+        others = of_other_suites(domain) if self.packages else ()
+        packages = {name: package for name, package in self.packages.items() if package.root not in others}
+        if len(packages) == len(self.packages):
+            return self
+        index = tuple(entry for entry in self.script_index if entry[0].partition("/")[0] in packages)
+        return replace(self, packages=MappingProxyType(packages), script_index=index)
 
     @property
     def loadable(self) -> Mapping[str, SkillPackage]:

@@ -40,7 +40,7 @@ def prove_arms(mounts: Mapping[str, Mount], domains: Sequence[str]) -> dict[str,
 
     Returns
     -------
-    For each condition, as JSON: `digest` of the mount; `packages`, name to digest; and by domain `tools`, the names on
+    For each condition, as JSON: `packages`, name to digest; and by domain `digest` of the mount, `tools`, the names on
     the wire in order, `wire_digest`, SHA-256 of the tools' JSON, and `prompt_appended_digest`, SHA-256 of what the arm
     puts behind the prompt of an agent that remembers nothing.
 
@@ -60,12 +60,14 @@ def prove_arms(mounts: Mapping[str, Mount], domains: Sequence[str]) -> dict[str,
     record: dict[str, dict[str, Any]] = {}
     for condition, mounted in mounts.items():
         _prove_packages(condition, mounted, *shipped)
-        views = {domain: _look(mounted, domain) for domain in sorted(set(domains))}
+        offered = {domain: mounted.of(domain) for domain in sorted(set(domains))}
+        views = {domain: _look(each, domain) for domain, each in offered.items()}
         for domain, view in views.items():
-            _prove_view(condition, mounted, domain, view, marks)
+            _prove_view(condition, offered[domain], domain, view, marks)
+        packages = {name: digest for each in offered.values() for name, digest in each.package_digests().items()}
         record[str(condition)] = {
-            "digest": mounted.digest,
-            "packages": mounted.package_digests(),
+            "digest": {domain: each.digest for domain, each in offered.items()},
+            "packages": dict(sorted(packages.items())),
             "tools": {domain: [tool.name for tool in view.tools] for domain, view in views.items()},
             "wire_digest": {domain: _sha256(wire_json(view.tools)) for domain, view in views.items()},
             "prompt_appended_digest": {domain: _sha256(view.appended.encode()) for domain, view in views.items()},

@@ -53,7 +53,7 @@ class Assignment:
     episode : what may be seen.
     prompt : the task prompt of `finskillbench.harness.words.prompts.task_prompt`, the same in every condition.
     task_data : gives the input at full precision, called only when a tool needs it.
-    mounted : the arm and its packages.
+    mounted : the arm and its packages; of those that ship, the episode is offered those of its suite.
     memory : what the persistent arm remembers of its stream.
     allowance : the turns and tokens that it may take.
     repeat : which one of the episode, from 0: a model that draws draws other numbers in each.
@@ -96,7 +96,8 @@ class Seat:
     ) -> None:
         self.name, self.harness, self.provider = name, harness, provider
         self._started, self._clock_started = around.now(), around.clock()
-        episode, mounted, memory = given.episode, given.mounted, given.memory
+        episode, memory = given.episode, given.memory
+        mounted = given.mounted.of(episode.skill)
         self.episode, self.mounted, self.around = episode, mounted, around
         own = own_tools(episode.sub_task)
         self.tools = tool_specs(mounted, episode.skill, own)

@@ -8,10 +8,9 @@ from functools import partial
 from typing import Any
 
 import orjson
-import pytest
 from tests.sampling import sampled
 
-from finskillbench.domains import Subtask, subtasks
+from finskillbench.domains import Subtask
 from finskillbench.edition import Edition
 
 FEW = 150
@@ -56,7 +55,6 @@ def _rows(first: Any, count: int) -> Iterator[list[Any]]:
         yield [f"{place}" for place in range(count)]
 
 
-@pytest.mark.parametrize("subtask", subtasks(), ids=lambda subtask: subtask.name)
 def test_twice_the_rows_take_twice_the_work(subtask: Subtask, synthetic_edition: Edition) -> None:
     episode = synthetic_edition.episodes([subtask.name])[0]
     task_input, truth = synthetic_edition.full_input(episode), synthetic_edition.truth(episode.task_id)

@@ -8,8 +8,8 @@ from statistics import fmean
 
 import orjson
 import pytest
+from tests.registry import SUBTASKS
 
-from finskillbench.domains import subtasks
 from finskillbench.edition import Edition
 from finskillbench.episode import Profile
 from finskillbench.harness.conditions import Condition, mount
@@ -18,7 +18,7 @@ from finskillbench.harness.programs.program import Heuristic, heuristic_answer
 from finskillbench.harness.seat import Assignment, Surroundings
 from finskillbench.harness.words.prompts import task_prompt
 
-FITTED = [subtask for subtask in subtasks() if subtask.heuristic]
+FITTED = [subtask for subtask in SUBTASKS if subtask.heuristic]
 EPISODES = 40
 DERIVED = {"normalization": {"the oldest figure of every metric"}}
 """Recipes on derived figures, which `get_task_data` does not hand out and the program therefore cannot follow."""
@@ -53,4 +53,4 @@ def test_the_program_answers_from_what_tools_hand_out(subtask, edition: Edition)
 
 
 def test_every_subtask_of_the_headline_has_a_second_floor() -> None:
-    assert not [subtask.name for subtask in subtasks() if subtask.headline and not subtask.heuristic]
+    assert not [subtask.name for subtask in SUBTASKS if subtask.headline and not subtask.heuristic]

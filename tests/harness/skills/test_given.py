@@ -98,7 +98,7 @@ def test_arms_of_somebodys_own_are_proved_beside_the_others(tmp_path: Path) -> N
     mounts = mount_all(["no_skill", "curated", *given], given)
     record = prove_arms(mounts, (DOMAIN,))
     assert record["skill:both"]["packages"] == {**record["curated"]["packages"], **record["skill:mine"]["packages"]}
-    assert len({each["digest"] for each in record.values()}) == len(mounts)
+    assert len({each["digest"][DOMAIN] for each in record.values()}) == len(mounts)
     before = mounts["skill:mine"].digest
     (tmp_path / "references" / "conventions.md").write_text("Other words.")
     given = read_given({"mine": tmp_path})

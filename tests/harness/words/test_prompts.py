@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from tests.sampling import examples, sampled
 
-from finskillbench.domains import by_name, subtasks
+from finskillbench.domains import by_name
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode, Prompt
 from finskillbench.errors import EditionError, InputError
@@ -55,7 +55,6 @@ def test_a_schema_reads_like_commented_json() -> None:
     )
 
 
-@pytest.mark.parametrize("subtask", subtasks(), ids=lambda subtask: subtask.name)
 def test_every_subtask_renders_each_of_its_keys(subtask) -> None:
     text = render_schema(subtask.answer)
     for key in subtask.answer.model_fields:
@@ -211,7 +210,6 @@ def _named(value: object) -> Iterator[str]:
         yield value
 
 
-@pytest.mark.parametrize("subtask", subtasks(), ids=lambda subtask: subtask.name)
 def test_a_task_speaks_of_its_own_fields_and_of_no_skill(synthetic_edition: Edition, subtask) -> None:
     mounted = Mount(ARMS[Condition.NO_SKILL])
     episodes = list(synthetic_edition.episodes([subtask.name]))

@@ -200,7 +200,7 @@ def test_skills_of_somebodys_own_go_along(
     skills = {name for name in files if name.startswith("skills/")}
     assert skills == {f"skills/notes/{name}" for name in package_files("notes") if not name.startswith("evals")}
     (row,) = take_back(synthetic_edition, out, "mine")
-    assert (row.condition, row.mount) == ("skill:mine", _record(out)["mount"])
+    assert (row.condition, {row.domain: row.mount}) == ("skill:mine", _record(out)["mounts"])
     assert cli.main([*handed_out, "--skills", f"mine={skill}", "--condition", "curated"]) == 2
     assert "leave out --condition" in capsys.readouterr().err
 

@@ -10,9 +10,9 @@ import pytest
 import pytest_socket
 from tests.integrations.hermes.said import SUBMIT, Said, calls
 from tests.integrations.mcp.small import traces
+from tests.registry import SUBTASKS
 from tests.sampling import THOROUGH, sampled
 
-from finskillbench.domains import subtasks
 from finskillbench.edition import Edition
 from finskillbench.harness.model import ToolCall, Turn, Usage
 from finskillbench.harness.programs.reference import Reference
@@ -31,7 +31,7 @@ SAME = (
 def test_rows_are_those_of_our_own_loop(
     synthetic_edition: Edition, real_hermes: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    names = sampled([subtask.name for subtask in subtasks()], one_in=4)
+    names = sampled([subtask.name for subtask in SUBTASKS], one_in=4)
     which = {"conditions": ["no_skill", "curated"], "subtasks": names, "limit": 2 if THOROUGH else 1}
     ours = run(synthetic_edition, [Reference()], **which, out=tmp_path / "ours")
     with caplog.at_level(logging.WARNING):

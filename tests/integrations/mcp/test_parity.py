@@ -13,9 +13,9 @@ pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
 from tests.integrations.mcp.agent import next_call
 from tests.integrations.mcp.small import NAME, over_stdio, traces
+from tests.registry import SUBTASKS
 from tests.sampling import THOROUGH, sampled
 
-from finskillbench.domains import subtasks
 from finskillbench.edition import Edition
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
 from finskillbench.integrations.mcp.drive import drive
@@ -55,7 +55,7 @@ def _without_budget(message: Message) -> Message:
 
 def test_statuses_scores_and_conversations_are_the_same(synthetic_edition: Edition, tmp_path) -> None:
     """A hundred episodes of all subtasks in a thorough run."""
-    names = sampled([subtask.name for subtask in subtasks()], one_in=4)
+    names = sampled([subtask.name for subtask in SUBTASKS], one_in=4)
     ours = run(synthetic_edition, [Follower()], CONDITIONS, names, limit=LIMIT, out=tmp_path / "ours")
     theirs = drive(
         synthetic_edition, over_stdio("solve"), NAME, CONDITIONS, names, limit=LIMIT, out=tmp_path / "theirs"

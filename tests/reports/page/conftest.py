@@ -14,8 +14,9 @@ from tests.sampling import THOROUGH
 from tests.scoring.examples import truth
 
 from finskillbench import load_edition, run
+from finskillbench.analysis import results
 from finskillbench.analysis.results import collect
-from finskillbench.domains import domain_of
+from finskillbench.domains import domain_of, domains
 from finskillbench.episode import Episode, Prompt
 from finskillbench.harness.model import ToolCall, Turn
 from finskillbench.reports.figures.base import Figure
@@ -79,22 +80,28 @@ def whole_page(whole_rows: pl.DataFrame, tmp_path_factory: pytest.TempPathFactor
         return write_page(collect(whole_rows), tmp_path_factory.mktemp("page") / "whole")
 
 
+SECOND = "risk_management"
+"""Stands for a suite of another distribution."""
 PROGRAMS = {"provider/model-1": "baseline/reference", "provider/model-2": "baseline/trivial"}
 
 
 @pytest.fixture(scope="session")
 def pages(whole_page: WrittenPage, tmp_path_factory: pytest.TempPathFactory) -> dict[str, WrittenPage]:
-    """Pages of nine models, of programs alone, of one model, of the desk suite, and of both suites."""
+    """Pages of nine models, of programs alone, of one model, of a second suite, and of both suites."""
     programs = synthetic_rows(2, episodes=4).with_columns(
         model=pl.col("model").replace(PROGRAMS), status=pl.lit("scored"), incidents=pl.lit([], pl.List(pl.String))
     )
     one = synthetic_rows(2, ("no_skill", "curated"), episodes=8).filter(pl.col("model") == "provider/model-1")
-    desk = synthetic_rows(3, episodes=8, suite="desk")
-    rows = {"programs": programs, "one": one, "desk": desk, "both": pl.concat([desk, programs, one])}
+    rows = {"programs": programs, "one": one}
+    both = synthetic_rows(3, episodes=8)
+    suites = {"second": both.filter(pl.col("domain") == SECOND), "both": both}
+    registered = [replace(domain, suite="second") if domain.name == SECOND else domain for domain in domains()]
     folder = tmp_path_factory.mktemp("pages")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Figure, "png", lambda _: b"\x89PNG")
         made = {name: write_page(collect(each), folder / name) for name, each in rows.items()}
+        patch.setattr(results, "domains", lambda: registered)
+        made |= {name: write_page(collect(each), folder / name) for name, each in suites.items()}
     return {"nine": whole_page, **made}
 
 

@@ -100,7 +100,7 @@ def violations(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("case", "width", "theme"), sampled(product(("programs", "one", "desk", "both", "nine"), WIDTHS, THEMES), 5)
+    ("case", "width", "theme"), sampled(product(("programs", "one", "second", "both", "nine"), WIDTHS, THEMES), 5)
 )
 def test_a_page_is_accessible_and_everything_in_it_can_be_seen(
     browser: Browser, pages: dict[str, WrittenPage], case: str, theme: str, width: int

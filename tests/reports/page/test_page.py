@@ -246,14 +246,14 @@ def test_a_page_of_programs_says_so_and_claims_nothing_for_models(pages: dict[st
 def test_suites_stand_apart(pages: dict[str, WrittenPage]) -> None:
     text = pages["both"].index.read_text()
     tables = re.findall(r"<table class=\"heat.*?</table>", text, re.DOTALL)
-    assert [("rebalancing" in table, "trade over time" in table) for table in tables[:1] + tables[-1:]] == [
+    assert [("rebalancing" in table, "stress testing" in table) for table in tables[:1] + tables[-1:]] == [
         (True, False),
         (False, True),
     ]
-    assert all(("rebalancing" in table) != ("trade over time" in table) for table in tables)
+    assert all(("rebalancing" in table) != ("stress testing" in table) for table in tables)
     assert {
-        "over 32 episodes of 4 subtasks of the desk suite",
-        "over 96 episodes of 12 subtasks of the paper suite",
+        "over 32 episodes of 4 subtasks of the second suite",
+        "over 64 episodes of 8 subtasks of the paper suite",
     } <= {each.lower() for each in re.findall(r"Over \d+ episodes of \d+ subtasks of the \w+ suite", text)}
 
 

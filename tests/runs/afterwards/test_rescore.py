@@ -70,7 +70,9 @@ def test_exactly_the_changed_scores_move(folder: Path, edition, oracle, request)
     old_version = version.scorer_version()
     request.getfixturevalue("new_scorers")
     result = rescore(folder, edition)
-    assert (result.scorers_before, result.scorers_after) == (old_version, "f" * 12)
+    new_version = version.scorer_version()
+    assert new_version != old_version
+    assert (result.scorers_before, result.scorers_after) == (old_version, new_version)
     assert {(change.sub_task, change.profile) for change in result.moved} == {(CHANGED, Profile.STRICT)}
     assert len(result.moved) == 12
     (group,) = [each for each in result.groups() if each.moved]
@@ -79,7 +81,7 @@ def test_exactly_the_changed_scores_move(folder: Path, edition, oracle, request)
     rows = pl.read_parquet(folder / "rows.parquet")
     same = ("score", "scores", "scoring_details", "scorer_version", "digest")
     assert rows.drop(same).equals(rows_before.drop(same))
-    assert rows["scorer_version"].unique().to_list() == ["f" * 12]
+    assert rows["scorer_version"].unique().to_list() == [new_version]
     kept, moved = rows.filter(pl.col("sub_task") != CHANGED), rows.filter(sub_task=CHANGED)
     unmoved = rows_before.filter(pl.col("sub_task") != CHANGED)
     assert kept.drop("scorer_version", "digest").equals(unmoved.drop("scorer_version", "digest"))
@@ -97,7 +99,7 @@ def test_exactly_the_changed_scores_move(folder: Path, edition, oracle, request)
     assert len(read_events(folder)) == before[JOURNAL].count(b"\n") + 24
     assert read_history(folder).spent({}) == spent
     record, old_record = orjson.loads(after["run.json"]), orjson.loads(before["run.json"])
-    assert record == {**old_record, "scorer_version": "f" * 12}
+    assert record == {**old_record, "scorer_version": version.scorer_version()}
 
     # A resume agrees: it runs nothing and writes the same rows.
     again = run(edition, [oracle()], ARMS, out=folder)
@@ -174,14 +176,14 @@ def test_cut_short_it_is_mended_by_the_next(folder: Path, edition, new_scorers, 
         patched.setattr("finskillbench.runs.store.rows.write_beside", write_beside)
         with pytest.raises(KilledError):
             rescore(folder, edition)
-    assert orjson.loads((folder / "run.json").read_bytes())["scorer_version"] != "f" * 12
+    assert orjson.loads((folder / "run.json").read_bytes())["scorer_version"] != version.scorer_version()
     rescore(folder, edition)
     assert not list(folder.rglob("*.part"))
     rows = pl.read_parquet(folder / "rows.parquet")
     assert rows.filter(sub_task=CHANGED)["score"].to_list() == [0.5] * 12
-    assert rows["scorer_version"].unique().to_list() == ["f" * 12]
-    assert orjson.loads((folder / "run.json").read_bytes())["scorer_version"] == "f" * 12
-    assert {row.scorer_version for row in read_history(folder).rows.values()} == {"f" * 12}
+    assert rows["scorer_version"].unique().to_list() == [version.scorer_version()]
+    assert orjson.loads((folder / "run.json").read_bytes())["scorer_version"] == version.scorer_version()
+    assert {row.scorer_version for row in read_history(folder).rows.values()} == {version.scorer_version()}
     assert rescore(folder, edition).moved == ()
 
 

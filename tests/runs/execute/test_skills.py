@@ -47,10 +47,10 @@ def test_skills_of_somebodys_own_are_an_arm_of_a_run(edition, folder: Path, tmp_
     arms = list(dict.fromkeys(rows["condition"]))
     assert arms == ["no_skill", "skill:both", "skill:mine"]
     given = read_given(skills)
-    digests = {arm: mounted.digest for arm, mounted in mount_all(arms, given).items()}
+    mounts = mount_all(arms, given)
     for row in rows.iter_rows(named=True):
         brought = row["condition"] != "no_skill"
-        assert row["mount"] == digests[row["condition"]]
+        assert row["mount"] == mounts[row["condition"]].of(row["domain"]).digest
         assert row["skills_loaded"] == ["my-notes"] * brought
         assert row["scripts_run"] == ["my-notes/scripts/total.py"] * brought
         assert row["incidents"] == []
@@ -69,7 +69,7 @@ def test_a_resumed_run_refuses_another_folder_under_the_same_name(edition, folde
     again = run(edition, [Obedient()], skills={"mine": folder}, **arguments)
     assert (again.ran, again.kept) == (0, 4)
     (folder / "references" / "conventions.md").write_text("Other conventions.")
-    with pytest.raises(InputError, match=r"was run with another mounts.skill:mine.digest .*; choose another --out"):
+    with pytest.raises(InputError, match=r"was run with another mounts.skill:mine.digest\..*; choose another --out"):
         run(edition, [Obedient()], skills={"mine": folder}, **arguments)
     other = run(edition, [Obedient()], skills={"other": folder}, **arguments)
     assert (other.ran, other.kept, other.others) == (2, 2, 2)

@@ -11,8 +11,8 @@ from pydantic import Field
 
 from finskillbench.domains.base import Answer
 from finskillbench.findings import Findings
-from finskillbench_desk.domain import DOMAIN
-from finskillbench_desk.domain.checks.primitives import desk_scripts, finished, objects_of, primitives
+from finskillbench_desk.checks import finished, objects_of, primitives
+from finskillbench_desk.domain import DOMAIN, SKILLS
 
 ANSWERS = [subtask.answer for subtask in DOMAIN.subtasks]
 
@@ -28,9 +28,9 @@ class Screened(Answer):
 
 def test_no_script_writes_an_answer() -> None:
     findings = Findings()
-    primitives(DOMAIN.skills, ANSWERS, findings)
+    primitives(SKILLS, ANSWERS, findings)
     assert not findings.found
-    assert findings.figures["scripts"] >= 5
+    assert findings.figures["scripts"] == 18
 
 
 def test_objects_are_told_by_their_keys() -> None:
@@ -56,21 +56,11 @@ def test_a_finished_answer_is_seen(tmp_path: Path, source: str, name: str | None
     assert next((found for _, found in finished(script, objects_of(Screened))), None) == name
 
 
-def test_scripts_are_those_that_the_documents_name(tmp_path: Path) -> None:
-    for folder in ("references", "scripts"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "references" / "desk-x.md").write_text("Run `a.py`, then `scripts/b.py`; `gone.py` is no more.")
-    (tmp_path / "references" / "methods.md").write_text("Run `c.py`.")
-    for name in "abc":
-        (tmp_path / "scripts" / f"{name}.py").write_text("")
-    assert [script.name for script in desk_scripts([tmp_path])] == ["a.py", "b.py"]
-
-
 def test_fields_to_inject_are_fields_of_cases() -> None:
     fields = set().union(*(get_type_hints(subtask.input) for subtask in DOMAIN.subtasks if subtask.input))
     rows = [
         row
-        for skill in DOMAIN.skills
+        for skill in SKILLS
         for row in re.findall(r"`scripts/(\w+)\.py` \| ([\w., ]+) \|$", (skill / "SKILL.md").read_text(), re.MULTILINE)
     ]
     listed = {script: names.split(", ") for script, names in rows if re.fullmatch(r"[\w.]+(, [\w.]+)*", names)}

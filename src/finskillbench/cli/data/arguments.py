@@ -17,7 +17,7 @@ PartOfEdition = Annotated[
         "--suite",
         callback=checked(find_suite),
         metavar="NAME",
-        help="Only this suite, paper or desk. Default: all there are.",
+        help="Only this suite, such as paper. Default: all there are.",
     ),
 ]
 NewFolder = Annotated[

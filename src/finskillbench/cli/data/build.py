@@ -36,7 +36,9 @@ def build(
     names: Annotated[
         int | None, typer.Option(help="Companies, 15 to 3,000; by default 30, or what the raw files name.")
     ] = None,
-    suite: Annotated[str, typer.Option(metavar="NAME", help="Suite to build: paper, desk, or all.")] = PAPER_SUITE,
+    suite: Annotated[
+        str, typer.Option(metavar="NAME", help="Suite to build: paper, one of another distribution, or all.")
+    ] = PAPER_SUITE,
     catalog: Annotated[
         Path | None,
         typer.Option(help="Folder of your own mandates, books, scenarios; `data catalog` writes an example."),

@@ -50,7 +50,7 @@ Suite = Annotated[
     typer.Option(
         callback=checked(find_suite),
         metavar="NAME",
-        help="Suite: paper, desk, or all. Default: paper, or that of the named subtasks.",
+        help="Suite: paper, one of another distribution, or all. Default: paper, or that of the named subtasks.",
     ),
 ]
 Subtasks = Annotated[

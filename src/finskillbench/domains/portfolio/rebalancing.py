@@ -61,7 +61,7 @@ _LEAST_IMPROVEMENT = 1e-3
 _LEAST_TURNOVER = 0.05
 """A rebalancing that trades less than this is no test of trading."""
 _LEAST_LEFT = 0.005
-"""What a partial sale leaves of a position at least: no desk sells all but a remnant."""
+"""What a partial sale leaves of a position at least: nobody sells all but a remnant."""
 _MOST_NAMES = 40
 """Names on an approved list at most."""
 _STEP = 0.0025

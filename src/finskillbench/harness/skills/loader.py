@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from finskillbench.domains import domain as registered
 from finskillbench.domains import domains
 from finskillbench.errors import InputError, SkillError
 from finskillbench.harness.cleaning import clean_text
@@ -135,7 +136,17 @@ def by_name(packages: Iterable[SkillPackage]) -> dict[str, SkillPackage]:
 
 def placebo() -> dict[str, SkillPackage]:
     """Irrelevant packages of like size, by name in sorted order; they have no scripts."""
-    return by_name(load_package(found.parent) for found in PLACEBO.glob(f"*/{SKILL_FILE}"))
+    folders = [found.parent for found in PLACEBO.glob(f"*/{SKILL_FILE}")]
+    return by_name(map(load_package, (*folders, *(folder for one in domains() for folder in one.placebos))))
+
+
+def of_other_suites(domain: str) -> frozenset[Path]:
+    """Return the folders of packages that ship and that no domain of the suite of `domain` names."""
+    suite = registered(domain).suite
+    of_suite: dict[bool, set[Path]] = {True: set(), False: set()}
+    for one in domains():
+        of_suite[one.suite == suite].update(folder.resolve() for folder in (*one.skills, *one.placebos))
+    return frozenset(of_suite[False] - of_suite[True])
 
 
 def script_text(package: SkillPackage, name: str) -> str:

@@ -18,11 +18,6 @@ from finskillbench.redaction import logger
 from finskillbench.sandbox.limits import ScriptResult
 from finskillbench.sandbox.runner import ScriptRunner
 
-_PURE = ("finskillbench.engines.", "finskillbench.sandbox.")
-"""Rooms whose modules start no thread, so that a process that has imported them can be forked safely."""
-_OURS = Path(__file__).resolve().parents[2]
-"""The folder of this library: packages below it run also where the sandbox lacks a guard."""
-
 _log = logger(__name__)
 
 
@@ -33,8 +28,9 @@ def script_runner(*, allow_unconfined: bool = False) -> ScriptRunner:
     refuses the scripts of others, unless `allow_unconfined`.
     """
     warm_up = [one.warm_up for one in domains() if one.warm_up is not None]
-    trusted = [Path("/") if allow_unconfined else _OURS]
-    return ScriptRunner(preload=imports_of(curated().values()), warm_up=warm_up, trusted=trusted)
+    packages = curated().values()
+    trusted = [Path("/")] if allow_unconfined else [package.root for package in packages]
+    return ScriptRunner(preload=imports_of(packages), warm_up=warm_up, trusted=trusted)
 
 
 class MountedScripts:
@@ -124,7 +120,8 @@ def check_guards(mounts: Iterable[Mount], *, allow_unconfined: bool) -> Mapping[
     guards = sandbox_guards()
     missing = ", ".join(name for name, held in guards.items() if not held)
     if missing:
-        others = [*sorted(name for name, root in roots.items() if not root.is_relative_to(_OURS)), *code]
+        shipped = {package.root for package in curated().values()}
+        others = [*sorted(name for name, root in roots.items() if root not in shipped), *code]
         if others and not allow_unconfined:
             raise InputError(
                 f"{', '.join(others)}: not ours, and this machine cannot confine it (missing: {missing}; see "
@@ -135,6 +132,19 @@ def check_guards(mounts: Iterable[Mount], *, allow_unconfined: bool) -> Mapping[
 
 
 def imports_of(packages: Iterable[SkillPackage]) -> list[str]:
-    """The modules of this library's pure rooms that the scripts of `packages` import at their top level, sorted."""
-    found = {name for package in packages for each in outlines(package).values() for name in each.modules}
-    return sorted(name for name in found if name.startswith(_PURE))
+    """Return the modules that scripts of `packages` import at their top level and a warm process may import, sorted.
+
+    These are modules of the sandbox, and of `engines` of this library and of the library that a package is part of:
+    they start no thread, so that a process that has imported them can be forked safely.
+    """
+    found: set[str] = set()
+    for package in packages:
+        libraries = {"finskillbench", *_library_of(package.root)}
+        pure = ("finskillbench.sandbox.", *(f"{library}.engines." for library in libraries))
+        found |= {name for each in outlines(package).values() for name in each.modules if name.startswith(pure)}
+    return sorted(found)
+
+
+def _library_of(folder: Path) -> list[str]:
+    """Return the import name of the library that a folder lies in; nothing where it lies in none."""
+    return [parent.name for parent in folder.parents if (parent / "__init__.py").is_file()][-1:]

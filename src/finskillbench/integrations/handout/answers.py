@@ -316,7 +316,7 @@ def take_back(
         episode = episodes[record.tasks[one.folder]]
         harness = HARNESS if jobs is None else Layout.HARBOR.value
         item = Item(one.model, canonical({"harness": harness}), condition, episode.task_id, one.run_idx)
-        trace = _trace(item, one, harness, record.mount)
+        trace = _trace(item, one, harness, record.mounts[episode.skill])
         verdict = judge(trace.submission, edition.truth(episode.task_id), edition.full_input(episode))
         method = by_name(verdict.sub_task).method
         yield make_row(item, episode, trace, verdict, method=method, edition_digest=edition.digest)

@@ -185,13 +185,13 @@ its guidance; `python skills/<name>/scripts/<script>.py --input FILE` runs a scr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What was handed out: `edition` and `mount` are digests, `tasks` maps folders to task ids."""
+    """What was handed out: `edition` and, by domain, `mounts` are digests, `tasks` maps folders to task ids."""
 
     format: int = FORMAT
     layout: Layout = Layout.FOLDERS
     edition: str
     condition: str
-    mount: str
+    mounts: Mapping[str, str]
     tasks: dict[str, str] = field(default_factory=dict[str, str])
 
 
@@ -233,14 +233,17 @@ def hand_out(
     mounted, image = check_hand_out(condition, skills, layout, image)
     episodes = choose_episodes(edition.episodes(_foldable(edition, subtasks)), limit, sample)
     tasks = _folders(episodes)
-    record = Record(layout=layout, edition=edition.digest, condition=condition, mount=mounted.digest, tasks=tasks)
+    offered = {domain: mounted.of(domain) for domain in sorted({episode.skill for episode in episodes})}
+    mounts = {domain: each.digest for domain, each in offered.items()}
+    record = Record(layout=layout, edition=edition.digest, condition=condition, mounts=mounts, tasks=tasks)
     with new_folder(out) as folder:
         shared = folder / _SKILLS
         for name, package in mounted.packages.items():
-            _copy(package, mounted, shared / name)
+            if any(name in each.packages for each in offered.values()):
+                _copy(package, mounted, shared / name)
         cases: list[dict[str, str]] = []
         for done, (name, episode) in enumerate(zip(record.tasks, episodes, strict=True), 1):
-            words = _write(folder / name, edition, episode, mounted, shared, image)
+            words = _write(folder / name, edition, episode, offered[episode.skill], shared, image)
             cases.append({"id": name, "prompt": words, "expected_skill": _skill_of(episode)})
             progress(done, len(episodes))
         if layout is Layout.HARBOR:
@@ -311,8 +314,8 @@ def _write(folder: Path, edition: Edition, episode: Episode, mounted: Mount, ski
             (place / _DATA / f"{file_name(name)}.csv").write_bytes(csv_text(value.frame).encode())
         else:
             (place / _DATA / f"{file_name(name)}.json").write_bytes(orjson.dumps(value, option=_DUMP))
-    if mounted.packages:  # the same bytes in every folder take their room once
-        shutil.copytree(skills, place / _SKILLS, copy_function=os.link)
+    for each in mounted.packages:  # the same bytes in every folder take their room once
+        shutil.copytree(skills / each, place / _SKILLS / each, copy_function=os.link)
     where = "This folder" if image is None else f"The working directory `{PLACE}`"
     resources = (_WITH_SCRIPTS if mounted.arm.scripts else _WITH_DOCUMENTS) if mounted.packages else ""
     words = _INSTRUCTIONS.format(place=where, skills=resources) + task_prompt(episode, answer)

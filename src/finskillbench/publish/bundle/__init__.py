@@ -70,9 +70,9 @@ class Entrant(_Record, frozen=True, kw_only=True):
 
 
 class Mounted(_Record, frozen=True, kw_only=True):
-    """What was mounted under a condition: the digest of the mount and of each package."""
+    """What was mounted under a condition: the digest of the mount in each domain and of each package."""
 
-    digest: Digest
+    digest: Mapping[str, Digest]
     packages: Mapping[str, Digest]
 
 

@@ -117,12 +117,9 @@ def judge_bundle(
 def _refuse_mounts(bundle: Bundle) -> None:
     ours = mount_all([name for name in bundle.manifest.mounts if name in ARMS])
     for name, mounted in bundle.manifest.mounts.items():
-        if name in ours and mounted.digest != ours[name].digest:
-            differs = [
-                package
-                for package, digest in ours[name].package_digests().items()
-                if mounted.packages.get(package) != digest
-            ]
+        if name in ours and any(ours[name].of(domain).digest != digest for domain, digest in mounted.digest.items()):
+            here = ours[name].package_digests()
+            differs = [package for package, digest in mounted.packages.items() if here.get(package) != digest]
             told = f" ({', '.join(differs)})" if differs else ""
             raise InputError(
                 f"{bundle.path}: under {name} other skills were mounted than those of this version{told}; run it with "

@@ -168,7 +168,7 @@ def _check_rows(path: Path, manifest: Manifest, rows: Sequence[Row], answers: Se
         if row.item.entry not in harnesses:
             raise InputError(f"{where}: the manifest names no such model with these arguments")
         mounted = manifest.mounts.get(row.condition)
-        if mounted is None or row.mount != mounted.digest:
+        if mounted is None or row.mount != mounted.digest.get(row.domain):
             raise InputError(f"{where}: was played with other skills than the manifest says under {row.condition}")
         if row.edition != manifest.edition:
             raise InputError(f"{where}: is of another edition ({row.edition[:12]}) than the manifest says")

@@ -28,7 +28,6 @@ INDEX = "index.html"
 JSON = "leaderboard.json"
 TABLES = "tables"
 _MOST_WORDS = 40
-_TITLES = {"paper": "Paper suite", "desk": "Desk suite"}
 _HOW = (
     "Every score on this page was computed here, from the answers that were submitted, held against the truth of the "
     "edition. Scores that entrants claim are compared and never used.",
@@ -87,7 +86,7 @@ def _content(
             ("Judged by", f"FinSkillBench {code_version()}, scorers {scorer_version()}"),
         ],
         "suites": [
-            {"id": slug(suite.name), "title": _TITLES.get(suite.name, suite.name), "tables": suite.tables}
+            {"id": slug(suite.name), "title": f"{suite.name.capitalize()} suite", "tables": suite.tables}
             for suite in board.suites
         ],
         "entries": [

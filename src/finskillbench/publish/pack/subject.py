@@ -225,7 +225,7 @@ def _digests(runs: Sequence[RunRows], editions: Mapping[str, Edition | str]) -> 
         record = run.record
         facts = [("Prompts", record.prompts_digest), ("Scorers", record.scorer_version)]
         for name, mount in record.mounts.items():
-            facts.append((f"Mount of {name}", str(mount["digest"])))
+            facts.append((f"Mount of {name}", ", ".join(dict.fromkeys(mount["digest"].values()))))
             facts += [(f"{name}: package {package}", str(digest)) for package, digest in mount["packages"].items()]
         facts += [(f"Version of {name}", version) for name, version in record.versions.items()]
         facts += [(f"Sandbox guard: {name}", "held" if held else "not held") for name, held in record.sandbox.items()]

@@ -69,9 +69,9 @@ def lineage_of(
             facts.append((name, ", ".join(values) or "not known"))
     for run in runs:
         if run.record is not None:
-            mounts = run.record.mounts
             facts.append(("Prompts (SHA-256)", run.record.prompts_digest))
-            facts += [(f"Mount of {name} (SHA-256)", str(mounts[name]["digest"])) for name in mounts]
+            for name, mount in run.record.mounts.items():
+                facts.append((f"Mount of {name} (SHA-256)", ", ".join(dict.fromkeys(mount["digest"].values()))))
     tables, notes = list[Table](), list[str]()
     for digest, edition in editions.items():
         if isinstance(edition, str):

@@ -130,8 +130,8 @@ async def arun(
 
     Parameters
     ----------
-    edition : what to run on. Without its truth the rows have no score, and what only the truth's holder can move on,
-        such as `trade_over_time`, is left out.
+    edition : what to run on. Without its truth the rows have no score, and what only the truth's holder can move on
+        is left out.
     models : names of `finskillbench.harness.models`, model objects, or `Contender`s, which have options of their own;
         None takes the baselines, or only the agents.
     conditions : names of arms.

@@ -93,13 +93,21 @@ def scorer_version() -> str:
 
 
 def _outside_scorers() -> list[bytes]:
-    """The digest of each module of another package in which a registered scorer is written, by the module's name."""
-    scorers = {_written(scorer) for subtask in subtasks() for scorer in subtask.scorers.values()}
-    modules = sorted(name for name in scorers if name.partition(".")[0] != "finskillbench")
-    sources = [(name, inspect.getsourcefile(sys.modules[name])) for name in modules]
-    return [
-        hashlib.sha256(f"{name}\0".encode() + Path(source).read_bytes()).digest() for name, source in sources if source
-    ]
+    """Return the digest of each package of another distribution in which a registered scorer is written, by its name.
+
+    A module outside of a package, and one of a namespace package, counts alone.
+    """
+    modules = {_written(scorer) for subtask in subtasks() for scorer in subtask.scorers.values()}
+    digests: dict[str, str] = {}
+    for module in modules:
+        name = module.partition(".")[0]
+        if name == "finskillbench":
+            continue
+        if getattr(sys.modules.get(name), "__file__", None) and hasattr(sys.modules[name], "__path__"):
+            digests[name] = digests.get(name) or code_digest(("",), _NOT_SCORING, name)
+        elif source := inspect.getsourcefile(sys.modules[module]):
+            digests[module] = hashlib.sha256(Path(source).read_bytes()).hexdigest()
+    return [f"{name}\0{digest}".encode() for name, digest in sorted(digests.items())]
 
 
 def _written(scorer: Scorer) -> str:
@@ -109,15 +117,15 @@ def _written(scorer: Scorer) -> str:
     return scorer.__module__
 
 
-def code_digest(names: tuple[str, ...], without: Collection[str] = ()) -> str:
-    """SHA-256 over the paths and bytes of the files of this package below `names`.
+def code_digest(names: tuple[str, ...], without: Collection[str] = (), package: str = "finskillbench") -> str:
+    """Return the SHA-256 over the paths and bytes of the files of a package below `names`.
 
     Files and folders with a name of `without` are left out.
     """
     digest = hashlib.sha256()
-    package = resources.files("finskillbench")
+    root = resources.files(package)
     for name in names:
-        for path, content in _files(package / name, name, without):
+        for path, content in _files(root / name if name else root, name, without):
             digest.update(f"{path}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
 

@@ -14,13 +14,13 @@ from finskillbench.domains.base import Ask, Label
 from finskillbench.domains.checks.proofs import certificate_of
 from finskillbench.domains.tables import Table, dump
 from finskillbench.episode import Episode, Profile, Score, Truth
-from finskillbench_desk.domain import DOMAIN
-from finskillbench_desk.domain.allocate import SUBTASK, input_of, label_of, tables_of
-from finskillbench_desk.domain.allocate.case import Case, draw_case
-from finskillbench_desk.domain.allocate.dials import TIERS
-from finskillbench_desk.domain.allocate.procedures import play
-from finskillbench_desk.domain.allocate.words import PROMPT, notes
-from finskillbench_desk.domain.market import INDUSTRIES
+from finskillbench_desk.allocate import SUBTASK, input_of, label_of, tables_of
+from finskillbench_desk.allocate.case import Case, draw_case
+from finskillbench_desk.allocate.dials import TIERS
+from finskillbench_desk.allocate.procedures import play
+from finskillbench_desk.allocate.words import PROMPT, notes
+from finskillbench_desk.domain import SKILLS
+from finskillbench_desk.market import INDUSTRIES
 
 NAMES = [(f"N{place:03d}", INDUSTRIES[place // 10]) for place in range(120)]
 TASK = "dk_al_01_test"
@@ -63,9 +63,9 @@ class Played:
 
 @cache
 def script(path: str) -> Any:
-    """The `main` of a script of the portfolio package."""
+    """The `main` of a script of the package for trading."""
     scope: dict[str, Any] = {"__name__": "script"}
-    source = (DOMAIN.skills[0].parent / path).read_text(encoding="utf-8")
+    source = (SKILLS[0].parent / path).read_text(encoding="utf-8")
     exec(compile(source, path, "exec"), scope)
     return scope["main"]
 

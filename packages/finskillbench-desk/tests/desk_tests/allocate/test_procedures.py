@@ -11,8 +11,8 @@ from tests.sampling import THOROUGH, thorough
 
 from finskillbench.episode import Score
 from finskillbench.harness.tools.contracts import MAX_RESULT_CHARS
-from finskillbench_desk.domain.allocate import SUBTASK
-from finskillbench_desk.domain.allocate.procedures import PROCEDURES, chances_of_starts
+from finskillbench_desk.allocate import SUBTASK
+from finskillbench_desk.allocate.procedures import PROCEDURES, chances_of_starts
 
 COUNT = 9 if THOROUGH else 2
 
@@ -96,7 +96,7 @@ def test_the_log_names_no_number_of_the_truth() -> None:
 
 def test_shrink_is_bayes_rule() -> None:
     row = {"group": "g", "estimate": 0.02, "standard_error": 0.005, "probability": 0.004, "mean": 0, "deviation": 0.02}
-    found = script("portfolio-construction/scripts/shrink.py")({"hypotheses": [{**row, "name": "P"}]})["groups"]["g"]
+    found = script("signal-trading/scripts/shrink.py")({"hypotheses": [{**row, "name": "P"}]})["groups"]["g"]
     # exp(t²/2 · k) sqrt(1 − k) with k = 0.02²/(0.02² + 0.005²), by hand
     kept = 0.0004 / 0.000425
     odds = 0.004 / 0.996 * 2.718281828459045 ** (8 * kept) * (1 - kept) ** 0.5

@@ -10,8 +10,8 @@ import pytest
 from desk_tests.allocate.cases import played
 
 from finskillbench.findings import Findings
-from finskillbench_desk.domain.allocate import second
-from finskillbench_desk.domain.allocate.proof import proof
+from finskillbench_desk.allocate import second
+from finskillbench_desk.allocate.proof import proof
 
 
 def failures(**changed: Any) -> list[str]:

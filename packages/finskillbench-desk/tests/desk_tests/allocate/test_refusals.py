@@ -60,7 +60,7 @@ PROBLEMS: dict[str, dict[str, Any]] = {
 
 
 def run(name: str, payload: dict[str, Any]) -> Any:
-    return script(f"portfolio-construction/scripts/{name}.py")(payload)
+    return script(f"signal-trading/scripts/{name}.py")(payload)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
-from pathlib import Path
 
 from desk_tests.allocate.test_refusals import PROBLEMS, run
 
-from finskillbench.domains.portfolio import DOMAIN
+from finskillbench_desk.domain import SKILLS
 
-REFERENCE = Path(DOMAIN.skills[0]) / "references" / "desk-sources.md"
+REFERENCE = SKILLS[0] / "references" / "sources.md"
 
 
 def test_finds_of_negative_sign_are_left_out_where_they_are_none() -> None:

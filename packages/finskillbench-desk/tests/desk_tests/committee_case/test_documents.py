@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from desk_tests.committee_case.documents import AS_OF, WORDS, document
 
-from finskillbench_desk.domain.committee_case.documents import phrases
-from finskillbench_desk.domain.committee_case.documents.composing import PARAGRAPHS, draw_guidelines
-from finskillbench_desk.domain.committee_case.documents.guidelines import Trap
-from finskillbench_desk.domain.committee_case.documents.kinds import KINDS
-from finskillbench_desk.domain.committee_case.documents.terms import DEFINED
-from finskillbench_desk.domain.committee_case.rules.instruments import probe_universe
-from finskillbench_desk.domain.committee_case.rules.probes import random_books
+from finskillbench_desk.committee_case.documents import phrases
+from finskillbench_desk.committee_case.documents.composing import PARAGRAPHS, draw_guidelines
+from finskillbench_desk.committee_case.documents.guidelines import Trap
+from finskillbench_desk.committee_case.documents.kinds import KINDS
+from finskillbench_desk.committee_case.documents.terms import DEFINED
+from finskillbench_desk.committee_case.rules.instruments import probe_universe
+from finskillbench_desk.committee_case.rules.probes import random_books
 from finskillbench_desk.engines.guidelines.book import Book, Position, Trading
 from finskillbench_desk.engines.guidelines.evaluation import evaluate
 

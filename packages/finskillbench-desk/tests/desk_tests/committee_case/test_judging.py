@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sampling import examples, sampled
 
-from finskillbench_desk.domain.committee_case.documents.guidelines import Trap
-from finskillbench_desk.domain.committee_case.judging import coding
-from finskillbench_desk.domain.committee_case.judging.facts import Facts
-from finskillbench_desk.domain.committee_case.judging.own import Own
-from finskillbench_desk.domain.committee_case.rules.judging import clauses_of, judge, withheld
-from finskillbench_desk.domain.committee_case.rules.probes import PROBES, Probes
+from finskillbench_desk.committee_case.documents.guidelines import Trap
+from finskillbench_desk.committee_case.judging import coding
+from finskillbench_desk.committee_case.judging.facts import Facts
+from finskillbench_desk.committee_case.judging.own import Own
+from finskillbench_desk.committee_case.rules.judging import clauses_of, judge, withheld
+from finskillbench_desk.committee_case.rules.probes import PROBES, Probes
 from finskillbench_desk.engines.guidelines.book import KINDS
 from finskillbench_desk.engines.guidelines.evaluation import distance
 from finskillbench_desk.engines.guidelines.language import rule_json

@@ -11,19 +11,19 @@ import pytest
 from desk_tests.committee_case.documents import WORDS, document
 from tests.sampling import sampled
 
-from finskillbench_desk.domain.committee_case.documents import composing, reader
-from finskillbench_desk.domain.committee_case.documents.clauses import Carve, Clause, Timing, coded
-from finskillbench_desk.domain.committee_case.documents.drafting import draw_style
-from finskillbench_desk.domain.committee_case.documents.kinds import KINDS
-from finskillbench_desk.domain.committee_case.documents.phrases import ALWAYS, EXEMPT, PURCHASE, RAISED
-from finskillbench_desk.domain.committee_case.documents.reader import read_guidelines
-from finskillbench_desk.domain.committee_case.documents.reader.amendments import State
-from finskillbench_desk.domain.committee_case.documents.reader.clauses import Reading, coded_clause
-from finskillbench_desk.domain.committee_case.documents.reader.definitions import country_names, definitions
-from finskillbench_desk.domain.committee_case.documents.reader.structure import UnreadableError
-from finskillbench_desk.domain.committee_case.documents.rendering import defined, sentence
-from finskillbench_desk.domain.committee_case.documents.terms import draw_terms, filters
-from finskillbench_desk.domain.committee_case.rules.instruments import probe_universe
+from finskillbench_desk.committee_case.documents import composing, reader
+from finskillbench_desk.committee_case.documents.clauses import Carve, Clause, Timing, coded
+from finskillbench_desk.committee_case.documents.drafting import draw_style
+from finskillbench_desk.committee_case.documents.kinds import KINDS
+from finskillbench_desk.committee_case.documents.phrases import ALWAYS, EXEMPT, PURCHASE, RAISED
+from finskillbench_desk.committee_case.documents.reader import read_guidelines
+from finskillbench_desk.committee_case.documents.reader.amendments import State
+from finskillbench_desk.committee_case.documents.reader.clauses import Reading, coded_clause
+from finskillbench_desk.committee_case.documents.reader.definitions import country_names, definitions
+from finskillbench_desk.committee_case.documents.reader.structure import UnreadableError
+from finskillbench_desk.committee_case.documents.rendering import defined, sentence
+from finskillbench_desk.committee_case.documents.terms import draw_terms, filters
+from finskillbench_desk.committee_case.rules.instruments import probe_universe
 from finskillbench_desk.engines.guidelines.book import Universe
 from finskillbench_desk.engines.guidelines.evaluation import matches, scope
 from finskillbench_desk.engines.guidelines.language import Rule
@@ -121,7 +121,7 @@ def test_a_paragraph_that_says_nothing_known_is_named() -> None:
 
 def test_the_reader_shares_no_code_with_the_grammar() -> None:
     """It imports the words of the data and nothing else of the package of documents."""
-    package = "finskillbench_desk.domain.committee_case.documents."
+    package = "finskillbench_desk.committee_case.documents."
     for file in Path(reader.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(package):

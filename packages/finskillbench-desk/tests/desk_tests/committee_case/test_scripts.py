@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-import finskillbench.domains as packages
 from finskillbench.errors import InputError
+from finskillbench_desk.domain import SKILLS
 
-ROOT = Path(packages.__file__).parent
+ROOT = SKILLS[0].parent
 SCRIPTS = {
-    "risk/skill/risk-management/scripts/reconcile.py": "questions",
-    "risk/skill/risk-management/scripts/run_rules.py": "orders",
-    "risk/skill/risk-management/scripts/cheapest_cure.py": "rules",
-    "risk/skill/risk-management/scripts/active_risk.py": "risk_model",
-    "risk/skill/risk-management/scripts/mandate_evidence.py": "text",
-    "fundamental/skill/fundamental-analysis/scripts/statement_lineage.py": "weights",
+    "mandate-review/scripts/reconcile.py": "questions",
+    "mandate-review/scripts/run_rules.py": "orders",
+    "mandate-review/scripts/cheapest_cure.py": "rules",
+    "mandate-review/scripts/active_risk.py": "risk_model",
+    "mandate-review/scripts/mandate_evidence.py": "text",
+    "account-screening/scripts/statement_lineage.py": "weights",
 }
 
 
@@ -53,7 +53,7 @@ def test_every_key_that_is_known_stands_in_the_table_of_keys(path: str) -> None:
     with pytest.raises(InputError) as error:
         run(path, {"positions_by_name": {}})
     known = str(error.value).split("known are ")[1].split(", ")
-    table = (ROOT / "risk/skill/risk-management/references/desk-books.md").read_text(encoding="utf-8")
-    skill = (ROOT / "risk/skill/risk-management/SKILL.md").read_text(encoding="utf-8")
-    other = (ROOT / "fundamental/skill/fundamental-analysis/SKILL.md").read_text(encoding="utf-8")
+    table = (ROOT / "mandate-review/references/books.md").read_text(encoding="utf-8")
+    skill = (ROOT / "mandate-review/SKILL.md").read_text(encoding="utf-8")
+    other = (ROOT / "account-screening/SKILL.md").read_text(encoding="utf-8")
     assert [key for key in known if f"`{key}`" not in table and key not in skill + other] == []

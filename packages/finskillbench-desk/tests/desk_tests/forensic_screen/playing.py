@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-import finskillbench.domains.fundamental as fundamental
 from finskillbench.domains.base import Procedure
 from finskillbench.domains.building import Task
 from finskillbench.domains.tables import Table, dump
 from finskillbench.episode import JsonObject
-from finskillbench_desk.domain.forensic_screen.subtask import task_of
+from finskillbench_desk.domain import SKILLS
+from finskillbench_desk.forensic_screen.subtask import task_of
 
-SCRIPTS = Path(fundamental.__file__).parent / "skill" / "fundamental-analysis" / "scripts"
+SCRIPTS = SKILLS[2] / "scripts"
 
 
 @lru_cache(maxsize=8)

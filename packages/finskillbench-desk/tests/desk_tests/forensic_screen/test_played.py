@@ -7,11 +7,11 @@ import pytest
 from desk_tests.forensic_screen.playing import full_input, play, task
 from tests.sampling import THOROUGH, sampled
 
-from finskillbench_desk.domain.forensic_screen import procedures
-from finskillbench_desk.domain.forensic_screen.dials import TIERS
-from finskillbench_desk.domain.forensic_screen.generator.places import LOCAL
-from finskillbench_desk.domain.forensic_screen.merit import Judged, parts, stored_posterior
-from finskillbench_desk.domain.forensic_screen.subtask import certified
+from finskillbench_desk.forensic_screen import procedures
+from finskillbench_desk.forensic_screen.dials import TIERS
+from finskillbench_desk.forensic_screen.generator.places import LOCAL
+from finskillbench_desk.forensic_screen.merit import Judged, parts, stored_posterior
+from finskillbench_desk.forensic_screen.subtask import certified
 
 CASES = [("easy", 60), ("medium", 1), ("medium", 4), ("hard", 62)]
 """The second has a planted acquisition, the third one that is too small to count."""

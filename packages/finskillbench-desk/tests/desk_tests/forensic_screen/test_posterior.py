@@ -9,10 +9,10 @@ import pytest
 from desk_tests.forensic_screen.worlds import panel, posterior, world
 from scipy.stats import multivariate_t
 
-from finskillbench_desk.domain.forensic_screen.generator.paths import drawn_paths
-from finskillbench_desk.domain.forensic_screen.reading import read_archive
 from finskillbench_desk.engines.posterior.model import Model, Prediction
 from finskillbench_desk.engines.posterior.posterior import kind_probabilities, log_evidence, placed
+from finskillbench_desk.forensic_screen.generator.paths import drawn_paths
+from finskillbench_desk.forensic_screen.reading import read_archive
 
 
 def _density(y: np.ndarray, acquired: int, model: Model, shift: tuple[np.ndarray, np.ndarray, np.ndarray]) -> float:

@@ -10,12 +10,12 @@ import pytest
 from desk_tests.forensic_screen.worlds import QUARTERS, panel, posterior, world
 from tests.sampling import sampled
 
-from finskillbench_desk.domain.forensic_screen import words
-from finskillbench_desk.domain.forensic_screen.dials import RATIOS, TIERS
-from finskillbench_desk.domain.forensic_screen.generator.places import LOCAL, ORDERLY, PLANTED, fallen_probabilities
-from finskillbench_desk.domain.forensic_screen.layout import BALANCE, IDENTITIES, LAYOUT
-from finskillbench_desk.domain.forensic_screen.reading import SLIP
 from finskillbench_desk.engines.posterior.posterior import kind_probabilities
+from finskillbench_desk.forensic_screen import words
+from finskillbench_desk.forensic_screen.dials import RATIOS, TIERS
+from finskillbench_desk.forensic_screen.generator.places import LOCAL, ORDERLY, PLANTED, fallen_probabilities
+from finskillbench_desk.forensic_screen.layout import BALANCE, IDENTITIES, LAYOUT
+from finskillbench_desk.forensic_screen.reading import SLIP
 
 CASES = [("easy", 0), ("medium", 1), ("hard", 2)]
 

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from finskillbench.arrays import Floats
-from finskillbench_desk.domain.forensic_screen import words
-from finskillbench_desk.domain.forensic_screen.generator.world import World, drawn_world
-from finskillbench_desk.domain.forensic_screen.reading import Panel, read_panel
 from finskillbench_desk.engines.posterior.posterior import kind_probabilities
+from finskillbench_desk.forensic_screen import words
+from finskillbench_desk.forensic_screen.generator.world import World, drawn_world
+from finskillbench_desk.forensic_screen.reading import Panel, read_panel
 
 QUARTERS = [f"{2014 + number // 4}Q{number % 4 + 1}" for number in range(40)]
 

@@ -14,8 +14,8 @@ from desk_tests.oracles.inputs import as_seen
 from tests.sampling import sampled, thorough
 
 from finskillbench.domains.building import BuildContext, Task
-from finskillbench_desk.domain import allocate
-from finskillbench_desk.domain.market import Listed
+from finskillbench_desk import allocate
+from finskillbench_desk.market import Listed
 
 
 def _generator(*labels: object) -> np.random.Generator:

@@ -10,7 +10,7 @@ from desk_tests.oracles.forensic import Case
 from desk_tests.oracles.inputs import as_seen
 from tests.sampling import sampled, thorough
 
-from finskillbench_desk.domain.forensic_screen.subtask import task_of
+from finskillbench_desk.forensic_screen.subtask import task_of
 
 
 @thorough

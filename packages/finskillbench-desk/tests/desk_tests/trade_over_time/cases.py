@@ -14,16 +14,16 @@ import orjson
 
 from finskillbench.domains.base import StageError
 from finskillbench.domains.building import Task
-from finskillbench.domains.portfolio import DOMAIN
 from finskillbench.domains.tables import Table, dump
 from finskillbench.episode import Score
-from finskillbench_desk.domain.market import Listed
-from finskillbench_desk.domain.trade_over_time.dials import TIERS
-from finskillbench_desk.domain.trade_over_time.generate import draw
-from finskillbench_desk.domain.trade_over_time.merit import certified
-from finskillbench_desk.domain.trade_over_time.stage import open_stage
-from finskillbench_desk.domain.trade_over_time.subtask import SUBTASK, task_of
-from finskillbench_desk.domain.trade_over_time.world import World
+from finskillbench_desk.domain import SKILLS
+from finskillbench_desk.market import Listed
+from finskillbench_desk.trade_over_time.dials import TIERS
+from finskillbench_desk.trade_over_time.generate import draw
+from finskillbench_desk.trade_over_time.merit import certified
+from finskillbench_desk.trade_over_time.stage import open_stage
+from finskillbench_desk.trade_over_time.subtask import SUBTASK, task_of
+from finskillbench_desk.trade_over_time.world import World
 
 MARKET = tuple(Listed(f"N{place:03d}", "any", f"Industry {place // 10:02d}", core=False) for place in range(120))
 DAYS = (date(2024, 1, 31), date(2024, 2, 29))
@@ -49,7 +49,7 @@ def full_input(task: Task) -> dict[str, Any]:
 @cache
 def script(name: str) -> Any:
     """The entry of a script of the package, loaded from its file as the sandbox does."""
-    path = Path(DOMAIN.skills[0]) / "scripts" / name
+    path = SKILLS[0] / "scripts" / name
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None

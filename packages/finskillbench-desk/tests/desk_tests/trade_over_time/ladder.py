@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench_desk.domain.trade_over_time import dials
-from finskillbench_desk.domain.trade_over_time.dials import DECISIONS
-from finskillbench_desk.domain.trade_over_time.optimum import Desk, Optimum, losses
-from finskillbench_desk.domain.trade_over_time.posterior import Stretches, forecasts, history, signals_at, whole
-from finskillbench_desk.domain.trade_over_time.world import VENDOR_OF, World
 from finskillbench_desk.engines.panel import Sums, group_variances, least_squares, posterior
 from finskillbench_desk.engines.trading.over_time import Step, solve
+from finskillbench_desk.trade_over_time import dials
+from finskillbench_desk.trade_over_time.dials import DECISIONS
+from finskillbench_desk.trade_over_time.optimum import Desk, Optimum, losses
+from finskillbench_desk.trade_over_time.posterior import Stretches, forecasts, history, signals_at, whole
+from finskillbench_desk.trade_over_time.world import VENDOR_OF, World
 
 Agent = Callable[[int, Floats], Floats]
 """Decision and book to the book that it trades to."""

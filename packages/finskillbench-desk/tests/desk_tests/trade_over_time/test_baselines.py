@@ -8,8 +8,8 @@ from desk_tests.trade_over_time.cases import MARKET, played
 from desk_tests.trade_over_time.ladder import RUNGS, agents, score
 from tests.sampling import sampled, thorough
 
-from finskillbench_desk.domain.trade_over_time.optimum import Desk, solved
-from finskillbench_desk.domain.trade_over_time.subtask import SUBTASK, worth_asking
+from finskillbench_desk.trade_over_time.optimum import Desk, solved
+from finskillbench_desk.trade_over_time.subtask import SUBTASK, worth_asking
 
 
 @pytest.mark.slow

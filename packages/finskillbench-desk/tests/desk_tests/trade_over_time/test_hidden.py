@@ -20,7 +20,7 @@ from finskillbench.edition.references import References
 from finskillbench.edition.store import write_lines, write_manifest
 from finskillbench.edition.validation import validate_edition
 from finskillbench.errors import EditionError
-from finskillbench_desk.domain.trade_over_time.subtask import SUBTASK
+from finskillbench_desk.trade_over_time.subtask import SUBTASK
 
 Row = dict[str, Any]
 NAME = SUBTASK.name

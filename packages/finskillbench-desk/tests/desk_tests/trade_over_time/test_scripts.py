@@ -5,24 +5,23 @@ from __future__ import annotations
 import json
 import re
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from desk_tests.trade_over_time.cases import case, full_input, script, through_json, world_of
 
-from finskillbench.domains.portfolio import DOMAIN
 from finskillbench.domains.tables import Table
 from finskillbench.errors import InputError
-from finskillbench_desk.domain.trade_over_time.dials import COPY
-from finskillbench_desk.domain.trade_over_time.optimum import Desk
-from finskillbench_desk.domain.trade_over_time.posterior import history, whole
-from finskillbench_desk.domain.trade_over_time.subtask import Trading, tables_of
-from finskillbench_desk.domain.trade_over_time.world import SIGNALS
+from finskillbench_desk.domain import SKILLS
 from finskillbench_desk.engines.panel import least_squares, posterior
+from finskillbench_desk.trade_over_time.dials import COPY
+from finskillbench_desk.trade_over_time.optimum import Desk
+from finskillbench_desk.trade_over_time.posterior import history, whole
+from finskillbench_desk.trade_over_time.subtask import Trading, tables_of
+from finskillbench_desk.trade_over_time.world import SIGNALS
 
-REFERENCE = Path(DOMAIN.skills[0]) / "references" / "desk-trading.md"
+REFERENCE = SKILLS[0] / "references" / "trading.md"
 
 
 def example() -> dict[str, Any]:

@@ -13,12 +13,12 @@ from tests.sampling import THOROUGH, sampled, thorough
 from finskillbench.domains.base import Label
 from finskillbench.domains.building import Task
 from finskillbench.findings import Findings
-from finskillbench_desk.domain.trade_over_time import dials, second
-from finskillbench_desk.domain.trade_over_time.posterior import evidence, history, means, whole
-from finskillbench_desk.domain.trade_over_time.subtask import proof
-from finskillbench_desk.domain.trade_over_time.words import memo, notices
-from finskillbench_desk.domain.trade_over_time.world import VENDOR_OF
 from finskillbench_desk.engines.panel import least_squares
+from finskillbench_desk.trade_over_time import dials, second
+from finskillbench_desk.trade_over_time.posterior import evidence, history, means, whole
+from finskillbench_desk.trade_over_time.subtask import proof
+from finskillbench_desk.trade_over_time.words import memo, notices
+from finskillbench_desk.trade_over_time.world import VENDOR_OF
 
 pytestmark = pytest.mark.slow
 
@@ -101,7 +101,7 @@ def test_the_posterior_is_calibrated() -> None:
 
     E[worth (estimate - worth)] = 0 for the posterior mean and for no other estimate.
     """
-    from finskillbench_desk.domain.trade_over_time import generate
+    from finskillbench_desk.trade_over_time import generate
 
     product, size, count = 0.0, 0.0, 24 if THOROUGH else 12
     for seed in range(count):

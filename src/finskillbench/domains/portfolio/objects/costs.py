@@ -1,4 +1,4 @@
-"""One-way trading costs by name, as a trading desk estimates them from volatility and volume."""
+"""One-way trading costs by name, as traders estimate them from volatility and volume."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class MonthEnd:
         )
 
     def of_list(self, rng: np.random.Generator, share: float = LISTED) -> Self:
-        """The month-end as a desk sees it whose approved list holds a share of the names, drawn at random."""
+        """The month-end as a manager sees it whose approved list holds a share of the names, drawn at random."""
         count = min(max(round(share * len(self.tickers)), 1), MOST_LISTED)
         if count == len(self.tickers):
             return self

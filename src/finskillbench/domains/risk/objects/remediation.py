@@ -37,7 +37,7 @@ LEAST_TURNOVER = 0.02
 LEAST_CASH = 0.005
 """Cash that a remedy leaves at least."""
 MOST_TRADES = 14
-"""A desk sends a short list."""
+"""Most trades of a cure: an order list is short."""
 _SHORTENED = 4
 """Trades by which a large ticket may shorten a list."""
 LEAST_SHORTFALL, LEAST_SHED = 0.05, 0.2

@@ -161,7 +161,7 @@ _WEIGHED = (
     "Means weigh every subtask alike, of those with two clusters at least on either side. The 95 % interval takes the "
     "two sides for different episodes, and counts a company or mandate that lies on both once."
 )
-_FICTION = "Of fictional companies, as in synthetic editions and the desk suite, days before and after are alike."
+_FICTION = "Of fictional companies, as in synthetic editions and suites of worlds, days before and after are alike."
 
 
 def contamination_table(results: Results) -> Table:

@@ -12,8 +12,8 @@ from desk_tests.engines.guidelines import naive
 from tests.sampling import sampled
 
 from finskillbench.errors import InputError
-from finskillbench_desk.domain.committee_case.rules.instruments import probe_universe
-from finskillbench_desk.domain.committee_case.rules.probes import random_books
+from finskillbench_desk.committee_case.rules.instruments import probe_universe
+from finskillbench_desk.committee_case.rules.probes import random_books
 from finskillbench_desk.engines.guidelines.book import Book, Books, Instrument, Position, Trading
 from finskillbench_desk.engines.guidelines.evaluation import evaluate, exceeded
 from finskillbench_desk.engines.guidelines.language import Rule, rule_json

@@ -8,7 +8,7 @@ import pytest
 from desk_tests.committee_case.documents import document
 
 from finskillbench.errors import InputError
-from finskillbench_desk.domain.committee_case.documents.phrases import AMENDED
+from finskillbench_desk.committee_case.documents.phrases import AMENDED
 from finskillbench_desk.engines.guidelines.evidence import evidence, paragraphs_of
 
 TEXT = """GUIDELINES

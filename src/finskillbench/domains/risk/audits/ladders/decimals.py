@@ -1,4 +1,4 @@
-"""An answer with its numbers rounded to decimals, as a desk reports fractions of NAV."""
+"""An answer with its numbers rounded to decimals, as reports round fractions of NAV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cures of a hurried desk: limits cut off by hand, steps to the benchmark, programs that leave something out."""
+"""Cures made in a hurry: limits cut off by hand, steps to the benchmark, programs that leave something out."""
 
 from __future__ import annotations
 

@@ -1,0 +1,3 @@
+"""Fixtures of the tests of every distribution in this repository."""
+
+pytest_plugins = ("tests.fixtures",)

@@ -1,0 +1,229 @@
+"""Allocation: where should a book of 120 names be, given 190 sources of unknown worth and eleven years of their record?
+
+The world is drawn from a disclosed family (`world`), so that the exact posterior of what matters is known (`posterior`)
+and with it the book of greatest expected utility (`case`). An answer earns the share of the attainable gain over the
+better of the current book and the optimum that ignores all sources: no luck is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypedDict
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from finskillbench.domains.base import Answer, Budget, Naive, Subtask
+from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.checks.proofs import certificate_of, proof_of
+from finskillbench.domains.tables import TableReference, reference
+from finskillbench.episode import Episode, JsonObject, Profile, Truth
+from finskillbench_desk.allocate.case import Case, draw_case
+from finskillbench_desk.allocate.dials import (
+    ANALYST_SHARE,
+    BAND,
+    FACTORS,
+    GROUP_SIZE,
+    MAX_WEIGHT,
+    NAMES,
+    PENALTY,
+    QUARTERS,
+    RISK_AVERSION,
+    TIERS,
+    TURNOVER,
+)
+from finskillbench_desk.allocate.merit import certified, stated_book, stated_doubt
+from finskillbench_desk.allocate.procedures import PROCEDURES
+from finskillbench_desk.allocate.proof import proof
+from finskillbench_desk.allocate.sources import IS_ANALYST, SOURCE_NAMES, vendor_of
+from finskillbench_desk.allocate.words import CONVENTIONS, PROMPT, memo, notes
+from finskillbench_desk.market import Listed
+
+NAME = "allocate"
+EPISODES = 40
+
+
+class AllocateInput(TypedDict):
+    """What the agent is given; tables are read by `read_table` or injected into scripts."""
+
+    quarters: int
+    panel: TableReference
+    today: TableReference
+    names: TableReference
+    factor_returns: TableReference
+    sources: TableReference
+    factor_covariance: dict[str, Any]
+    family: dict[str, float]
+    limits: dict[str, float]
+    risk_aversion: float
+    documents: dict[str, str]
+    conventions: dict[str, str]
+
+
+class Allocation(Answer):
+    """Answer: where the book should be."""
+
+    weights: dict[str, float] = Field(
+        description="Ticker to new weight as a fraction of NAV, six decimals; >= 0, summing to 1. A ticker that is "
+        "left out weighs 0."
+    )
+
+
+def build(context: BuildContext, objects: tuple[Listed, ...]) -> Iterator[Task]:
+    """Forty cases, one world each, the tiers in turn."""
+    if not context.synthetic or not objects:
+        return
+    names = [(listed.symbol, listed.industry) for listed in objects]
+    dates = context.panels.month_ends
+    for number in range(context.most(EPISODES)):
+        tier = list(TIERS)[number % len(TIERS)]
+        rng = context.generator("desk", NAME, number)
+        case = draw_case(rng, names, tier)
+        as_of = dates[number % len(dates)]
+        task_id = f"{SUBTASK.prefix}_{number + 1:02d}_{tier}"
+        frames = tables_of(case)
+        episode = Episode(
+            task_id,
+            "desk",
+            NAME,
+            as_of,
+            tier,
+            input_of(task_id, case, frames, notes(rng, case)),
+            PROMPT,
+        )
+        certificate = {**certificate_of(case.best), "planted": planted(case)}
+        yield Task(episode, label_of(task_id, case), certificate, frames)
+
+
+def input_of(task_id: str, case: Case, frames: dict[str, pl.DataFrame], log: str) -> AllocateInput:
+    """What the agent of a case is given."""
+    family, book = case.world.family, case.world.book
+    signal, analyst = int(np.flatnonzero(~IS_ANALYST)[0]), int(np.flatnonzero(IS_ANALYST)[0])
+    named = {name: reference(task_id, name, frame) for name, frame in frames.items()}
+    return {
+        "quarters": QUARTERS,
+        "panel": named["panel"],
+        "today": named["today"],
+        "names": named["names"],
+        "factor_returns": named["factor_returns"],
+        "sources": named["sources"],
+        "factor_covariance": {"factors": list(FACTORS), "matrix": book.factor_covariance.tolist()},
+        "family": {
+            "nothing": family.nothing,
+            "analyst_share": ANALYST_SHARE,
+            "signal_mean": float(family.mean[signal]),
+            "signal_deviation": float(family.deviation[signal]),
+            "analyst_mean": float(family.mean[analyst]),
+            "analyst_deviation": float(family.deviation[analyst]),
+            "change": family.change,
+        },
+        "limits": {
+            "max_weight": MAX_WEIGHT,
+            "industry_band": BAND,
+            "max_turnover": TURNOVER,
+            "price_of_breaking": PENALTY,
+        },
+        "risk_aversion": RISK_AVERSION,
+        "documents": {"memo": memo(family), "notes": log},
+        "conventions": dict(CONVENTIONS),
+    }
+
+
+def tables_of(case: Case) -> dict[str, pl.DataFrame]:
+    """The tables of a case, as they are stored."""
+    book, sources, world = case.world.book, case.world.sources, case.world
+    who = {"ticker": list(book.tickers), "industry": list(np.repeat(book.groups, GROUP_SIZE).tolist())}
+    panel = pl.DataFrame(sources.values[:-1].reshape(QUARTERS * NAMES, -1), schema=list(SOURCE_NAMES))
+    dates = np.repeat(np.arange(1, QUARTERS + 1, dtype=np.int16), NAMES)
+    lead = pl.DataFrame(
+        {
+            "quarter": dates,
+            **{name: values * QUARTERS for name, values in who.items()},
+            "return_bp": world.returns.ravel(),
+        }
+    )
+    return {
+        "panel": pl.concat([lead, panel], how="horizontal"),
+        "today": pl.DataFrame(who).hstack(pl.DataFrame(sources.values[-1], schema=list(SOURCE_NAMES)).get_columns()),
+        "names": pl.DataFrame(
+            {
+                **who,
+                **{factor: book.loadings[:, place] for place, factor in enumerate(FACTORS)},
+                "specific_volatility": book.specific,
+                "equilibrium_return": book.prior,
+                "current_weight": book.current,
+                "benchmark_weight": book.benchmark,
+                "linear_cost": book.linear,
+                "quadratic_cost": book.quadratic,
+            }
+        ),
+        "factor_returns": pl.DataFrame(
+            {"quarter": np.arange(1, QUARTERS + 1)}
+            | {factor: world.factor_returns[:, place] for place, factor in enumerate(FACTORS)}
+        ),
+        "sources": pl.DataFrame(
+            {
+                "source": list(SOURCE_NAMES),
+                "kind": ["analyst" if each else "signal" for each in IS_ANALYST],
+                "vendor": [vendor_of(column) for column in range(len(SOURCE_NAMES))],
+                "since": sources.since + 1,
+                "scale": sources.scale,
+            }
+        ),
+    }
+
+
+def verification_of(case: Case) -> JsonObject:
+    """What the scorer needs without the tables: the book, the posterior, the ends of the scale, the mistakes."""
+    return {
+        "book": stated_book(case.world.book),
+        "effects": case.belief.alpha.tolist(),
+        "effect_covariance": stated_doubt(case.belief.doubt),
+        "textbook_utility": case.textbook,
+        "attainable_utility": case.attainable,
+        "misread": {name: weights.tolist() for name, weights in case.misread.items()},
+    }
+
+
+def label_of(task_id: str, case: Case) -> Truth:
+    """The optimum, and what it takes to judge any other book."""
+    proof = proof_of(case.best) | {"mistakes": len(case.misread)}
+    return Truth(task_id, NAME, {"weights": _weights(case)}, verification_of(case), proof)
+
+
+def _weights(case: Case) -> dict[str, float]:
+    return dict(zip(case.world.book.tickers, case.best.weights.clip(0.0).tolist(), strict=True))
+
+
+def planted(case: Case) -> JsonObject:
+    """How many places mislead, and how many only look so: for whoever holds the certificates, never for an agent."""
+    return {"traps": sum(not place.control for place in case.places), "controls": sum(p.control for p in case.places)}
+
+
+def _trivial(fields: JsonObject) -> JsonObject:
+    """No holdings at all; the book as it is, which is worth as little, stands in a table."""
+    del fields
+    return {"weights": {}}
+
+
+SUBTASK: Subtask[AllocateInput, tuple[Listed, ...]] = Subtask(
+    name=NAME,
+    prefix="dk_al",
+    method="share_of_attainable_utility",
+    parameters={"price_of_breaking": PENALTY, "ground_truth_source": "exact posterior, certified optimiser"},
+    proved=("book", "effects", "effect_covariance", "textbook_utility", "attainable_utility", "misread"),
+    answer=Allocation,
+    input=AllocateInput,
+    definitions=CONVENTIONS,
+    scorers={Profile.STRICT: certified, Profile.CERTIFIED: certified},
+    build=build,
+    proof=proof,
+    trivial=Naive((), _trivial),
+    headline=False,
+    synthetic_only=True,
+    cluster=lambda episode: episode.task_id,
+    ceiling=0.75,
+    budget=Budget(turns=24, output_tokens=60_000, data_calls=40),
+    procedures=PROCEDURES,
+)

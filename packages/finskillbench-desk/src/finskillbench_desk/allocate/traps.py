@@ -1,0 +1,199 @@
+"""The catalog of traps and controls: what is planted, where, and how whoever falls for it reads the data.
+
+Every plant is a function of what an agent can see once it reads rightly: the places are chosen by the posterior of the
+clean data, and values are altered only where the right reading undoes it (a unit, a sign) or does not count them (what
+is void, a column that was not delivered). So nothing planted says anything of the effects, and the posterior of the
+right reading stays exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from finskillbench.arrays import Floats, Integers
+from finskillbench_desk.allocate.dials import GROUP_SIZE, GROUPS, PER_VENDOR, QUARTERS, UNIT_FACTOR
+from finskillbench_desk.allocate.posterior import Belief, Reading
+from finskillbench_desk.allocate.sources import (
+    IS_ANALYST,
+    LATE,
+    SOURCE_NAMES,
+    Sources,
+    columns_of_vendor,
+    vendor_of,
+)
+from finskillbench_desk.allocate.world import World
+
+KINDS = ("backfill", "predecessor", "copies", "unit", "reversed", "stale")
+_CONSIDERED, _MOST = 24, 4
+"""How many of the sources that matter most are considered for a place, and how many it may take in."""
+_LOVED = 6
+"""In how many industries void values show hindsight."""
+_HINDSIGHT = (0.2, 0.3, 0.4)
+"""Correlations of void values with the residuals that followed, tried in this order."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place where a trap is, or could be: `columns` from `quarter` on (before it, where the kind says so).
+
+    A control is a place where all is in order although it looks like a trap; who takes it for one errs as well.
+    """
+
+    kind: str
+    where: str
+    control: bool
+    columns: tuple[int, ...]
+    quarter: int
+
+    @property
+    def name(self) -> str:
+        """Kind and place; controls are told apart."""
+        return f"{'control_' if self.control else ''}{self.kind}@{self.where}"
+
+
+def read(
+    sources: Sources, places: tuple[Place, ...], columns: Integers, fallen: frozenset[str] = frozenset()
+) -> Reading:
+    """The right reading of some columns as delivered, but for the places in `fallen`, which are misread."""
+    scores = sources.values[:, :, columns] / sources.scale[columns]
+    start, separate = sources.start[columns], np.zeros(len(columns), dtype=bool)
+    for place in places:
+        inside = np.flatnonzero(np.isin(columns, place.columns))
+        repaired = (place.name in fallen) == place.control  # a trap that is seen, or a control that is "repaired"
+        match place.kind:
+            case "backfill" | "predecessor":
+                start[inside] = place.quarter if repaired else 0
+            case "unit" if repaired:
+                scores[place.quarter :, :, inside] /= UNIT_FACTOR
+            case "reversed" if repaired:
+                scores[: place.quarter, :, inside] *= -1
+            case "stale" if repaired:
+                scores[-1, :, inside] = 0.0
+            case "copies":
+                separate[inside] = not repaired
+            case _:
+                pass
+    return Reading(columns, scores, start, separate)
+
+
+Planted = tuple[Place, Sources]
+Plant = Callable[[np.random.Generator, World, list[int], bool], Iterator[Planted]]
+
+
+def candidates(
+    rng: np.random.Generator, kind: str, control: bool, world: World, belief: Belief, taken: frozenset[int]
+) -> Iterator[Planted]:
+    """Places of a kind with the sources as they are delivered then, the most damaging first."""
+    weight = _importance(world, belief)
+    order = [column for column in np.argsort(-weight).tolist() if column not in taken]
+    for place, sources in _PLANTS[kind](rng, world, order[:_CONSIDERED], control):
+        if not taken & set(place.columns):
+            yield place, sources
+
+
+def _importance(world: World, belief: Belief) -> Floats:
+    """(C,) how much of the forecast each source carries."""
+    groups = belief.effect.shape[0]
+    now = (world.sources.values[-1] / world.sources.scale).reshape(groups, GROUP_SIZE, -1)
+    return (belief.effect**2 * np.square(now).sum(axis=1)).sum(axis=0)
+
+
+def _repairable(kind: str) -> Plant:
+    """A unit, a sign, or a last delivery that is missing: at the source that matters most, then at the next as well."""
+
+    def plant(rng: np.random.Generator, world: World, order: list[int], control: bool) -> Iterator[Planted]:
+        sources = world.sources
+        plain = [column for column in order if sources.since[column] == 0][:_MOST]
+        quarter = {
+            "unit": int(rng.integers(QUARTERS - 10, QUARTERS - 2)),
+            "reversed": int(rng.integers(QUARTERS - 6, QUARTERS - 1)),
+            "stale": QUARTERS,
+        }[kind]
+        for count in range(1, len(plain) + 1):
+            columns = plain[:count]
+            place = Place(kind, "+".join(SOURCE_NAMES[column] for column in columns), control, tuple(columns), quarter)
+            if control:
+                yield place, sources
+                continue
+            values = sources.values.copy()
+            if kind == "unit":
+                values[quarter:, :, columns] *= UNIT_FACTOR
+            elif kind == "reversed":
+                values[:quarter, :, columns] *= -1
+            else:
+                values[-1, :, columns] = values[-2, :, columns]
+            yield place, replace(sources, values=values)
+
+    return plant
+
+
+def _void(kind: str) -> Plant:
+    """Values from before a launch or a change of analyst: void with hindsight in them, or in order."""
+    analysts = kind == "predecessor"
+
+    def placed(column: int, control: bool, quarter: int) -> Place:
+        columns = (column,) if analysts else tuple(columns_of_vendor(column // PER_VENDOR).tolist())
+        return Place(kind, SOURCE_NAMES[column] if analysts else vendor_of(column), control, columns, quarter)
+
+    def in_order(rng: np.random.Generator, world: World, order: list[int]) -> Iterator[Planted]:
+        for column in [column for column in order if bool(IS_ANALYST[column]) == analysts][:_MOST]:
+            place = placed(column, True, int(rng.integers(*LATE)))
+            columns = list(place.columns)
+            if not world.sources.since[columns].any():
+                since = world.sources.since.copy()
+                since[columns] = place.quarter
+                yield place, replace(world.sources, since=since)
+
+    def with_hindsight(rng: np.random.Generator, world: World) -> Iterator[Planted]:
+        void = [
+            column for column in np.flatnonzero(world.sources.start).tolist() if bool(IS_ANALYST[column]) == analysts
+        ]
+        column = int(void[int(rng.integers(len(void)))])
+        place = placed(column, False, int(world.sources.start[column]))
+        loved = list(place.columns[:3])
+        for strength in _HINDSIGHT:
+            values = _with_hindsight(rng, world, place.quarter, loved, rng.permutation(GROUPS)[:_LOVED], strength)
+            yield place, replace(world.sources, values=values)
+
+    def plant(rng: np.random.Generator, world: World, order: list[int], control: bool) -> Iterator[Planted]:
+        return in_order(rng, world, order) if control else with_hindsight(rng, world)
+
+    return plant
+
+
+def _with_hindsight(
+    rng: np.random.Generator, world: World, quarter: int, columns: list[int], groups: Integers, strength: float
+) -> Integers:
+    """Values with the columns' first quarters correlated, in some groups, with the residuals that followed."""
+    values = world.sources.values.copy()
+    outcome = world.residuals[:quarter] / world.book.specific
+    for place, group in enumerate(groups):
+        column = columns[place % len(columns)]
+        names = slice(int(group) * GROUP_SIZE, (int(group) + 1) * GROUP_SIZE)
+        noise = rng.standard_normal((quarter, GROUP_SIZE))
+        scores = strength * outcome[:, names] + np.sqrt(1 - strength**2) * noise
+        values[:quarter, names, column] = np.rint(scores * world.sources.scale[column])
+    return values
+
+
+def _copied(rng: np.random.Generator, world: World, order: list[int], control: bool) -> Iterator[Planted]:
+    """Sources that matter together with their copies, as they were drawn."""
+    del rng
+    clusters = [world.sources.cluster(column).tolist() for column in order[: 3 * _MOST]]
+    found: list[int] = []
+    for column, cluster in zip(order, clusters, strict=False):
+        if len(cluster) >= 3 and not control and column not in found:
+            found += cluster
+            where = "+".join(SOURCE_NAMES[each] for each in found if each in order[: 3 * _MOST])
+            yield Place("copies", where, False, tuple(sorted(set(found))), 0), world.sources
+
+
+_PLANTS: Mapping[str, Plant] = {
+    "backfill": _void("backfill"),
+    "predecessor": _void("predecessor"),
+    "copies": _copied,
+    **{kind: _repairable(kind) for kind in ("unit", "reversed", "stale")},
+}

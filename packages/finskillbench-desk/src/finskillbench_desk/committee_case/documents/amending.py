@@ -1,0 +1,217 @@
+"""What amendments changed: from the clauses in force back to those first agreed, item by item."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from finskillbench_desk.committee_case.documents import phrases
+from finskillbench_desk.committee_case.documents.clauses import Carve, Clause, Timing
+from finskillbench_desk.committee_case.documents.drafting import Draft, draw_carve
+from finskillbench_desk.committee_case.documents.fitting import raised
+from finskillbench_desk.committee_case.documents.guidelines import Item, Operation, Style
+from finskillbench_desk.committee_case.documents.kinds import KINDS
+from finskillbench_desk.committee_case.documents.rendering import quantity, sentence, spoken
+from finskillbench_desk.committee_case.documents.terms import Term
+
+AMENDMENTS, ITEMS = 2, 3
+"""Amendments of a document, and items of each."""
+
+
+@dataclass
+class Undoing:
+    """The document while its amendments are taken back: `clauses` and `terms` become those first agreed.
+
+    `free` are the clauses that nothing refers to and no item has touched yet, `spare` those that are there only to be
+    deleted, `numbers` all that are taken; `items` are found from the last to the first.
+    """
+
+    draft: Draft
+    style: Style
+    clauses: dict[str, Clause]
+    terms: dict[str, Term]
+    free: list[str]
+    spare: list[Clause]
+    numbers: frozenset[str]
+    items: list[Item] = field(default_factory=list[Item])
+
+    def add(self, operation: Operation, after: Clause | None, before: Clause, **words: Any) -> None:
+        """One item, which made `after` of `before`."""
+        frame = int(self.draft.rng.integers(8))
+        self.items.append(Item("", operation, before.number, after, None, words, frame))
+        self.clauses[before.number] = before
+        self.free = [number for number in self.free if number != before.number]
+
+    def among(self, fits: Callable[[Clause], bool]) -> Clause | None:
+        """A free clause that fits, drawn."""
+        fitting = [number for number in self.free if fits(self.clauses[number])]
+        return self.clauses[self.draft.one_of(fitting)] if fitting else None
+
+
+def _other_limit(undo: Undoing, clause: Clause) -> float | None:
+    """Another usual limit, not too near, and below those of exceptions."""
+    most = min((each.limit for each in clause.exceptions if each.limit is not None), default=float("inf"))
+    grid = [v for v in KINDS[clause.kind].grid if abs(v - clause.limit) > 0.12 * clause.limit and v < most]
+    near = sorted(grid, key=lambda value: abs(value - clause.limit))[:4]
+    return float(near[int(undo.draft.rng.integers(len(near)))]) if near else None
+
+
+def _plainly(undo: Undoing, before: Clause, old: str) -> bool:
+    """Whether the old value stands in the clause exactly once, so that it is clear what is replaced."""
+    text = sentence(before, undo.style, undo.terms, undo.draft.vocabulary)
+    return text.count(old) == 1 and f"1{old}" not in text and f"2{old}" not in text
+
+
+def _number(undo: Undoing) -> bool:
+    clause = undo.among(lambda c: KINDS[c.kind].unit in ("percent", "points") and c.limit > 0)
+    return clause is not None and _from_number(undo, clause)
+
+
+def _from_number(undo: Undoing, clause: Clause) -> bool:
+    old = _other_limit(undo, clause)
+    if old is None:
+        return False
+    unit = KINDS[clause.kind].unit
+    before = clause.amended(limit=old)
+    was, now = (quantity(each.limit, unit, undo.style) for each in (before, clause))
+    if not _plainly(undo, before, was):
+        return False
+    undo.add("number", clause, before, old=was, new=now)
+    return True
+
+
+def twice(undo: Undoing) -> bool:
+    """A limit that was changed by the first amendment and again by the second."""
+    if not _number(undo):
+        return False
+    first = undo.clauses[undo.items[-1].target]
+    return _from_number(undo, first)
+
+
+def _basis(undo: Undoing) -> bool:
+    clause = undo.among(lambda c: KINDS[c.kind].equity and KINDS[c.kind].cls == "cap")
+    if clause is None:
+        return False
+    before = clause.amended(basis="nav" if clause.basis == "equity" else "equity")
+    names = {"nav": undo.style.nav, "equity": undo.style.equity}
+    if not _plainly(undo, before, names[before.basis]):
+        return False
+    undo.add("basis", clause, before, old=names[before.basis], new=names[clause.basis])
+    return True
+
+
+def _timing(undo: Undoing) -> bool:
+    clause = undo.among(lambda c: KINDS[c.kind].cls == "cap")
+    if clause is None:
+        return False
+    default = undo.draft.default
+    now = default if clause.when == "silent" else clause.when
+    was: Timing = "always" if now == "purchase" else "purchase"
+    before = clause.amended(when="silent" if was == default else was)
+    undo.add("timing", clause.amended(when=now), before, timing=undo.draft.one_of(phrases.TIMING[now]))
+    return True
+
+
+def _replace(undo: Undoing) -> bool:
+    clause = undo.among(lambda c: c.limit > 0 and KINDS[c.kind].cls in ("cap", "other"))
+    old = None if clause is None else _other_limit(undo, clause)
+    if clause is None or old is None:
+        return False
+    before = clause.amended(limit=old, frame=clause.frame + 1 + int(undo.draft.rng.integers(6)))
+    if KINDS[clause.kind].equity and undo.draft.rng.integers(2):
+        before = before.amended(basis="nav" if clause.basis == "equity" else "equity")
+    undo.add("replace", clause, before)
+    return True
+
+
+def _insert(undo: Undoing) -> bool:
+    """The last clause of a section came later."""
+    last: dict[str, int] = {}
+    for number in undo.numbers:
+        section, _, place = number.partition(".")
+        last[section] = max(last.get(section, 0), int(place))
+    clause = undo.among(lambda c: int(c.number.split(".")[1]) == last[c.number.split(".")[0]] > 1)
+    if clause is None:
+        return False
+    undo.add("insert", clause, clause)
+    del undo.clauses[clause.number]
+    return True
+
+
+def _exception_add(undo: Undoing) -> bool:
+    clause = undo.among(lambda c: len(c.exceptions) == 1)
+    if clause is None:
+        return False
+    undo.add("exception_add", clause, clause.amended(exceptions=()))
+    return True
+
+
+def _exception_drop(undo: Undoing) -> bool:
+    clause = undo.among(lambda c: KINDS[c.kind].carves != "" and not c.exceptions)
+    if clause is None:
+        return False
+    carve = draw_carve(undo.draft, KINDS[clause.kind].carves)
+    if carve.who == "approved" and "approved" not in undo.terms:
+        return False
+    if carve.limit is not None:
+        carve = Carve(carve.who, raised(clause.limit, undo.draft.rng))
+    who = spoken(carve.who, KINDS[clause.kind].carves, undo.terms, undo.draft.vocabulary)["who"]
+    undo.add("exception_drop", clause, clause.amended(exceptions=(carve,)), who=who)
+    return True
+
+
+def _definition(undo: Undoing) -> bool:
+    keys = [key for key in ("emerging", "region", "small", "group", "theme") if key in undo.terms]
+    if not keys or any(item.term for item in undo.items):
+        return False
+    term = undo.terms["small" if "small" in keys and undo.draft.rng.integers(2) else undo.draft.one_of(keys)]
+    rng, vocabulary = undo.draft.rng, undo.draft.vocabulary
+    if term.key == "small":
+        was = float(rng.choice([v for v in (1, 2, 3, 4, 5, 8, 10) if v != term.number]))
+        words = {"term": term.name, "old": f"USD {was:g} billion", "new": f"USD {term.number:g} billion"}
+        _defined(undo, "definition_number", term, term.amended(number=was), words)
+        return True
+    if term.key in ("emerging", "region"):
+        word = str(rng.choice(term.words)) if rng.integers(2) else ""
+        if not word:
+            word = str(rng.choice([code for code in term.naive_words if code not in term.words]))
+        name = vocabulary.countries[word]
+    else:
+        subs = [sub for sub in vocabulary.sub_sectors if vocabulary.sub_sectors[sub] != term.sector]
+        adding = len(term.words) > 1 and bool(rng.integers(2))
+        word = str(rng.choice(term.words if adding else [sub for sub in subs if sub not in term.words]))
+        name = f"the Sub-Sector {word}"
+    inside = word in term.words
+    words = tuple(each for each in term.words if each != word) if inside else tuple(sorted((*term.words, word)))
+    said = {"term": term.name, "word": name}
+    _defined(undo, "definition_in" if inside else "definition_out", term, term.amended(words=words), said)
+    return True
+
+
+def _defined(undo: Undoing, operation: Operation, after: Term, before: Term, words: Mapping[str, Any]) -> None:
+    frame = int(undo.draft.rng.integers(8))
+    undo.items.append(Item("", operation, "", None, after, words, frame))
+    undo.terms[before.key] = before
+
+
+def _delete(undo: Undoing) -> bool:
+    """A clause that was agreed first and is no longer there; `spare` was drawn for that."""
+    if not undo.spare:
+        return False
+    clause = undo.spare.pop()
+    undo.add("delete", None, clause)
+    return True
+
+
+UNDO: Mapping[str, Callable[[Undoing], bool]] = {
+    "number": _number,
+    "basis": _basis,
+    "timing": _timing,
+    "replace": _replace,
+    "insert": _insert,
+    "delete": _delete,
+    "exception_add": _exception_add,
+    "exception_drop": _exception_drop,
+    "definition": _definition,
+}

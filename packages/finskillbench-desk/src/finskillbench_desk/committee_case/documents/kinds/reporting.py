@@ -1,0 +1,171 @@
+"""Kinds of clauses that ask for a report and limit nothing."""
+
+from __future__ import annotations
+
+from finskillbench_desk.committee_case.documents.clauses import Kind, measure
+from finskillbench_desk.committee_case.documents.kinds.instruments import kinds
+from finskillbench_desk.engines.guidelines.language import EVERYTHING, Among, Every, Not
+
+_HEADING = "Reporting"
+_ABROAD = Not(Among("country", frozenset(("US",))))
+
+REPORTING = (
+    Kind(
+        "report_issuer",
+        _HEADING,
+        (
+            "{M} shall notify the Client within two business days where {S} of any one Issuer exceed {x} of {B}.",
+            "If {S} of an Issuer come to more than {x} of {B}, the monthly report shall say so and give the reason.",
+            "A position in {S} of one Issuer above {x} of {B} is to be reported to the Client.",
+            "{M} will inform the Client in writing of every Issuer whose {S} are above {x} of {B}.",
+            "The Client shall be told when {S} of a single Issuer go beyond {x} of {B}.",
+            "An explanation shall be sent to the Client for each Issuer of which {S} over {x} of {B} are held.",
+            "Issuers whose {S} represent more than {x} of {B} shall be listed, with a comment, in the quarterly "
+            "report.",
+            "Once {S} of any Issuer pass {x} of {B}, {M} shall write to the Client.",
+        ),
+        lambda c, t: measure(c, t["securities"], "issuer"),
+        (2.5, 3, 4, 5, 6, 7, 8, 9),
+        "report",
+        uses=("securities",),
+    ),
+    Kind(
+        "report_sector",
+        _HEADING,
+        (
+            "{M} shall notify the Client within two business days where {Q} of any one Sector exceed {x} of {B}.",
+            "If {Q} of a Sector come to more than {x} of {B}, the monthly report shall say so and give the reason.",
+            "A position in {Q} of one Sector above {x} of {B} is to be reported to the Client.",
+            "{M} will inform the Client in writing of every Sector whose {Q} are above {x} of {B}.",
+            "The Client shall be told when {Q} of a single Sector go beyond {x} of {B}.",
+            "An explanation shall be sent to the Client for each Sector in which {Q} over {x} of {B} are held.",
+            "Sectors whose {Q} represent more than {x} of {B} shall be listed, with a comment, in the quarterly "
+            "report.",
+            "Once {Q} of any Sector pass {x} of {B}, {M} shall write to the Client.",
+        ),
+        lambda c, t: measure(c, t["equities"], "sector"),
+        (12.5, 15, 17.5, 20, 22.5, 25, 30),
+        "report",
+        uses=("equities",),
+    ),
+    Kind(
+        "report_country",
+        _HEADING,
+        (
+            "{M} shall notify the Client where {Q} of any one Country other than the United States exceed {x} of {B}.",
+            "If {Q} of a Country, the United States aside, come to more than {x} of {B}, the monthly report shall say "
+            "so.",
+            "A position in {Q} of one Country, not being the United States, above {x} of {B} is to be reported to the "
+            "Client.",
+            "{M} will inform the Client in writing of every Country but the United States whose {Q} are above {x} of "
+            "{B}.",
+            "The Client shall be told when {Q} of a single Country, not counting the United States, go beyond {x} of "
+            "{B}.",
+            "An explanation shall be sent to the Client for each Country, the United States apart, in which {Q} over "
+            "{x} of {B} are held.",
+            "Countries other than the United States whose {Q} represent more than {x} of {B} shall be listed in the "
+            "quarterly report.",
+            "Once {Q} of any Country apart from the United States pass {x} of {B}, {M} shall write to the Client.",
+        ),
+        lambda c, t: measure(c, Every((t["equities"], _ABROAD)), "country"),
+        (2, 2.5, 3, 4, 5, 6, 8, 10),
+        "report",
+        uses=("equities",),
+    ),
+    Kind(
+        "report_cash",
+        _HEADING,
+        (
+            "{M} shall explain to the Client in writing why cash exceeds {x} of {B} whenever it does.",
+            "If cash is more than {x} of {B}, the monthly report shall say so and give the reason.",
+            "A cash balance above {x} of {B} in total is to be reported to the Client.",
+            "{M} will inform the Client when cash, all currencies together, is above {x} of {B}.",
+            "The Client shall be told when cash goes beyond {x} of {B}.",
+            "An explanation shall be sent to the Client where more than {x} of {B} is in cash.",
+            "Cash in excess of {x} of {B} shall be mentioned, with a comment, in the quarterly report.",
+            "Once cash passes {x} of {B}, {M} shall write to the Client.",
+        ),
+        lambda c, t: measure(c, kinds("cash")),
+        (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10),
+        "report",
+    ),
+    Kind(
+        "report_turnover",
+        _HEADING,
+        (
+            "{M} shall notify the Client where the turnover of a calendar quarter, {how}, exceeds {x} of {B}; {scope}.",
+            "If the turnover of a calendar quarter, {how}, comes to more than {x} of {B}, the monthly report shall say "
+            "so; {scope}.",
+            "Turnover in a calendar quarter of more than {x} of {B} is to be reported to the Client; it is {how}, and "
+            "{scope}.",
+            "{M} will inform the Client in writing of any turnover in a calendar quarter, {how}, above {x} of {B}; "
+            "{scope}.",
+            "The Client shall be told when the turnover of a calendar quarter, {how}, goes beyond {x} of {B}; {scope}.",
+            "An explanation shall be sent to the Client where turnover in a calendar quarter, {how}, is over {x} of "
+            "{B}; {scope}.",
+            "Turnover of a calendar quarter, {how}, in excess of {x} of {B} shall be mentioned in the quarterly "
+            "report; {scope}.",
+            "Once the turnover of a calendar quarter, {how}, passes {x} of {B}, {M} shall write to the Client; "
+            "{scope}.",
+        ),
+        lambda c, t: measure(
+            c, EVERYTHING, what="turnover", convention=c.extra["convention"], trades=c.extra["trades"]
+        ),
+        (2, 2.5, 3, 4, 5, 6, 7.5, 10, 12.5, 15, 20),
+        "report",
+        extra=lambda rng, v: {
+            "convention": str(rng.choice(["half", "lesser", "greater", "sum"])),
+            "trades": str(rng.choice(["used", "all", "all"])),
+        },
+    ),
+    Kind(
+        "report_top",
+        _HEADING,
+        (
+            "{M} shall notify the Client where the {n} largest Issuers in {Q} together exceed {x} of {B}.",
+            "If the top {n} Issuers in {Q} combined come to more than {x} of {B}, the monthly report shall say so.",
+            "A share of the {n} largest Issuers in {Q}, taken together, above {x} of {B} is to be reported to the "
+            "Client.",
+            "{M} will inform the Client in writing when the {Q} of the top {n} Issuers are in total above {x} of {B}.",
+            "The Client shall be told when the {n} largest Issuers in {Q} jointly go beyond {x} of {B}.",
+            "An explanation shall be sent to the Client where the {Q} of the {n} biggest Issuers add up to over {x} of "
+            "{B}.",
+            "The {n} largest Issuers in {Q} shall be listed in the quarterly report where their combined weight is "
+            "more than {x} of {B}.",
+            "Once the sum of the top {n} Issuers in {Q} passes {x} of {B}, {M} shall write to the Client.",
+        ),
+        lambda c, t: measure(c, t["equities"], "issuer", "top", n=c.extra["n"]),
+        (20, 25, 30, 35, 40, 45, 50),
+        "report",
+        uses=("equities",),
+        extra=lambda rng, v: {"n": int(rng.choice([5, 8, 10]))},
+    ),
+    Kind(
+        "report_days",
+        _HEADING,
+        (
+            "{M} shall notify the Client of any line of {Q} that would take more than {x} to sell at {p} of average "
+            "daily volume.",
+            "If a line of {Q} needs over {x} to sell, trading {p} of average daily volume, the monthly report shall "
+            "say so.",
+            "A line of {Q} that takes more than {x} to sell at {p} of average daily volume is to be reported to the "
+            "Client.",
+            "{M} will inform the Client in writing of each line of {Q} that cannot be sold within {x} at {p} of "
+            "average daily volume.",
+            "The Client shall be told when selling a line of {Q} at {p} of average daily volume would take longer than "
+            "{x}.",
+            "An explanation shall be sent to the Client for every line of {Q} whose time to sell, at {p} of average "
+            "daily volume, is above {x}.",
+            "Lines of {Q} that need more than {x} to sell at {p} of average daily volume shall be listed in the "
+            "quarterly report.",
+            "Once a line of {Q} would take over {x} to sell at {p} of average daily volume, {M} shall write to the "
+            "Client.",
+        ),
+        lambda c, t: measure(c, t["equities"], "instrument", "days_to_sell", participation=c.extra["p"]),
+        (0.5, 1, 2, 3, 4, 5, 8, 10),
+        "report",
+        uses=("equities",),
+        unit="days",
+        extra=lambda rng, v: {"p": float(rng.choice([10, 15, 20, 25]))},
+    ),
+)

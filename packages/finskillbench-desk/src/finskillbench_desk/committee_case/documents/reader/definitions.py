@@ -1,0 +1,185 @@
+"""What the defined terms of a document mean, and when its limits are tested unless a clause says otherwise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from finskillbench_desk.committee_case.documents.reader.structure import UnreadableError
+from finskillbench_desk.committee_case.documents.vocabulary import (
+    EMERGING,
+    EUROPE,
+    PACIFIC,
+    RATINGS,
+    Vocabulary,
+)
+
+_QUOTED = re.compile(r"“([^”]+)”")
+_NOUNS = (
+    ("preferred shares", "preferred"),
+    ("depositary receipts", "receipt"),
+    ("convertible bonds", "convertible"),
+    ("corporate bonds", "corporate_bond"),
+    ("government bonds", "government_bond"),
+    ("shares", "share"),
+)
+
+_USUAL = {"Emerging": EMERGING, "Pacific": PACIFIC, "Europe": EUROPE}
+"""Word of a term to the countries that it is usually used for."""
+
+
+@dataclass
+class Defined:
+    """Terms of one document.
+
+    `nav` and `equity_value` are the two bases; `filters` says what every other term means, by its name, and `sorts`
+    what sort of thing it is: "kinds", "countries", "issuers", "group", "size", "rating", "liquid".
+    """
+
+    nav: str = ""
+    equity_value: str = ""
+    equities: str = ""
+    securities: str = ""
+    sorts: dict[str, str] = field(default_factory=dict[str, str])
+    filters: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+def country_names(vocabulary: Vocabulary) -> dict[str, str]:
+    """Code by the name of a country without its article."""
+    return {name.removeprefix("the "): code for code, name in vocabulary.countries.items()}
+
+
+def kinds_in(text: str) -> list[str]:
+    """Kinds of instruments that a list in words names, each once."""
+    text = text.lower()
+    out: list[str] = []
+    for noun, kind in _NOUNS:
+        if noun in text:
+            out.append(kind)
+            text = text.replace(noun, "")
+    return sorted(out)
+
+
+def countries_in(text: str, countries: Mapping[str, str]) -> list[str]:
+    """Codes of the countries that a text names."""
+    return sorted(code for name, code in countries.items() if re.search(rf"\b{re.escape(name)}\b", text))
+
+
+def definitions(paragraphs: list[str], countries: Mapping[str, str], sub_sectors: Collection[str]) -> Defined:
+    """Terms from the section that defines them."""
+    out = Defined()
+    for body in paragraphs:
+        names = _QUOTED.findall(body)
+        if len(names) == 2:
+            _bases(out, body, names)
+            continue
+        if len(names) != 1:
+            raise UnreadableError(f"a definition without a term: {body}")
+        _one(out, names[0], body.replace(f"“{names[0]}”", ""), countries, sub_sectors)
+    kinds = [name for name, sort in out.sorts.items() if sort == "kinds"]
+    owned = next(body for body in paragraphs if f"“{out.nav}”" in body)
+    out.equities = max((name for name in kinds if re.search(rf"\b{re.escape(name)}\b", owned)), key=len)
+    out.securities = next(name for name in kinds if name != out.equities)
+    return out
+
+
+def _bases(out: Defined, body: str, names: list[str]) -> None:
+    """Two values: the one that deducts what is owed is net asset value."""
+    places = [body.index(f"“{name}”") for name in names]
+    net = re.search(r"liabilit|owed", body)
+    held = re.search(r"held directly|directly held|direct holdings", body)
+    if net is None or held is None:
+        raise UnreadableError(f"values that are not defined: {body}")
+    # Each value is explained in one part of the paragraph; its name stands in that part, before or after.
+    cut = _middle(body, places)
+    first_is_net = net.start() < held.start()
+    order = names if places[0] < places[1] else names[::-1]
+    if (places[0] < cut) == (places[1] < cut):
+        raise UnreadableError(f"two values in one part: {body}")
+    out.nav, out.equity_value = order if first_is_net else order[::-1]
+
+
+def _middle(body: str, places: list[int]) -> int:
+    """Where the second explanation begins: the last full stop, semicolon or "and" before the second name."""
+    last = max(places)
+    marks = [found.start() for found in re.finditer(r"\. |; |, and | that of ", body) if found.start() < last]
+    return marks[-1] + 1 if marks else last
+
+
+def _one(out: Defined, name: str, body: str, countries: Mapping[str, str], sub_sectors: Collection[str]) -> None:
+    if "Sub-Sector" in body:
+        found = re.search(r"in the (.+?) Sector except those of the Sub-Sector (.+?), and in addition", body)
+        if found is None:
+            raise UnreadableError(f"a group that is not defined: {body}")
+        also = body[found.end() :].split("Sub-Sector", 1)[1].removeprefix("s").strip(" .")
+        inside = {"sector": [found[1]], "not": {"sub_sector": [found[2]]}}
+        out.sorts[name], out.filters[name] = "group", {"any": [inside, {"sub_sector": named_in(also, sub_sectors)}]}
+    elif "no other Country" in body:
+        out.sorts[name], out.filters[name] = "countries", {"country": countries_in(body, countries)}
+    elif found := re.search(r"USD ([\d.]+) billion", body):
+        out.sorts[name], out.filters[name] = "size", {"market_cap": {"below": float(found[1]) * 1e9}}
+    elif found := re.search(r"rating below ([A-D]+[+-]?)", body):
+        notch = RATINGS.index(found[1]) + 1
+        bonds = {"kind": ["corporate_bond", "government_bond"], "rating": {"above": notch}}
+        out.sorts[name], out.filters[name] = "rating", bonds
+    elif "to maturity" in body:
+        found = re.search(r"(one|[\d.]+) years?", body)
+        years = 1.0 if found is None or found[1] == "one" else float(found[1])
+        short = {"kind": "government_bond", "maturity": {"at_most": years}}
+        out.sorts[name], out.filters[name] = "liquid", {"any": [{"kind": "cash"}, short]}
+    elif "but not" in body:
+        out.sorts[name], out.filters[name] = "kinds", {"kind": kinds_in(body.split("but not")[0])}
+    elif codes := re.findall(r"\(([^()]+)\)", body):
+        out.sorts[name], out.filters[name] = "issuers", {"issuer": codes}
+    else:
+        raise UnreadableError(f"a term that is not defined: {name}: {body}")
+
+
+def sounds_like(terms: Defined, name: str) -> Any:
+    """What a term sounds like to somebody who has not read its definition."""
+    meant: Any = terms.filters[name]
+    match terms.sorts[name]:
+        case "kinds" if name == terms.equities:
+            return {"kind": ["share"]}
+        case "kinds":
+            return {"not": {"kind": ["cash", "equity_future", "bond_future"]}}
+        case "countries":
+            usual = next((codes for word, codes in _USUAL.items() if word in name), ())
+            return {"country": sorted(usual)}
+        case "size":
+            return {"market_cap": {"below": 2e9}}
+        case "rating":
+            return {**meant, "rating": {"above": RATINGS.index("BBB-") + 1}}
+        case "liquid":
+            return {"kind": "cash"}
+        case "group":
+            return {"sector": meant["any"][0]["sector"]}
+        case _:
+            return meant
+
+
+def named_in(text: str, names: Collection[str]) -> list[str]:
+    """Which of the names stand in a text, longer ones first, so that one inside another is not found twice."""
+    out: list[str] = []
+    for name in sorted(names, key=len, reverse=True):
+        if name in text:
+            out.append(name)
+            text = text.replace(name, "")
+    return sorted(out)
+
+
+def default_timing(paragraphs: list[str]) -> str:
+    """What holds for a maximum share where its clause is silent: "purchase" or "always"."""
+    for body in paragraphs:
+        lowered = body.lower()
+        if "amendment" in lowered or "security master" in lowered:
+            continue
+        at_purchase = re.search(
+            r"purchase tests|upon a purchase|tested only when something|is tested at purchase|"
+            r"bind at the time of purchase|only a purchase can breach|when buying something|acquisition test",
+            lowered,
+        )
+        return "purchase" if at_purchase else "always"
+    raise UnreadableError("nothing says when limits are tested")

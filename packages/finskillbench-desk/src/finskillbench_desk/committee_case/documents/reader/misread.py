@@ -1,0 +1,34 @@
+"""What somebody makes of guidelines who misreads them in one way: the independent reader, but for one slip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from finskillbench_desk.committee_case.documents.reader import read_guidelines
+from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
+from finskillbench_desk.engines.guidelines.language import Rule
+from finskillbench_desk.engines.guidelines.parsing import parse_rules
+
+Misread = dict[str, dict[str, tuple[Rule, ...]]]
+
+
+def misread(text: str, vocabulary: Vocabulary) -> Misread:
+    """Slip to clause to what somebody codes of it who makes the slip, for clauses of which he codes something else."""
+    true = parse_rules(read_guidelines(text, vocabulary))[0]
+    readings: Mapping[str, tuple[Rule, ...]] = {
+        "definition": parse_rules(read_guidelines(text, vocabulary, defined=False))[0],
+        "amendment": parse_rules(read_guidelines(text, vocabulary, amended=False))[0],
+        "exception": tuple(replace(rule, exceptions=()) for rule in true),
+        "reporting": tuple(replace(rule, effect="limit") for rule in true),
+        "basis": tuple(rule if isinstance(rule.basis, str) else replace(rule, basis="nav") for rule in true),
+        "timing": tuple(replace(rule, when="always") for rule in true),
+    }
+    return {slip: changed(true, rules) for slip, rules in readings.items()}
+
+
+def changed(true: tuple[Rule, ...], others: tuple[Rule, ...]) -> dict[str, tuple[Rule, ...]]:
+    """Clause to the other rules of it, where they are not the true ones; none of a clause that they leave out."""
+    clauses = sorted({rule.clause for rule in (*true, *others)})
+    found = {name: tuple(rule for rule in others if rule.clause == name) for name in clauses}
+    return {name: rules for name, rules in found.items() if rules != tuple(one for one in true if one.clause == name)}

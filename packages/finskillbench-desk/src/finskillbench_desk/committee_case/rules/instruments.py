@@ -1,0 +1,206 @@
+"""The instruments that probe portfolios are made of: all that a clause can mean, and all it may be taken for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from finskillbench_desk.committee_case.documents.vocabulary import CURRENCIES, Vocabulary
+from finskillbench_desk.engines.guidelines.book import Instrument, Kind, Universe
+from finskillbench_desk.engines.guidelines.language import Among, Every, Filter, Not, Range, Rule, Some
+
+_COUNT = 44
+"""Issuers beside those that rules call for."""
+_SPARE = 12
+"""Issuers beyond the highest limit on their number."""
+_BANKS = ("First Harbour Bank", "Union Trust Bank", "Delta Custody Bank")
+
+
+def leaves(of: Filter) -> Iterator[Among | Range]:
+    """The conditions in a filter."""
+    match of:
+        case Among() | Range():
+            yield of
+        case Not(part):
+            yield from leaves(part)
+        case Every(parts) | Some(parts):
+            for part in parts:
+                yield from leaves(part)
+
+
+def _conditions(rules: Iterable[Rule]) -> Iterator[Among | Range]:
+    for rule in rules:
+        for atom in rule.atoms():
+            yield from leaves(atom.of)
+
+
+def words_of(rules: Sequence[Rule], label: str) -> list[str]:
+    """Words of a label that rules name, sorted."""
+    return sorted(
+        {w for leaf in _conditions(rules) if isinstance(leaf, Among) and leaf.label == label for w in leaf.words}
+    )
+
+
+def thresholds(rules: Sequence[Rule], attribute: str) -> list[float]:
+    """Numbers that rules hold an attribute against, sorted."""
+    found = {leaf.value for leaf in _conditions(rules) if isinstance(leaf, Range) and leaf.attribute == attribute}
+    return sorted(found)
+
+
+def probe_universe(rules: Sequence[Rule], vocabulary: Vocabulary, rng: np.random.Generator) -> Universe:
+    """Instruments around everything that the rules name: at least two issuers for each word, and near misses.
+
+    `rng` decides what the rules leave open; the same stream gives the same universe.
+    """
+    shares = _shares(rules, vocabulary, rng)
+    bonds = _bonds(rules, shares, rng)
+    funds = _funds(shares, rng)
+    return Universe((*shares, *_further_lines(shares, rng), *bonds, *funds, *_futures(), *_cash()))
+
+
+def _profiles(rules: Sequence[Rule], vocabulary: Vocabulary, rng: np.random.Generator) -> list[tuple[str, str, str]]:
+    """Issuer, sub-sector and country of each company."""
+    subs, countries = list(vocabulary.sub_sectors), list(vocabulary.countries)
+    named = [word for word in words_of(rules, "issuer") if word in vocabulary.issuers]
+    wanted_subs = [sub for sub in words_of(rules, "sub_sector") if sub in vocabulary.sub_sectors] * 2
+    for sector in words_of(rules, "sector"):
+        inside = [sub for sub in subs if vocabulary.sub_sectors[sub] == sector]
+        wanted_subs += [inside[int(i)] for i in rng.integers(len(inside), size=2)] if inside else []
+    wanted_subs += [sub for sub in subs if sub not in wanted_subs]
+    others = [name for name in vocabulary.issuers if name not in named]
+    wanted_countries = [code for code in words_of(rules, "country") if code in countries] * 2 + countries
+    counts = [rule.limit.terms[0].plus for rule in rules if rule.measure == "count"]
+    size = int(max([_COUNT, len(wanted_subs), *(limit + _SPARE for limit in counts)]))
+    names = [*named, *others, *(f"PX{i:03d}" for i in range(size))][: max(size, len(named))]
+    more = len(names) - len(wanted_subs)
+    wanted_subs += [subs[int(i)] for i in rng.integers(len(subs), size=max(more, 0))]
+    wanted_countries += ["US"] * max(len(names) - len(wanted_countries), 0)
+    placed = [wanted_countries[int(i)] for i in rng.permutation(len(names))]
+    ordered = [names[int(i)] for i in rng.permutation(len(names))]
+    return list(zip(ordered, wanted_subs, placed, strict=False))
+
+
+def _shares(rules: Sequence[Rule], vocabulary: Vocabulary, rng: np.random.Generator) -> list[Instrument]:
+    """One share of each company."""
+    sizes = [factor * cut for cut in thresholds(rules, "market_cap") for factor in (0.5, 0.92, 1.06, 2.5)] or [2e9]
+    profiles = _profiles(rules, vocabulary, rng)
+    weights = rng.lognormal(0.0, 1.0, len(profiles)) * (rng.random(len(profiles)) < 0.8)
+    weights *= 100 / weights.sum()
+    out: list[Instrument] = []
+    for i, (issuer, sub, country) in enumerate(profiles):
+        size = sizes[i % len(sizes)] if i % 2 else float(rng.lognormal(23.5, 1.0))
+        attributes = {
+            "market_cap": round(size, -6),
+            "adv": round(size * rng.uniform(0.001, 0.01), -3),
+            "beta": round(float(rng.uniform(0.2, 2.4)), 2),
+        }
+        lists = {name for name, odds in (("Restricted List", 0.12), ("Unlisted", 0.1)) if rng.random() < odds}
+        out.append(
+            Instrument(
+                issuer,
+                "share",
+                issuer,
+                vocabulary.sub_sectors[sub],
+                sub,
+                country,
+                CURRENCIES.get(country, "USD"),
+                frozenset(lists),
+                round(float(weights[i]), 3),
+                attributes,
+            )
+        )
+    return out
+
+
+_LINES: tuple[tuple[str, Kind, int], ...] = (
+    (".B", "share", 8),
+    (".R", "receipt", 9),
+    (".P", "preferred", 9),
+    (".C", "convertible", 8),
+)
+
+
+def _further_lines(shares: Sequence[Instrument], rng: np.random.Generator) -> Iterator[Instrument]:
+    """Second classes, receipts, preferred shares and convertible bonds of some companies."""
+    for suffix, kind, count in _LINES:
+        for i in sorted(rng.choice(len(shares), count, replace=False)):
+            share = shares[int(i)]
+            currency = "USD" if kind == "receipt" else share.currency
+            yield Instrument(
+                f"{share.issuer}{suffix}",
+                kind,
+                share.issuer,
+                share.sector,
+                share.sub_sector,
+                share.country,
+                currency,
+                share.lists,
+                0.0,
+                {**share.attributes, "adv": round(share.attributes["adv"] * rng.uniform(0.1, 0.6), -3)},
+            )
+
+
+def _bonds(rules: Sequence[Rule], shares: Sequence[Instrument], rng: np.random.Generator) -> Iterator[Instrument]:
+    """Bonds of companies and governments with ratings and maturities on both sides of what rules ask."""
+    notches = sorted(
+        {int(cut) + step for cut in thresholds(rules, "rating") for step in (0, 1)} | {2, 5, 8, 10, 11, 14}
+    )
+    years = sorted(
+        {cut * factor for cut in thresholds(rules, "maturity") for factor in (0.9, 1.1)} | {0.5, 3.0, 8.0, 20.0}
+    )
+    for j, i in enumerate(sorted(rng.choice(len(shares), 12, replace=False))):
+        share = shares[int(i)]
+        attributes = {
+            "rating": float(notches[j % len(notches)]),
+            "maturity": round(years[(j * 3) % len(years)], 2),
+            "adv": 2e6,
+        }
+        yield Instrument(
+            f"{share.issuer}.N",
+            "corporate_bond",
+            share.issuer,
+            share.sector,
+            share.sub_sector,
+            share.country,
+            share.currency,
+            share.lists,
+            0.0,
+            attributes,
+        )
+    for j, maturity in enumerate(years):
+        country = ("US", "DE", "BR", "JP")[j % 4]
+        attributes = {"rating": float(notches[(j * 5 + 1) % len(notches)]), "maturity": round(maturity, 2), "adv": 5e7}
+        lists = frozenset(("Restricted List",)) if j == 2 else frozenset[str]()
+        name = f"GOV{country}{j}"
+        currency = CURRENCIES.get(country, "USD")
+        yield Instrument(name, "government_bond", f"GOV{country}", "", "", country, currency, lists, 0.0, attributes)
+
+
+def _funds(shares: Sequence[Instrument], rng: np.random.Generator) -> Iterator[Instrument]:
+    """Funds that hold shares of the universe, some of them affiliated."""
+    for j in range(5):
+        inside = rng.choice(len(shares), 6, replace=False)
+        parts = rng.dirichlet(np.ones(6)) * rng.uniform(0.7, 1.0)
+        holdings: Mapping[str, float] = {
+            shares[int(i)].name: round(float(part), 4) for i, part in zip(inside, parts, strict=True)
+        }
+        lists = frozenset(("Affiliated Funds",)) if j % 2 else frozenset[str]()
+        name = f"FUND{j}"
+        yield Instrument(name, "fund", name, "", "", "US", ("USD", "EUR")[j % 2], lists, 0.0, {"adv": 1e7}, holdings)
+
+
+def _futures() -> Iterator[Instrument]:
+    kinds: tuple[tuple[str, Kind, str], ...] = (
+        ("EQF1", "equity_future", "USD"),
+        ("EQF2", "equity_future", "EUR"),
+        ("BDF1", "bond_future", "USD"),
+    )
+    for name, kind, currency in kinds:
+        yield Instrument(name, kind, currency=currency)
+
+
+def _cash() -> Iterator[Instrument]:
+    for currency, bank in (("USD", 0), ("USD", 1), ("EUR", 0), ("EUR", 2), ("JPY", 1)):
+        issuer = _BANKS[bank]
+        yield Instrument(f"CASH{currency}{bank}", "cash", issuer, currency=currency)

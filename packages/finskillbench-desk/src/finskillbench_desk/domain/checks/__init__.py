@@ -1,1 +1,0 @@
-"""What is checked of desk cases beside their labels."""

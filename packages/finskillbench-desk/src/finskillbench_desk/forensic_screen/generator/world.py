@@ -1,0 +1,285 @@
+"""A screening world: 200 companies with forty quarters of statements, their events, industries and the archive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from finskillbench.arrays import Floats, Integers
+from finskillbench_desk.engines.posterior.model import Model, Prediction
+from finskillbench_desk.forensic_screen.dials import (
+    COMPANIES,
+    INDUSTRIES,
+    MEASURES,
+    NAMES,
+    QUARTERS,
+    RATIOS,
+    TIERS,
+)
+from finskillbench_desk.forensic_screen.generator.draws import (
+    LOG_UNIT,
+    drawn_archive,
+    drawn_background,
+    drawn_model,
+)
+from finskillbench_desk.forensic_screen.generator.lines import Lines, statements
+from finskillbench_desk.forensic_screen.generator.paths import Paths, drawn_paths
+from finskillbench_desk.forensic_screen.generator.places import (
+    SPURT,
+    SPURT_QUARTERS,
+    CommonParts,
+    Place,
+    drawn_places,
+    live_path,
+)
+from finskillbench_desk.forensic_screen.layout import BALANCE, LAYOUT
+from finskillbench_desk.forensic_screen.reading import (
+    ACQUISITION,
+    LEASE,
+    SLIP,
+    YEAR_END,
+    Rules,
+    fiscal_quarter,
+    read_archive,
+)
+
+DEFERRED, PROPOSED = "lease standard deferred", "year end change proposed"
+_NOISE = (
+    "auditor rotated",
+    "chief financial officer left",
+    "plant closed",
+    "dividend raised",
+    "rating affirmed",
+    "buyback announced",
+)
+"""Events that carry no information; the memo says so."""
+_ENDS = {"1": "{}-03-31", "2": "{}-06-30", "3": "{}-09-30", "4": "{}-12-31"}
+_SINGLE, _THOUSAND = "USD", "USD thousand"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class World:
+    """A world as its maker knows it.
+
+    Attributes
+    ----------
+    tables : what an agent can read.
+    model, rules : what the house discloses.
+    prediction : what the archive says of a new case.
+    paths : what really happened to each company; no part of an edition.
+    places : where data mislead.
+    """
+
+    tables: dict[str, pl.DataFrame]
+    model: Model
+    rules: Rules
+    prediction: Prediction
+    paths: Paths
+    places: list[Place]
+    orderly_archive: bool
+
+
+def drawn_world(rng: np.random.Generator, tier: str, quarters: list[str]) -> World:
+    """A world of a tier; `quarters` are the names of its forty quarters, such as "2015Q1"."""
+    dial = TIERS[tier]
+    model = drawn_model(rng, dial)
+    background = drawn_background(rng, model)
+    orderly = bool(rng.random() < 1 / 3)
+    archive = drawn_archive(rng, model, dial, orderly)
+    prediction = read_archive(archive, model)
+    rules = Rules(float(rng.integers(5, 13)))
+    year_end = rng.choice([12, 12, 12, 3, 6, 9], COMPANIES)
+    common = CommonParts(
+        background,
+        rng.permutation(np.arange(COMPANIES) % len(INDUSTRIES)),
+        year_end,
+        (year_end + 3 * rng.integers(1, 4, COMPANIES) - 1) % 12 + 1,
+        np.array([3 * int(name[-1]) for name in quarters]),
+    )
+    places = drawn_places(rng, COMPANIES, dial.trapped, model, prediction, common)
+    acquired = np.full(COMPANIES, -1)
+    free = np.setdiff1d(np.arange(COMPANIES), [place.company for place in places])
+    acquired[rng.choice(free, 3, replace=False)] = rng.integers(4, QUARTERS - 4)
+    paths = drawn_paths(rng, model, prediction, acquired)
+    for number, place in enumerate(places):
+        if place.planted:
+            live, own = live_path(rng, place, model, prediction, common)
+            places[number] = live
+            for part, value in zip(paths, own, strict=True):
+                part[live.company] = value[0]
+            if live.kind == "acquisition":
+                acquired[live.company] = live.quarter
+    maker = _Maker(rng, model, rules, common, quarters, places, acquired)
+    tables = maker.tables(paths) | {"archive": archive}
+    return World(tables, model, rules, prediction, paths, places, orderly)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Maker:
+    """Makes the tables of a world from its paths; the fields are those of `drawn_world`."""
+
+    rng: np.random.Generator
+    model: Model
+    rules: Rules
+    common: CommonParts
+    quarters: list[str]
+    places: list[Place]
+    acquired: Integers
+
+    def tables(self, paths: Paths) -> dict[str, pl.DataFrame]:
+        revenue = self._revenue()
+        growth = np.diff(np.log(revenue), axis=1)
+        growth[:, 0] = 0.0
+        year_ends = np.repeat(self.common.year_end[:, None], QUARTERS, axis=1)
+        logs = paths.y + growth[:, :, None] * self.model.growth
+        for place in self._planted("lease_standard"):
+            logs[place.company, place.quarter :] += self.model.lease
+        for place in self._planted("fiscal_year"):
+            year_ends[place.company, place.quarter :] = self.common.new_year_end[place.company]
+        fiscal = fiscal_quarter(self.common.months, year_ends)
+        which, background = self.common.industry, self.common.background
+        logs = logs + (background.paths[which] + background.seasons[which[:, None], fiscal]) * LOG_UNIT
+        names = [
+            f"K{number:03d}" for number in np.sort(self.rng.choice(np.arange(100, 1000), COMPANIES, replace=False))
+        ]
+        companies: dict[str, Any] = {
+            "company": names,
+            "industry": [INDUSTRIES[number] for number in which],
+            "year_end_month": self.common.year_end.astype(np.int8),
+        }
+        return {
+            "statements": self._statements(names, revenue, logs),
+            "companies": pl.DataFrame(companies),
+            "events": self._events(names),
+            "industry_paths": _by_industry(background.paths, "quarter", self.quarters),
+            "seasons": _by_industry(background.seasons, "fiscal_quarter", [1, 2, 3, 4]),
+        }
+
+    def _planted(self, kind: str, planted: bool = True) -> list[Place]:
+        return [place for place in self.places if place.kind == kind and place.planted == planted]
+
+    def _revenue(self) -> Integers:
+        """Net revenue (n, T + 1) in thousands, the quarter before the first one included."""
+        rng, shape = self.rng, (COMPANIES, QUARTERS + 1)
+        season = rng.normal(0.0, 0.08, (len(INDUSTRIES), 4))
+        steps = rng.normal(0.012, 0.01, (COMPANIES, 1)) + 0.03 * rng.standard_normal(shape)
+        for place in self.places:
+            if place.kind == "growth":  # in order: the spurt is over long before the window
+                first = place.quarter + 1 if place.planted else 4
+                steps[place.company, first : first + SPURT_QUARTERS] += SPURT
+        months = np.concatenate([[self.common.months[-1]], self.common.months])
+        seasonal = season[self.common.industry][:, months // 3 - 1]
+        return np.rint(np.exp(rng.normal(14.7, 0.8, (COMPANIES, 1)) + np.cumsum(steps, axis=1) + seasonal)).astype(
+            np.int64
+        )
+
+    def _statements(self, names: list[str], revenue: Integers, logs: Floats) -> pl.DataFrame:
+        bought = np.zeros(revenue.shape)
+        for company, quarter in enumerate(self.acquired):
+            if quarter >= 0:
+                bought[company, quarter + 1] = self.rng.uniform(0.5, 1.5)
+        seed = int(self.rng.integers(2**62))
+        true = _lines(revenue, logs, bought, seed)
+        units = np.full(COMPANIES, _THOUSAND, dtype=object)
+        for place in self._planted("unit_slip"):
+            for name in BALANCE:
+                true[name][place.company, place.quarter] *= SLIP
+        for place in self._planted("unit_slip", planted=False):
+            units[place.company] = _SINGLE
+            for values in true.values():
+                values[place.company] *= SLIP
+        first = self._first_versions(revenue, logs, bought, seed)
+        restated = np.zeros((COMPANIES, QUARTERS), dtype=bool)
+        for place in self.places:
+            if place.kind == "restatement":
+                restated[place.company, place.quarter :] = True
+        rows = [_rows(names, self.quarters, true, units, np.where(restated, 2, 1))]
+        if restated.any():
+            rows.append(_rows(names, self.quarters, first, units, np.where(restated, 1, 0)))
+        return pl.concat(rows).sort("company", "quarter", "version")
+
+    def _first_versions(self, revenue: Integers, logs: Floats, bought: Floats, seed: int) -> Lines:
+        """What companies that restated had filed first: other ratios, or selling taken for marketing."""
+        wrong = logs.copy()
+        for place in self._planted("restatement"):
+            wrong[place.company] += place.offset
+        lines = _lines(revenue, wrong, bought, seed)
+        for place in self._planted("restatement", planted=False):
+            moved = lines["selling"][place.company] // 10
+            lines["selling"][place.company] -= moved
+            lines["marketing"][place.company] += moved
+        return lines
+
+    def _events(self, names: list[str]) -> pl.DataFrame:
+        rng, found = self.rng, list[tuple[int, int, str, float]]()
+        material = self.rules.material
+        for company, quarter in enumerate(self.acquired):
+            if quarter >= 0:
+                found.append((company, int(quarter), ACQUISITION, material + float(rng.integers(2, 25))))
+        for place in self.places:
+            company, quarter, planted = place.company, place.quarter, place.planted
+            if place.kind == "acquisition" and not planted:
+                found.append((company, quarter, ACQUISITION, float(rng.integers(1, int(material)))))
+            elif place.kind == "lease_standard":
+                found.append((company, quarter, LEASE if planted else DEFERRED, 0.0))
+            elif place.kind == "fiscal_year":
+                month = float(self.common.new_year_end[company])
+                found.append((company, quarter, YEAR_END if planted else PROPOSED, month))
+        for company in rng.choice(COMPANIES, 60, replace=False):
+            found.append((int(company), int(rng.integers(QUARTERS)), str(rng.choice(_NOISE)), 0.0))
+        columns: dict[str, list[Any]] = {
+            "company": [names[company] for company, _, _, _ in found],
+            "quarter": [self.quarters[quarter] for _, quarter, _, _ in found],
+            "event": [event for _, _, event, _ in found],
+            "value": [value for _, _, _, value in found],
+        }
+        return pl.DataFrame(columns).sort("quarter", "company", "event")
+
+
+def _lines(revenue: Integers, logs: Floats, bought: Floats, seed: int) -> Lines:
+    levels = np.exp(np.concatenate([logs[:, :1], logs], axis=1))
+    return statements(revenue, {ratio.name: levels[:, :, place] for place, ratio in enumerate(RATIOS)}, bought, seed)
+
+
+def _rows(names: list[str], quarters: list[str], lines: Lines, units: np.ndarray, versions: np.ndarray) -> pl.DataFrame:
+    """The statements of the companies and quarters that have a version, one row each; a second one is filed late."""
+    which = versions > 0
+    company, quarter = np.nonzero(which)
+    version = versions[which]
+    filed = [_filed(name, 35) for name in quarters]
+    head: dict[str, Any] = {
+        "company": [names[number] for number in company],
+        "quarter": [quarters[number] for number in quarter],
+        "version": version.astype(np.int8),
+        "filed": [
+            _filed(quarters[-1], 80) if late > 1 else filed[at] for at, late in zip(quarter, version, strict=True)
+        ],
+        "unit": [units[number] for number in company],
+        "form": ["10-K" if quarters[number][-1] == "4" else "10-Q" for number in quarter],
+        "period_end": [_ENDS[quarters[number][-1]].format(quarters[number][:4]) for number in quarter],
+        "currency": ["USD"] * len(company),
+        "standard": ["US GAAP"] * len(company),
+        "scope": ["consolidated"] * len(company),
+        "review": ["reviewed by the auditor"] * len(company),
+    }
+    body = {name: lines[name][which] for part in LAYOUT.values() for name in part}
+    return pl.DataFrame(head | body)
+
+
+def _filed(quarter: str, days: int) -> str:
+    """The day so many days after the end of a quarter, in months of thirty days."""
+    month = 3 * int(quarter[-1]) + 1 + days // 30
+    year = int(quarter[:4]) + (month - 1) // 12
+    return f"{year}-{(month - 1) % 12 + 1:02d}-{days % 30 + 1:02d}"
+
+
+def _by_industry(values: Integers, key: str, keys: list[Any]) -> pl.DataFrame:
+    industries, rows, _ = values.shape
+    flat = values.reshape(-1, MEASURES)
+    return pl.DataFrame(
+        {"industry": np.repeat(INDUSTRIES, rows), key: keys * industries}
+        | {name: flat[:, place] for place, name in enumerate(NAMES)}
+    )

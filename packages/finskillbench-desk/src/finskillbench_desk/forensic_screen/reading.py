@@ -1,0 +1,140 @@
+"""From the tables of a case to log ratios that follow the disclosed model, as the memo and the data notes say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from finskillbench.arrays import Floats, Integers
+from finskillbench_desk.engines.posterior.model import Model, Prediction, predicted
+from finskillbench_desk.forensic_screen.dials import BEFORE, FINANCIALS, KIND_NAMES, MEASURES, NAMES, RATIOS
+from finskillbench_desk.forensic_screen.generator.draws import CASE_UNIT, LOG_UNIT, USABLE
+from finskillbench_desk.forensic_screen.layout import BALANCE
+
+ACQUISITION = "acquisition completed"
+LEASE = "lease standard adopted"
+YEAR_END = "year end changed"
+_KIND_OF = {ACQUISITION: "acquisition", LEASE: "lease_standard", YEAR_END: "fiscal_year"}
+"""Event to the kind of place that it is."""
+SPURT, SPURT_QUARTERS = 0.075, 3
+"""Growth of log revenue beyond the industry's median in so many quarters in a row is a spurt."""
+SLIP = 1000
+"""A balance sheet typed in single dollars stands so many times too high."""
+
+Tables = Mapping[str, pl.DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the memo says of a case beside the model: from which share of assets (per cent) an acquisition counts."""
+
+    material: float
+
+
+class Panel(NamedTuple):
+    """Log ratios (n, T, R) freed of everything announced, and the quarter of a material acquisition, else -1."""
+
+    y: Floats
+    acquired: Integers
+
+
+def read_panel(tables: Tables, model: Model, rules: Rules, *, left_out: str = "") -> Panel:
+    """The latest version of every statement, slips undone; less path, season, growth and the lease standard.
+
+    `left_out` is the kind of place (`generator.places.LOCAL`) whose correction a reader leaves out who falls for it.
+    """
+    companies, events = tables["companies"], tables["events"]
+    latest = (
+        tables["statements"]
+        .sort("company", "quarter", "version")
+        .unique(["company", "quarter"], keep="first" if left_out == "restatement" else "last", maintain_order=True)
+    )
+    n = len(companies)
+    quarters = {name: place for place, name in enumerate(latest["quarter"].unique().sort().to_list())}
+    place = {name: number for number, name in enumerate(companies["company"].to_list())}
+
+    def line(name: str) -> Floats:
+        return latest[name].to_numpy().reshape(n, len(quarters)).astype(np.float64)
+
+    seen = left_out != "unit_slip"
+    slipped = np.where(seen & (line("cash") == SLIP * line("closing_cash")), float(SLIP), 1.0)
+    y = np.empty((n, len(quarters), MEASURES))
+    for number, ratio in enumerate(RATIOS):
+        top, bottom = (
+            line(name) / (slipped if name in BALANCE else 1.0) for name in (ratio.numerator, ratio.denominator)
+        )
+        y[:, :, number] = np.log(top / bottom)
+    revenue = np.log(line("net_revenue"))
+    growth = np.diff(revenue, axis=1, prepend=revenue[:, :1])
+    if left_out == "growth":
+        growth -= _spurts(growth, companies["industry"].to_numpy())
+    y -= growth[:, :, None] * model.growth
+    acquired = np.full(n, -1)
+    year_ends = np.repeat(companies["year_end_month"].to_numpy()[:, None], len(quarters), axis=1)
+    for event in events.iter_rows(named=True):
+        who, when = place[event["company"]], quarters[event["quarter"]]
+        if _KIND_OF.get(event["event"]) == left_out:
+            continue
+        if event["event"] == ACQUISITION and event["value"] >= rules.material:
+            acquired[who] = when
+        elif event["event"] == LEASE:
+            y[who, when:] -= model.lease
+        elif event["event"] == YEAR_END:
+            year_ends[who, when:] = event["value"]
+    return Panel(y - _common(tables, companies["industry"].to_list(), year_ends, quarters), acquired)
+
+
+def _spurts(growth: Floats, industries: NDArray[Any]) -> Floats:
+    """Growth (n, T) beyond the median of the industry in the quarters of a spurt, 0 in all others."""
+    beyond = growth.copy()
+    for industry in np.unique(industries):
+        inside = industries == industry
+        beyond[inside] -= np.median(growth[inside], axis=0)
+    fast = beyond > SPURT
+    length = np.zeros(growth.shape, dtype=np.intp)  # of the run that a quarter ends
+    for quarter in range(growth.shape[1]):
+        length[:, quarter] = np.where(fast[:, quarter], length[:, quarter - 1] * (quarter > 0) + 1, 0)
+    for quarter in range(growth.shape[1] - 2, -1, -1):  # of the whole run
+        length[:, quarter] = np.where(
+            fast[:, quarter] & fast[:, quarter + 1], length[:, quarter + 1], length[:, quarter]
+        )
+    return np.where(length >= SPURT_QUARTERS, beyond, 0.0)
+
+
+def _common(tables: Tables, industries: list[str], year_ends: Integers, quarters: Mapping[str, int]) -> Floats:
+    """What a company's industry and season say of its log ratios (n, T, R)."""
+    paths = tables["industry_paths"].sort("industry", "quarter")
+    seasons = tables["seasons"].sort("industry", "fiscal_quarter")
+    names = seasons["industry"].unique().sort().to_list()
+    which = np.array([names.index(industry) for industry in industries])
+    months = np.array([3 * int(name[-1]) for name in quarters])
+    fiscal = fiscal_quarter(months, year_ends)
+    path = paths.select(NAMES).to_numpy().reshape(len(names), len(quarters), MEASURES)
+    season = seasons.select(NAMES).to_numpy().reshape(len(names), 4, MEASURES)
+    return (path[which] + season[which[:, None], fiscal]) * LOG_UNIT
+
+
+def fiscal_quarter(months: Integers, year_ends: Integers) -> Integers:
+    """Which quarter of the fiscal year, from 0, ends in a calendar month; a year end of 12 gives 0 in March."""
+    return ((months - year_ends) // 3 - 1) % 4
+
+
+def usable() -> pl.Expr:
+    """Which rows of the archive are of cases that the memo lets count."""
+    return pl.col("basis").is_in(USABLE) & (pl.col("industry") != FINANCIALS)
+
+
+def read_archive(archive: pl.DataFrame, model: Model, *, usable_only: bool = True) -> Prediction:
+    """What the archive predicts of a new case; cases that the memo rules out only if `usable_only` is off."""
+    if usable_only:
+        archive = archive.filter(usable())
+    ordered = archive.sort("case", "quarter")
+    rows = ordered["quarter"].n_unique()
+    moves = ordered.select(NAMES).to_numpy().reshape(-1, rows, MEASURES) * CASE_UNIT
+    kinds = np.array([KIND_NAMES.index(kind) for kind in ordered["kind"].to_list()[::rows]])
+    return predicted(model, moves[:, BEFORE:], kinds)

@@ -1,0 +1,248 @@
+"""forensic_screen: how likely each of 200 companies is to have managed its accounts, and how."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import Any, Literal, TypedDict
+
+import numpy as np
+from pydantic import Field
+
+from finskillbench.domains.base import Answer, Budget, Label, Naive, Subtask
+from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.tables import TableReference, reference
+from finskillbench.episode import Episode, JsonObject, Profile, Score, Truth
+from finskillbench.findings import Findings
+from finskillbench.scoring.values import array, mapping, number, numbers, objects
+from finskillbench_desk.engines.posterior.posterior import kind_probabilities
+from finskillbench_desk.forensic_screen import procedures, words
+from finskillbench_desk.forensic_screen.answers import answer_of, exploits, ladder, shrunk
+from finskillbench_desk.forensic_screen.dials import QUARTERS, TIERS
+from finskillbench_desk.forensic_screen.generator.world import World, drawn_world
+from finskillbench_desk.forensic_screen.merit import (
+    WEIGHTS,
+    Judged,
+    judged,
+    parts,
+    single_kind,
+    stored_posterior,
+    verdict,
+)
+from finskillbench_desk.forensic_screen.reading import read_archive, read_panel
+from finskillbench_desk.forensic_screen.second import posterior as second
+from finskillbench_desk.forensic_screen.second.traps import traps as traps_again
+from finskillbench_desk.forensic_screen.traps import stored_traps
+
+NAME = "forensic_screen"
+PREFIX = "dk_fs"
+EPISODES = 40
+BUDGET = Budget(turns=24, output_tokens=60_000, data_calls=30)
+CEILING = 0.75
+"""What the reference earns at least on average."""
+TOLD = 2e-6
+"""Largest difference of a probability of whoever falls for a trap, stored to six decimals, from one derived again."""
+AGREEMENT = 1e-6
+"""Largest difference of a stored probability from one derived again."""
+KindName = Literal[
+    "early_revenue",
+    "channel_stuffing",
+    "capitalised_costs",
+    "inventory_overstatement",
+    "cookie_jar_reserves",
+    "asset_lives",
+]
+
+
+class ForensicInput(TypedDict):
+    """What the agent is given; statements, companies, events, industry tables and archive are tables."""
+
+    documents: Mapping[str, str]
+    model: Mapping[str, Any]
+    layout: Mapping[str, Any]
+    statements: TableReference
+    companies: TableReference
+    events: TableReference
+    industry_paths: TableReference
+    seasons: TableReference
+    archive: TableReference
+
+
+class Assessment(Answer):
+    """One company."""
+
+    company: str = Field(description="Company, as the table companies names it.")
+    probability: float = Field(description="Probability that it managed its accounts, between 0 and 1.")
+    kind: KindName = Field(description="The likeliest kind of management, if there was any.")
+
+
+class ForensicScreen(Answer):
+    """Answer: an assessment of every company."""
+
+    assessments: list[Assessment] = Field(description="One entry per company; one left out counts as the base rate.")
+
+
+def certified(answer: JsonObject, truth: Truth, task_input: ForensicInput) -> Score:
+    """0.7 expected logarithmic score of the probabilities + 0.3 expected share of kinds named right; see `merit`."""
+    del task_input
+    companies, posterior = stored_posterior(truth.verification)
+    stated = truth.verification
+    said = judged(answer, companies)
+    found = parts(said, posterior, number(stated.get("base_rate")) or 0.0)
+    traps = {
+        f"{trap['kind']}@{trap['where']}": verdict(said, posterior, trap, companies)
+        for trap in objects(stated.get("traps"))
+    }
+    value = math.fsum(weight * found[part] for part, weight in WEIGHTS.items())
+    return Score(value, {**found, "traps": traps})
+
+
+def build(context: BuildContext, objects_: object) -> Iterator[Task]:
+    """Forty worlds, one a case, in tiers that take turns; none where the market is not synthetic."""
+    del objects_
+    if not context.synthetic:
+        return
+    days = context.panels.month_ends
+    tiers = list(TIERS)
+    for place in range(context.most(EPISODES)):
+        rng = context.generator("desk", NAME, place)
+        yield task_of(rng, place, tiers[place % len(tiers)], days[place % len(days)])
+
+
+def task_of(rng: np.random.Generator, place: int, tier: str, day: date) -> Task:
+    """The case of a world: what is visible, the posterior given exactly that, and the traps."""
+    quarters = quarters_until(day)
+    world = drawn_world(rng, tier, quarters)
+    task_id = f"{PREFIX}_{day}_{place + 1:02d}"
+    posterior, panel = exact_posterior(world)
+    companies = world.tables["companies"]["company"].to_list()
+    task_input: ForensicInput = {
+        "documents": words.documents(world.model, world.rules),
+        "model": words.disclosed(world.model),
+        "layout": words.layout(),
+        "statements": reference(task_id, "statements", world.tables["statements"]),
+        "companies": reference(task_id, "companies", world.tables["companies"]),
+        "events": reference(task_id, "events", world.tables["events"]),
+        "industry_paths": reference(task_id, "industry_paths", world.tables["industry_paths"]),
+        "seasons": reference(task_id, "seasons", world.tables["seasons"]),
+        "archive": reference(task_id, "archive", world.tables["archive"]),
+    }
+    traps = stored_traps(world, panel)
+    stored = {company: row.tolist() for company, row in zip(companies, posterior, strict=True)}
+    return Task(
+        Episode(
+            task_id,
+            "desk",
+            NAME,
+            day,
+            tier,
+            dict(task_input),
+            words.prompt(quarters),
+        ),
+        Truth(
+            task_id,
+            NAME,
+            answer_of(companies, posterior.sum(axis=1), posterior.argmax(axis=1)),
+            {
+                "base_rate": world.model.base_rate,
+                "posterior": stored,
+                "traps": traps,
+            },
+        ),
+        {
+            "kind": "rederived",
+            "expected_managed": float(posterior.sum()),
+            "orderly_archive": world.orderly_archive,
+        },
+        world.tables,
+    )
+
+
+def quarters_until(day: date) -> list[str]:
+    """The names of the forty calendar quarters that had ended by a day and been reported, 45 days later."""
+    last = (day.year * 12 + day.month - 1 - 2) // 3 - 1
+    return [f"{place // 4}Q{place % 4 + 1}" for place in range(last - QUARTERS + 1, last + 1)]
+
+
+def exact_posterior(world: World) -> tuple[np.ndarray, Any]:
+    """The posterior by company and kind given the tables alone, and the panel read from them."""
+    panel = read_panel(world.tables, world.model, world.rules)
+    prediction = read_archive(world.tables["archive"], world.model)
+    return kind_probabilities(panel.y, panel.acquired, world.model, prediction), panel
+
+
+def proof(label: Label[ForensicInput], findings: Findings) -> None:
+    """All that is stored follows from what is visible, and no other answer of a family earns as much."""
+    truth, where = label.truth, label.episode.task_id
+    companies, posterior = stored_posterior(truth.verification)
+    rate = number(truth.verification.get("base_rate")) or 0.0
+    stated = second.base_rate(label.task_input)
+    findings.expect(abs(stated - rate) < 1e-12, where, f"base_rate is {rate}, and {stated} in the memo")
+    again = second.posterior(label.task_input)
+    findings.expect(list(again) == companies, where, "the stored posterior is of other companies than the case")
+    if list(again) == companies:
+        widest = float(np.abs(np.array(list(again.values())) - posterior).max())
+        findings.widest("greatest_difference", widest)
+        findings.expect(widest < AGREEMENT, where, f"the posterior differs by {widest:.1e} from its second derivation")
+        constants = second.constant_shares(again)
+        single = constants[single_kind(posterior)]
+        findings.expect(single > max(constants) - AGREEMENT * len(companies), where, "another single kind earns more")
+    best = parts(judged(truth.expected_output, companies), posterior, rate)
+    findings.expect(min(best.values()) > 1.0 - 1e-9, where, f"the stored answer earns {best}, not the whole of it")
+    managed, kinds = posterior.sum(axis=1), posterior.argmax(axis=1)
+    for factor in (0.0, 0.5, 0.8, 1.25, 2.0):
+        other = Judged(shrunk(managed, rate, factor), kinds)
+        earned = parts(other, posterior, rate)["probabilities"]
+        findings.expect(earned < 1.0, where, f"evidence times {factor} earns as much as the posterior")
+    _traps(truth, label.task_input, findings)
+
+
+def _traps(truth: Truth, task_input: ForensicInput, findings: Findings) -> None:
+    """The traps of a label are those that the tables show, with the probabilities of whoever falls for them."""
+    stated, again = truth.verification.get("traps"), traps_again(task_input)
+    told = [(trap.get("kind"), trap.get("where")) for trap in objects(stated)]
+    same = len(told) == len(array(stated)) and told == [(trap["kind"], trap["where"]) for trap in again]
+    findings.expect(same, truth.task_id, "the traps are not those that the tables show", "verification.traps")
+    if not same:
+        return
+    for trap, other in zip(objects(stated), again, strict=True):
+        given, wanted = numbers(mapping(trap.get("probabilities"))), other["probabilities"]
+        near = given.keys() == wanted.keys() and all(abs(given[name] - wanted[name]) < TOLD for name in wanted)
+        found = near and len(trap) == len(other)
+        message = f"trap {trap['kind']} of {trap['where']} has other probabilities than the tables give"
+        findings.expect(found, truth.task_id, message, "verification.traps")
+
+
+def _base_rate(fields: Mapping[str, Any]) -> JsonObject:
+    """The memo's rate for everybody and no kind: what needs no statement at all."""
+    del fields
+    return {"assessments": []}
+
+
+SUBTASK: Subtask[ForensicInput, Any] = Subtask(
+    name=NAME,
+    prefix=PREFIX,
+    method="expected_log_score",
+    answer=ForensicScreen,
+    input=ForensicInput,
+    scorers={Profile.CERTIFIED: certified, Profile.STRICT: certified},
+    proved=("base_rate", "posterior", "traps"),
+    build=build,
+    second=second.answer,
+    proof=proof,
+    by_hand=Naive((), _base_rate),
+    trivial=Naive((), _base_rate),
+    ladder=ladder,
+    exploits=exploits,
+    ceiling=CEILING,
+    headline=False,
+    synthetic_only=True,
+    cluster=lambda episode: episode.task_id,
+    budget=BUDGET,
+    procedures={
+        "reference": procedures.reference,
+        "textbook": procedures.textbook,
+        "trapped": procedures.trapped,
+    },
+)
