@@ -29,11 +29,14 @@ def pages() -> dict[str, str]:
     return {"commands/index.md": "\n".join([*index, "", *_options(get_command(app), (), "Options")]) + "\n", **made}
 
 
-def walk(group: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def walk(group: Any = None, path: tuple[str, ...] = (), parent: Any = None) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every command with the words that call it, in the order of the help: those of a group come after its own."""
-    for name, command in (group or get_command(app)).commands.items():
+    group = group or get_command(app)
+    context = group.make_context(path[-1] if path else PROGRAM, [], parent=parent, resilient_parsing=True)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         if hasattr(command, "commands"):
-            yield from walk(command, (*path, name))
+            yield from walk(command, (*path, name), context)
         else:
             yield (*path, name), command
 

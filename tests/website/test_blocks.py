@@ -24,13 +24,12 @@ import pytest
 from tests.fixtures import Alone
 from tests.sampling import THOROUGH, thorough
 from tests.website import scene
-from typer.main import get_command
 from website.blocks import Block, BlockError, blocks_of, run_shell
 from website.commands import walk
 from website.journeys import EDITION, FOLDER, builds_the_edition, play, tutorials
 
 import finskillbench
-from finskillbench.cli import app, main
+from finskillbench.cli import main
 from finskillbench.edition import Edition, load_edition
 
 ROOT = scene.ROOT
@@ -97,7 +96,7 @@ def test_every_command_of_a_page_is_one_with_such_options(page: str) -> None:
 
     Pages, the commands in their sentences, and the examples of help texts.
     """
-    program = get_command(app)
+    known = dict(walk())
     every = [HELP[page]] if page in HELP else [*PAGES[page], *([] if page == "CHANGELOG.md" else _in_sentences(page))]
     blocks = [block for block in every if block.language == "bash"]
     assert page not in HELP or f"finskillbench {page}" in HELP[page].text
@@ -105,11 +104,9 @@ def test_every_command_of_a_page_is_one_with_such_options(page: str) -> None:
     variables = {name: " ".join(value.split()) for found in told for name, value in found}
     for block in blocks:
         for words in _commands(block, variables):
-            command: Any = program
-            rest = list(words)
-            while hasattr(command, "commands"):
-                assert rest[0] in command.commands, f"{block}: {' '.join(words)}"
-                command = command.commands[rest.pop(0)]
+            path = next((tuple(words[:length]) for length in (1, 2) if tuple(words[:length]) in known), None)
+            assert path is not None, f"{block}: {' '.join(words)}"
+            command, rest = known[path], list(words[len(path) :])
             context = command.make_context("finskillbench", [], resilient_parsing=True)
             _, left, _ = command.make_parser(context).parse_args(rest)
             assert not left, f"{block}: {left} is too much for {' '.join(words)}"

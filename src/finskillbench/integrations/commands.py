@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -213,50 +212,34 @@ def export(
     and subtask, with the ends of their intervals. Nothing is sent anywhere. Inspect needs the extra llm, the trackers
     mlflow and wandb.
     """
+    from finskillbench.episode import Profile
     from finskillbench.errors import InputError
+    from finskillbench.integrations import require_extra
+    from finskillbench.reports.read import only, read_run
 
-    whom = console.one_of(To, to, "--to")
+    whom, judged_by = console.one_of(To, to, "--to"), console.one_of(Profile, profile, "--profile")
     if attach and whom not in (To.MLFLOW, To.WANDB):
         raise InputError(f"--attach is for mlflow and wandb; {whom} takes the run alone")
     if whom is To.INSPECT:
-        _to_inspect(run, out, model, condition)
-    else:
-        _to_others(run, out, whom, (model or (), condition or ()), profile, attach or ())
-
-
-def _to_inspect(run: Path, out: Path, model: list[str] | None, condition: list[str] | None) -> None:
-    from finskillbench.integrations import require_extra
-
-    require_extra("llm")
+        require_extra("llm")
     with console.Progress() as progress:
         progress("Reading the run")
-        from finskillbench.integrations.logs import export_run
+        if whom is To.INSPECT:
+            from finskillbench.integrations.logs import export_run
 
-        logs = export_run(run, out, model or None, condition or None, progress=progress)
-    for log in logs:
-        typer.echo(log)
+            told = export_run(run, out, model, condition, progress=progress)
+        else:
+            from finskillbench.integrations.exports import Flat, export_mlflow, export_wandb, write_flat
 
-
-def _to_others(
-    run: Path, out: Path, to: To, chosen: tuple[Sequence[str], Sequence[str]], profile: str, attach: Sequence[Path]
-) -> None:
-    from finskillbench.episode import Profile
-    from finskillbench.integrations.exports import Flat, export_mlflow, export_wandb, write_flat
-    from finskillbench.reports.read import only, read_run
-
-    judged_by = console.one_of(Profile, profile, "--profile")
-    with console.Progress() as progress:
-        progress("Reading the run")
-        read = only(read_run(run), *chosen)
-        progress(f"Writing for {to}")
-        match to:
-            case To.MLFLOW:
-                ids = export_mlflow(read, out, judged_by, attach)
+            read = only(read_run(run), model or (), condition or ())
+            progress(f"Writing for {whom}")
+            if whom is To.MLFLOW:
+                ids = export_mlflow(read, out, judged_by, attach or ())
                 told = [f"{out}: {len(ids)} runs, shown by: mlflow ui --backend-store-uri sqlite:///{out}/mlflow.db"]
-            case To.WANDB:
-                told = [str(folder) for folder in export_wandb(read, out, judged_by, attach)]
-            case _:
-                write_flat(read.rows, out, Flat(to.value))
-                told = [str(out)]
+            elif whom is To.WANDB:
+                told = export_wandb(read, out, judged_by, attach or ())
+            else:
+                write_flat(read.rows, out, Flat(whom.value))
+                told = [out]
     for line in told:
         typer.echo(line)

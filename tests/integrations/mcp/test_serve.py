@@ -168,7 +168,7 @@ def test_what_cannot_be_served_is_told_in_a_line(small_edition, tmp_path, capsys
         (line,) = capsys.readouterr().err.splitlines()[-1:]
         assert message in line
     assert not Path(out).exists()
-    monkeypatch.setattr("finskillbench.integrations.mcp.find_spec", lambda name: None)
+    monkeypatch.setattr("finskillbench.integrations.find_spec", lambda name: None)
     assert cli.main(["serve", edition, TASK, "--out", out, "--http", "0"]) == 2
     assert (
         "is not installed; run: pip install 'finskillbench[mcp]' (in a checkout: make mcp)" in capsys.readouterr().err
