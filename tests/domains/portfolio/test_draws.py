@@ -12,7 +12,7 @@ import pytest
 
 from finskillbench.domains import domain
 from finskillbench.domains.portfolio import second
-from finskillbench.domains.portfolio.definitions import LIMITS, OBJECTIVE_TEXT, family, printed
+from finskillbench.domains.portfolio.definitions import OBJECTIVE_TEXT, WAIVABLE, family, printed
 from finskillbench.domains.portfolio.objects.settings import read_settings
 from finskillbench.domains.portfolio.rebalancing import TERMS
 from finskillbench.domains.portfolio.worth import distinct
@@ -96,7 +96,7 @@ def test_causes_of_infeasibility_are_several_and_the_tier_is_the_size_of_the_con
         assert not named or len(named) in sizes[episode.difficulty], episode.task_id
         conflicts.add(tuple(named))
     assert len(conflicts) >= 7
-    assert {name for named in conflicts for name in named} >= {*LIMITS} - {"max_weight"}
+    assert {name for named in conflicts for name in named} >= {*WAIVABLE} - {"max_weight"}
     relaxed = Counter(family(episode.input["limit_to_relax"]) for episode in episodes)
     assert len(relaxed) >= 4
     assert max(relaxed.values()) <= 20

@@ -14,11 +14,12 @@ import polars as pl
 import pytest
 
 from finskillbench import cli
+from finskillbench.domains import domains
 from finskillbench.edition import Edition
 from finskillbench.edition.publish import export_public
 from finskillbench.edition.store import CANARY
+from finskillbench.episode import PAPER_SUITE
 from finskillbench.errors import InputError
-from finskillbench.harness.skills.loader import curated
 from finskillbench.integrations.handout import Layout
 from finskillbench.integrations.handout.answers import take_back
 from finskillbench.integrations.handout.write import ANSWER, PLACE, Record, hand_out
@@ -62,7 +63,8 @@ def test_tools_around_harbor_find_the_tasks(tasks: Path) -> None:
     assert {task["name"] for task in dataset["tasks"]} == {f"finskillbench/{name}" for name in names}
     evals = orjson.loads((tasks / "evals.json").read_bytes())
     assert {case["id"] for case in evals["evals"]} == names
-    assert {case["expected_skill"] for case in evals["evals"]} == set(curated())
+    skills = {skill.name for domain in domains() if domain.suite == PAPER_SUITE for skill in domain.skills}
+    assert {case["expected_skill"] for case in evals["evals"]} == skills
     for case in evals["evals"]:
         assert case["prompt"] in (tasks / case["id"] / "instruction.md").read_text()
 

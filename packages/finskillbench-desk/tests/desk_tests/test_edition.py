@@ -9,7 +9,6 @@ from pathlib import Path
 
 import orjson
 import pytest
-from finskillbench.publish.bundle.coverage import required
 from tests.domains.shared.test_linear import test_twice_the_rows_take_twice_the_work  # noqa: F401 - each subtask here
 from tests.edition.conftest import Workshop
 from tests.edition.test_parameters import (  # noqa: F401 - each subtask here
@@ -27,6 +26,7 @@ from finskillbench.edition.validation import State, ValidationReport, checks_of
 from finskillbench.edition.withheld import texts
 from finskillbench.episode import Episode, Prompt
 from finskillbench.errors import EditionError
+from finskillbench.publish.bundle.judge import required
 from finskillbench.scoring.values import objects
 from finskillbench_desk import allocate
 from finskillbench_desk.committee_case import build as committee_case
