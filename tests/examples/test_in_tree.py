@@ -25,7 +25,7 @@ EDITS = {
     PACKAGE / "scripts" / f"{NAME}.py",
 }
 IMPORT = f"from finskillbench.domains.risk import {NAME}\n"
-FOLDERS = ("src", "tests", "docs", "examples", "benchmarks", "requirements")
+FOLDERS = ("src", "packages", "tests", "docs", "examples", "benchmarks", "requirements")
 CACHES = ("__pycache__", "*.egg-info")
 TESTS = (
     "tests/domains/risk/test_checks.py",
