@@ -1,7 +1,8 @@
 #!/bin/sh
 # Usage: requirements/install.sh run|desk|llm|mcp|mlflow|wandb|cluster|dev|hermes VENV
 # Installs the pinned, hash-checked packages of one set with pip, and this checkout unless the set is hermes; desk, which
-# needs the packages of run, and dev install the desk suite too. VENV is made if it is missing. VENV.unfinished is there while packages are installed; where one was left over, VENV is made again.
+# needs the packages of run, and dev install the desk suite too. VENV is made if it is missing. VENV.unfinished exists
+# while packages are installed; where one was left over, VENV is made again.
 set -eu
 which=$1
 venv=$2

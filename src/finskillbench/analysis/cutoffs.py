@@ -14,7 +14,7 @@ from enum import StrEnum
 
 import polars as pl
 
-from finskillbench.analysis.intervals import Cells, gather, spread, tells_enough
+from finskillbench.analysis.clusters import Cells, gather, spread, tells_enough
 from finskillbench.analysis.results import Results
 from finskillbench.errors import InputError
 

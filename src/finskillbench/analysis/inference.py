@@ -22,7 +22,8 @@ import numpy as np
 import polars as pl
 from scipy.special import bdtrc, nctdtrinc, ndtri, stdtr, stdtrit
 
-from finskillbench.analysis.intervals import LEVEL, MIN_CLUSTERS, Interval, estimate
+from finskillbench.analysis.clusters import LEVEL, MIN_CLUSTERS, Interval
+from finskillbench.analysis.intervals import estimate
 from finskillbench.arrays import Floats
 from finskillbench.errors import InputError
 

@@ -1,6 +1,9 @@
 """What repeats of an episode tell: how much of a score is luck, and how often an agent gets it right once or always.
 
 What agents reach within a budget of tokens, turns, seconds or dollars.
+
+S(B) is the mean over all scored episodes of the score where the submission came within B, and of 0 where it did not.
+For a strong model a skill is worth what it saves: the same score within a smaller budget.
 """
 
 from __future__ import annotations

@@ -5,7 +5,15 @@ Repeats of an episode are averaged first, so that an episode counts once however
 
 What skills change where an agent does well without them, and where it does not.
 
+Episodes must not be sorted by the score that the difference is taken from: those with a poor score without skills had
+bad luck more often than good, do better the next time whatever they are given, and seem to gain (regression to the
+mean). So a stratum is told by the mean of a whole subtask under one model, in which luck averages out, or by repeats
+that the difference does not use.
+
 How many episodes have a verdict, and what the others could change.
+
+Rows of status `error` enter no mean. What they would have scored is not known, but it lies between 0 and 1, which
+bounds every mean and every difference (Manski 1990).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from finskillbench.analysis.intervals import MIN_CLUSTERS, MOST_LOST, TAILS, draws
+from finskillbench.analysis.clusters import MIN_CLUSTERS, MOST_LOST, TAILS, draws
 from finskillbench.analysis.repeats import Measure, spending
 from finskillbench.analysis.results import Comparison, Results
 from finskillbench.arrays import Floats, Integers

@@ -4,6 +4,10 @@ Episodes of the domains that a skill is for are told apart from the others, whic
 should be left alone and change nothing.
 
 Whether agents use the skills that they are offered, and what using them is worth.
+
+What a condition changes is the effect of the offer (intention-to-treat): agents are given skills, and use them or not.
+The difference over the episodes in which they were used is no effect of the use: an agent chooses in which episodes to
+look something up. The effect of the use can be told where the offer changes nothing but through it (`EXCLUSION`).
 """
 
 from __future__ import annotations
@@ -16,8 +20,9 @@ from enum import StrEnum
 
 import polars as pl
 
+from finskillbench.analysis.clusters import Interval, Spread
 from finskillbench.analysis.inference import proportions
-from finskillbench.analysis.intervals import Interval, Spread, estimate
+from finskillbench.analysis.intervals import estimate
 from finskillbench.analysis.results import Comparison, Results, distinct, pairs
 from finskillbench.domains import domains
 from finskillbench.errors import InputError

@@ -355,17 +355,15 @@ class Domain(Generic[O]):
     prepare : `context -> objects`, what its subtasks share, built once per edition and handed to each `build`.
     checks : name to check, in the order in which `data validate` runs and prints them, before the labels.
     audits : name to check, what `audit` asks of this domain beside what it asks of every domain.
-    tools : tools that its episodes offer beside those of every episode; `query_xbrl` and `read_table` are those there
-        are, and any other name is refused.
+    tools : further tools of its episodes, `query_xbrl` or `read_table`; any other name is refused.
     needs : what its panels are built from; a build without one of these leaves the domain out, and a note says so.
     suite : the part of an edition that it belongs to; tables sum up each suite by itself.
-    divisible : whether what its subtasks share is quick to prepare, so that each can be built in a process of its own.
+    divisible : whether each subtask can be built in its own process, since what they share is quick to prepare.
     protocol_episodes : how many episodes of each subtask the full-run protocol takes.
     parameters : what the manifest records of a build, from the prepared objects after all subtasks were built.
     released : how the published release carries each subtask that it has.
     catalog : the files that a user may bring in place of what is built in; `prepare` finds them in its context.
-    warm_up : "module:function" of a script's usual work, done by the process that runs the scripts before its first
-        call; the module starts no thread, and the function returns what a script's `main` might.
+    warm_up : "module:function" that the process of scripts calls before the first of them; it starts no thread.
     """
 
     name: str

@@ -5,6 +5,9 @@ same loop and the same tools as everybody else; reports label them as programs. 
 language model that is called through Inspect's model layer, which is imported when the first one is made.
 
 Who takes part in a run: a model, and the arguments that it was called with.
+
+One model may take part several times with different arguments, say with more and with less reasoning; rows, journal
+and trajectories tell such entries apart by `Entry.arguments`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ from scipy import stats
 from scipy.linalg import fractional_matrix_power
 from tests.sampling import examples
 
-from finskillbench.analysis.intervals import Cells, Method, estimate, resample
+from finskillbench.analysis.clusters import Cells, resample
+from finskillbench.analysis.intervals import Method, estimate
 from finskillbench.errors import InternalError
 
 METHODS = [method.value for method in Method]

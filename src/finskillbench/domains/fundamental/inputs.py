@@ -4,6 +4,9 @@ Published episodes name a store of facts instead of holding them, and state no d
 
 What a reader without a skill makes of filings: the first tag that means the metric, as it stands for the day.
 
+Of a flow it takes the period of the form's own length where that is filed, else whatever ends on the day, so that a
+cash flow of the year to date is taken for the quarter's; it adds and subtracts nothing.
+
 How the published release carries the fundamental subtasks.
 """
 

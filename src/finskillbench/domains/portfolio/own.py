@@ -4,6 +4,8 @@ Every sentence is tried before anything is built: a reader that knows only Engli
 for what it stands under. A label whose text says something else would be no label.
 
 Constraint tiers of a user's own (`tiers.json`), in the format of the built-in ones.
+
+They are set against the benchmark of each month-end as those are.
 """
 
 from __future__ import annotations

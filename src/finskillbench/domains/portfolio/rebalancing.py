@@ -66,8 +66,6 @@ _MOST_NAMES = 40
 """Names on an approved list at most."""
 _STEP = 0.0025
 """Minimum trades are multiples of this."""
-
-
 _ALIKE = 0.55
 """What least turnover instead of least cost earns at most, both without a minimum trade."""
 
@@ -324,9 +322,8 @@ def certified(
     Each report, of turnover and of trades, that is missing or disagrees with the weights costs half.
     """
     problem = problem or problem_from(task_input)
-    known = truth.verification
-    terms = TradingTerms.of(task_input, problem)
-    return judge_rebalancing(problem, terms, answer, known["required_value"], known["least_cost_bps"])
+    required, least = (truth.verification[name] for name in ("required_value", "least_cost_bps"))
+    return judge_rebalancing(problem, TradingTerms.of(task_input, problem), answer, required, least)
 
 
 def proof(label: Label[RebalancingInput], findings: Findings) -> None:
@@ -356,8 +353,7 @@ def proof(label: Label[RebalancingInput], findings: Findings) -> None:
     if label.certificate:
         first, stage_2 = (label.certificate[name] for name in ("stage_1", "stage_2"))
         recheck.certificate(problem, Aim(), first, truth.proof["stage_1"], solved.target, unique=False)
-        aim = Aim(Goal.COST, enough, costs=terms.costs)
-        recheck.certificate(problem, aim, stage_2, truth.proof, solved.cheapest)
+        recheck.certificate(problem, Aim(Goal.COST, enough, costs=terms.costs), stage_2, truth.proof, solved.cheapest)
 
 
 def _recheck_trades(recheck: Recheck, weights: Floats) -> None:
@@ -367,9 +363,8 @@ def _recheck_trades(recheck: Recheck, weights: Floats) -> None:
     missed = np.abs(current + trades - weights)
     for ticker, difference in zip(recheck.tickers, missed.tolist(), strict=True):
         allowed = EXACT if ticker in listed else LEAST_TRADE
-        recheck.expect(
-            difference <= allowed, f"{ticker}: current weight and trade miss the new weight by {difference:.1e}"
-        )
+        miss = f"{ticker}: current weight and trade miss the new weight by {difference:.1e}"
+        recheck.expect(difference <= allowed, miss)
 
 
 def by_hand(data: Mapping[str, Any]) -> JsonObject:

@@ -4,6 +4,8 @@
 
 The two floors to clear: `baseline/trivial` without a thought about the episode, `baseline/heuristic` with little.
 
+They load no skill and run no script.
+
 Programs that play an episode call by call, as a subtask's procedures say: the reference, and two that go wrong.
 """
 

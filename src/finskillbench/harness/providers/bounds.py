@@ -7,7 +7,15 @@ packed. They stand on httpx or its successor, whose transport is the place where
 
 How long a server took to answer, by the kernel's own clock.
 
+A busy process hears of an answer late, by as long as the others in its event loop, or on its machine, take. The kernel
+notes when the last byte of a request went out and when the last byte of an answer came in, whoever is busy.
+
 What Inspect's adapters of batch interfaces lack: one failed line must not fail a batch, and nothing is printed.
+
+A batch of OpenAI's, and of those who copy it, is a file with a line for each request. A line of a refused request has
+the refusal in place of an answer, one of a request that was not reached in time has a word in place of a status.
+Inspect reads both as an answer, stumbles, and gives up the whole batch: a thousand paid calls for one that was too
+long. Here each line fails or succeeds by itself.
 """
 
 from __future__ import annotations

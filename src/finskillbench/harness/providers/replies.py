@@ -5,6 +5,14 @@ A reply with a status of success may state a failure, and a complete answer may 
 was answered is never changed: the text, and the name and the arguments of a call as the model wrote them.
 
 Answers of hosted models on disk, each kept under the whole request that it answered.
+
+A run that is repeated with other scorers, another harness version or after a lost run folder asks again what was asked
+before. With a cache it pays only for what is new. The key is everything that decides an answer: the model with all its
+arguments, the conversation with what the provider wants back of it, the tools, the limits, and the repeat of the
+episode, so that repeats stay draws of their own.
+
+The file is a SQLite database, which processes of one machine may share. It holds answers as they are stored in
+trajectories: without this process's secrets.
 """
 
 from __future__ import annotations

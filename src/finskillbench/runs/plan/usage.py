@@ -4,6 +4,9 @@ Totals are counts times means, so means decide, though a median tells better wha
 goes on to its last turn reads everything again each time.
 
 What a run would use, before a cent is spent.
+
+Baseline programs ask no model and cost nothing. Of a model an earlier run tells, or what was published
+(`finskillbench.runs.plan.usage`).
 """
 
 from __future__ import annotations

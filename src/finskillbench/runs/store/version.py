@@ -1,6 +1,9 @@
 """Which code produced something: the package's version and commit, and digests over what of it decides an outcome.
 
 Verdicts of `data validate`, kept in the user's state folder: outside every edition, so that none states its own.
+
+A verdict is on the digest of an edition's files. It holds for a copy with fewer parts and for none with more, since
+labels that were withheld were not checked.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """Who is in the index: the constituents list with its GICS sectors, in the project's sector vocabulary.
 
 Share counts on the basis of their own date: published series restate earlier years for a split, or do not.
+
+A series of the latest vintage restates a count for a split only as far back as later reports repeat it: Chipotle's 2021
+stands before its split of 2024 and 2022 after it. Which of the two a count is, the next one tells.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """Books of a user's own (`holdings/NAME.csv`): each date of a file is one portfolio of the risk subtasks.
 
 What a user's books become: up to one episode of monitoring, identification and remediation each, and three stresses.
+
+They stand in front of the drawn episodes. Two episodes of one book may tell of each other;
+an agent sees one at a time.
 """
 
 from __future__ import annotations

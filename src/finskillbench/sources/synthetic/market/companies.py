@@ -1,6 +1,10 @@
 """What a fictional company is like, and its daily returns: six factors, its sector, itself, and its earnings news.
 
 Invented companies: names, tickers and identifiers that belong to nobody, in the formats of the real ones.
+
+Tickers have five letters and no S&P 500 company but Alphabet's class A does; the last letter is none of those that
+mark funds, foreign shares, receipts, rights, units or warrants. CIKs start with 99, CUSIP issuers end in the 99x range
+that the CUSIP bureau leaves to users, and both carry valid check digits.
 """
 
 import re
