@@ -214,7 +214,7 @@ def test_a_killed_driver_goes_on_with_the_cluster_and_then_without(
     edition: Edition, scheduler: str, tmp_path: Path
 ) -> None:
     command = [
-        *(str(Path(sys.executable).parent / "finskillbench"), "run", "--edition", str(edition.path), "--suite", "all"),
+        *(str(Path(sys.executable).parent / "finskillbench"), "run", "--edition", str(edition.path)),
         *("--condition", "no_skill", "--limit", "5", "--out", str(tmp_path / "run"), "--cluster", scheduler),
     ]
     models = [argument for name in PROGRAMS for argument in ("--model", name)]
