@@ -14,7 +14,7 @@ from finskillbench.domains.portfolio import (
     tool_use_parameterization,
     unconstrained_optimization,
 )
-from finskillbench.domains.portfolio.audits import binding, labels, recheck
+from finskillbench.domains.portfolio.audits import binding, labels
 from finskillbench.domains.portfolio.checks import basis, economics, panels, tasks, views
 from finskillbench.domains.portfolio.definitions import RELEASED
 from finskillbench.domains.portfolio.objects import PortfolioObjects, prepare
@@ -49,7 +49,6 @@ DOMAIN = Domain(
         "taxonomy": tasks.taxonomy,
     },
     audits={
-        "certified": recheck.certified,
         "feasible": labels.feasible,
         "units": labels.units,
         "spec_agrees": labels.spec_agrees,

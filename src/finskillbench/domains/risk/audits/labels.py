@@ -21,8 +21,14 @@ _STRESSED = {"credit_spread_widening_bp": "credit", "equity_drawdown_pct": "mark
 
 
 def certified(subject: Subject, findings: Findings) -> None:
-    """A mandate can be kept, and what is said to comply does so within its own limits."""
-    each_label(subject, findings, lambda episode, truth: _examine_mandate(episode, truth.expected_output, findings))
+    """A mandate can be kept, and a published cure that is said to comply keeps its limit on turnover."""
+
+    def examine(episode: Episode, truth: Truth) -> None:
+        _examine_mandate(episode, findings)
+        if not subject.built:  # ours are derived again trade by trade
+            _examine_turnover(episode, truth.expected_output, findings)
+
+    each_label(subject, findings, examine)
 
 
 def taxonomy(subject: Subject, findings: Findings) -> None:
@@ -36,18 +42,19 @@ def unique(subject: Subject, findings: Findings) -> None:
 
 
 def stress(subject: Subject, findings: Findings) -> None:
-    """Attributions add up to the P&L, and no shock that costs money brings any."""
-
-    def examine(episode: Episode, truth: Truth) -> None:
-        _examine_stress(episode, truth.expected_output, findings, built=subject.built)
-
-    each_label(subject, findings, examine)
+    """Published attributions add up to the P&L, and no shock that costs money brings any."""
+    if not subject.built:  # ours are derived again from the holdings
+        each_label(subject, findings, lambda episode, truth: _examine_stress(episode, truth.expected_output, findings))
 
 
-def _examine_mandate(episode: Episode, label: JsonObject, findings: Findings) -> None:
-    limits = {
+def _limits(episode: Episode) -> dict[str, JsonObject]:
+    return {
         str(limit.get("type")): limit for limit in objects(mapping(episode.input.get("mandate")).get("constraints"))
     }
+
+
+def _examine_mandate(episode: Episode, findings: Findings) -> None:
+    limits = _limits(episode)
     if not limits:
         return
     findings.add("mandates")
@@ -60,8 +67,12 @@ def _examine_mandate(episode: Episode, label: JsonObject, findings: Findings) ->
     if most is not None and names and "cash_max" not in limits:
         message = f"an HHI of at most {most:.3f} needs more than {names} names"
         findings.expect(most >= 1 / names - _EXACT, episode.task_id, message, "mandate")
-    turnover, allowed = number(label.get("total_turnover")), limits.get("turnover_max_monthly", {}).get("value")
-    if turnover is not None and (limit := number(allowed)) is not None and label.get("post_trade_compliant") is True:
+
+
+def _examine_turnover(episode: Episode, label: JsonObject, findings: Findings) -> None:
+    turnover = number(label.get("total_turnover"))
+    limit = number(_limits(episode).get("turnover_max_monthly", {}).get("value"))
+    if turnover is not None and limit is not None and label.get("post_trade_compliant") is True:
         message = f"is {turnover:.4f} and said to comply with a limit of {limit:.4f}"
         findings.expect(turnover <= limit + _EXACT, episode.task_id, message, "total_turnover")
 
@@ -106,7 +117,7 @@ def _told(label: JsonObject) -> Iterator[str]:
             yield str(one["worst_symbol"])
 
 
-def _examine_stress(episode: Episode, label: JsonObject, findings: Findings, *, built: bool) -> None:
+def _examine_stress(episode: Episode, label: JsonObject, findings: Findings) -> None:
     pnl, attribution = number(label.get("estimated_pnl_pct")), mapping(label.get("attribution"))
     if pnl is None:
         return
@@ -124,7 +135,7 @@ def _examine_stress(episode: Episode, label: JsonObject, findings: Findings, *, 
         }
     )
     for move, factor in _STRESSED.items():
-        if number(moves.get(move)) is not None and not built:
+        if number(moves.get(move)) is not None:
             gain = by_factor[factor]
             message = f"{factor} brings {gain:+.4f} although {move} is {moves[move]}"
             findings.expect(gain <= 0, episode.task_id, message, "attribution.by_factor")

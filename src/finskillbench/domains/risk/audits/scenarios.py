@@ -1,8 +1,7 @@
-"""What an audit asks of stress scenarios: the headline is the benchmark's loss, names are true, splits add up."""
+"""What an audit asks of stress scenarios: the headline is the benchmark's loss, names are true."""
 
 from __future__ import annotations
 
-import math
 from datetime import date
 from typing import cast
 
@@ -12,14 +11,11 @@ from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.risk.catalogs import scenario_catalog
 from finskillbench.domains.risk.inputs import StressInput
 from finskillbench.domains.risk.objects.scenarios import HYPOTHETICAL
-from finskillbench.domains.risk.second_stress import stressed, without_var
-from finskillbench.episode import Episode
+from finskillbench.domains.risk.second_stress import stressed
 from finskillbench.findings import Findings
-from finskillbench.scoring.values import mapping, number, objects
 
 _HEADLINE = 0.005
 """By how much of NAV the benchmark's loss may differ from a hypothetical scenario's stated equity move."""
-_SUM = 1e-9
 
 
 def scenarios(subject: Subject, findings: Findings) -> None:
@@ -36,7 +32,6 @@ def scenarios(subject: Subject, findings: Findings) -> None:
             findings.expect(
                 not (fictional and named), where, f"replays {', '.join(named)}, which this market never went through"
             )
-            _check_sums(subject, episode, task_input, findings)
             if panels is None:
                 continue
             if episode.as_of_date not in benchmarks:
@@ -59,18 +54,3 @@ def _check_headline(where: str, task_input: StressInput, benchmark: dict[str, fl
     findings.widest("headline_apart", apart)
     message = f"{scenario['name']}: equities move {headline:.1%}, the benchmark {loss:.1%}"
     findings.expect(apart <= _HEADLINE, where, message)
-
-
-def _check_sums(subject: Subject, episode: Episode, task_input: StressInput, findings: Findings) -> None:
-    """Each split of the label adds up to the P&L, whose sign is that of the holdings' own moves."""
-    if not subject.edition.has_truth:
-        return
-    label = subject.edition.truth(episode.task_id).expected_output
-    pnl = label["estimated_pnl_pct"]
-    for split in ("by_sector", "by_factor"):
-        rows = objects(mapping(label.get("attribution")).get(split))
-        if rows:
-            total = math.fsum(number(row.get("contribution_pct")) or 0.0 for row in rows)
-            findings.expect(abs(total - pnl) <= _SUM, episode.task_id, f"{split} adds up to {total:.6g}, P&L {pnl:.6g}")
-    derived = without_var(task_input).pnl
-    findings.expect(derived * pnl >= 0, episode.task_id, f"P&L {pnl:.4f}, {derived:.4f} by its holdings")
