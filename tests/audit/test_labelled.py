@@ -15,7 +15,7 @@ from finskillbench.arrays import FACTORS
 from finskillbench.domains import by_name, domain
 from finskillbench.domains.checks.examination import Shared, Subject
 from finskillbench.edition import load_edition
-from finskillbench.edition.validation.labels import defects
+from finskillbench.edition.checks.labels import defects
 from finskillbench.episode import Episode, Prompt, Truth
 from finskillbench.findings import Findings
 

@@ -11,7 +11,7 @@ from tests.sampling import THOROUGH, sampled
 from finskillbench.domains import Subtask, domain_of
 from finskillbench.domains.checks.examination import Shared, Subject
 from finskillbench.edition import Edition
-from finskillbench.edition.validation import checks_of
+from finskillbench.edition.checks.catalog import checks_of
 from finskillbench.episode import Episode, Truth
 from finskillbench.findings import Finding, Findings
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from finskillbench.audit.report import AuditReport
-from finskillbench.edition.validation.report import ValidationReport
+from finskillbench.edition.checks.report import CheckReport
 from finskillbench.reports.compare.gates import Threshold
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.report import Report
@@ -25,8 +24,8 @@ class ReportRequest:
     runs: Sequence[RunRows]
     out: Path
     today: date
-    checks: ValidationReport | None = None
-    audit: AuditReport | None = None
+    checks: CheckReport | None = None
+    audit: CheckReport | None = None
     criteria: Sequence[Threshold] = ()
 
 

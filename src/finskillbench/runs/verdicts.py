@@ -9,7 +9,7 @@ from typing import Any
 
 from finskillbench.domains import Subtask, by_method, by_name
 from finskillbench.domains.playing import RECORD
-from finskillbench.edition.validation.labels import defects
+from finskillbench.edition.checks.labels import defects
 from finskillbench.episode import JsonObject, Profile, Score, Status, Submission, Truth, Verdict
 from finskillbench.errors import EditionError, InputError, InternalError
 from finskillbench.garbage import seldom_sought

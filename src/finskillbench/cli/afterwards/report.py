@@ -18,8 +18,7 @@ from finskillbench.cli.display.results import PAGE
 if TYPE_CHECKING:
     import polars as pl
 
-    from finskillbench.audit.report import AuditReport
-    from finskillbench.edition.validation import ValidationReport
+    from finskillbench.edition.checks.report import CheckReport
     from finskillbench.reports.compare.gates import Threshold
     from finskillbench.reports.formats import Format
     from finskillbench.reports.read import RunRows
@@ -219,8 +218,8 @@ def _trajectories(asked: str | None) -> int | None:
 class _Known(NamedTuple):
     """Reports on the edition and acceptance criteria, as far as they were supplied."""
 
-    checks: ValidationReport | None
-    audit: AuditReport | None
+    checks: CheckReport | None
+    audit: CheckReport | None
     criteria: list[Threshold]
 
 

@@ -54,9 +54,9 @@ def info(
 
 def _shortcuts(edition: Edition) -> list[str]:
     """Mean certified score of each shortcut by tier, with its bounds."""
-    from finskillbench.audit import audit_edition
-    from finskillbench.audit.checks.shortcuts import SHORTCUTS, Means
     from finskillbench.domains import by_name
+    from finskillbench.edition.checks.engine import audit_edition
+    from finskillbench.edition.checks.scores import SHORTCUTS, Means
 
     (check,) = audit_edition(edition, [SHORTCUTS]).checks
     means: Mapping[str, Means] = check.figures.get("means", {})

@@ -220,7 +220,7 @@ def proof(label: Label[InfeasibilityInput], findings: Findings) -> None:
     solve = cache(partial(least_attainable, problem, limit))
     stored, feasible = label.certificate.get("least_attainable"), output["feasible"]
     least = stored["objective"] if stored else solve().value
-    weights = np.array(stored["weights"], dtype=float) if stored else solve().weights
+    weights = recheck.stored(stored) if stored else solve().weights
     recheck.close(output["least_attainable"], least, "least attainable value", 1e-8)
     recheck.close(level(task_input, named, recheck.covariance, weights), least, "its value", 1e-8)
     _expect_kept(recheck, [family(named)], weights, "the portfolio of the least attainable value")
@@ -247,7 +247,7 @@ def _examine_conflict(recheck: Recheck, conflict: list[str]) -> None:
     """A feasible mandate has a witness, and an infeasible one a ray; waiving each limit in conflict leaves another."""
     certificate, findings = recheck.label.certificate, recheck.findings
     if recheck.label.truth.expected_output["feasible"]:
-        witness = np.array(certificate["least_attainable"]["weights"], dtype=float)
+        witness = recheck.stored(certificate["least_attainable"])
         _expect_kept(recheck, [], witness, "its witness")
         findings.add("witnesses")
         return

@@ -110,13 +110,29 @@ class Recheck:
         value = second.objective(self.task_input, self.covariance, weights, mean)
         stored = self.label.certificate
         self.close(value, stored["objective"] if stored else solve().value, "objective of the weights")
-        self.same_weights(weights, np.array(stored["weights"], dtype=float) if stored else solve().weights)
+        self.same_weights(weights, self.stored(stored) if stored else solve().weights)
         if self.states_value("optimal_value"):
             self.close(self.label.truth.verification["optimal_value"], value, "optimal value")
         if stored:
             self.certificate(problem, Aim(), stored, self.label.truth.proof, solve)
             self.cannot_gain("optimum", Program(self.task_input, weights, mean).gain())
         return value
+
+    def trades(self, weights: Floats, least: float) -> None:
+        """Listed trades lead from the current to the new weights; an unlisted one is smaller than `least`."""
+        current = self.vector(self.task_input["current_portfolio"])
+        listed: dict[str, float] = self.label.truth.expected_output["trade_list"]
+        trades = self.vector({**dict.fromkeys(self.tickers, 0.0), **listed})
+        missed = np.abs(current + trades - weights)
+        for ticker, difference in zip(self.tickers, missed.tolist(), strict=True):
+            allowed = EXACT if ticker in listed else least
+            miss = f"{ticker}: current weight and trade miss the new weight by {difference:.1e}"
+            self.expect(difference <= allowed, miss)
+
+    @staticmethod
+    def stored(certificate: JsonObject) -> Floats:
+        """(n,) weights of a certificate."""
+        return np.array(certificate["weights"], dtype=float)
 
     def cannot_gain(self, name: str, gain: float) -> None:
         """No other portfolio is better by more than what rounding leaves."""
@@ -142,7 +158,7 @@ class Recheck:
         self.expect(stored["gap"] <= ACCEPTED_GAP, f"states a gap of {stored['gap']:.1e}")
         self.expect(not unique or stored["unique"] is True, "does not prove the optimum unique")
         self.expect(stored["uniqueness"], "does not record how uniqueness was decided")
-        weights = np.array(stored["weights"], dtype=float)
+        weights = self.stored(stored)
         if stored["programs_solved"] > 1:
             again = solve()
             self.states(stored["objective"], again.value, "solved again")

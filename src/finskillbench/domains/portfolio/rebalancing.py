@@ -334,10 +334,10 @@ def proof(label: Label[RebalancingInput], findings: Findings) -> None:
     truth, task_input = label.truth, recheck.task_input
     weights = recheck.vector(truth.expected_output["new_weights"])
     recheck.within_limits(weights)
-    _recheck_trades(recheck, weights)
+    recheck.trades(weights, LEAST_TRADE)
     recheck.close(truth.expected_output["turnover"], second.turnover(task_input, weights), "turnover")
-    undersized = second.undersized(task_input, weights)
-    recheck.expect(undersized <= EXACT, f"a trade misses min_trade by {undersized:.1e}")
+    missed = second.undersized(task_input, weights)
+    recheck.expect(missed <= EXACT, f"a trade misses min_trade by {missed:.1e}")
     problem = problem_from(task_input)
     terms = TradingTerms.of(task_input, problem)
     solve = cache(partial(rebalance, problem, terms))
@@ -349,32 +349,18 @@ def proof(label: Label[RebalancingInput], findings: Findings) -> None:
     recheck.expect(value <= enough + EXACT, f"its objective {value:.9g} misses the required {enough:.9g}")
     cost = second.trading_cost(task_input, weights)
     recheck.close(cost, last["objective"] if last else solve().cost, "least cost", 1e-7)
-    recheck.same_weights(weights, np.array(last["weights"], dtype=float) if last else solve().weights)
+    recheck.same_weights(weights, recheck.stored(last) if last else solve().weights)
     known = truth.verification
     if recheck.states_value("required_value"):
         recheck.close(known["required_value"], enough, "required value")
         recheck.close(known["least_cost_bps"], cost, "stated least cost", 1e-7)
-    if label.certificate:
-        assert first is not None
-        assert last is not None
-        aim = Aim(Goal.COST, enough, costs=terms.costs)
+    if first and last:
+        aim, branched = Aim(Goal.COST, enough, costs=terms.costs), last["programs_solved"] > 1
         recheck.certificate(problem, Aim(), first, truth.proof["stage_1"], lambda: solve().target, unique=False)
         recheck.certificate(problem, aim, last, truth.proof, lambda: solve().cheapest)
-        recheck.cannot_gain("stage_1", Program(task_input, np.array(first["weights"], dtype=float)).gain())
-        branched, prices = last["programs_solved"] > 1, recheck.vector(task_input["trading_costs_bps"])
-        gain = Program(task_input, np.array(last["weights"], dtype=float)).gain(prices, enough, same_trades=branched)
-        recheck.cannot_gain("stage_2", gain)
-
-
-def _recheck_trades(recheck: Recheck, weights: Floats) -> None:
-    current = recheck.vector(recheck.task_input["current_portfolio"])
-    listed: dict[str, float] = recheck.label.truth.expected_output["trade_list"]
-    trades = recheck.vector({**dict.fromkeys(recheck.tickers, 0.0), **listed})
-    missed = np.abs(current + trades - weights)
-    for ticker, difference in zip(recheck.tickers, missed.tolist(), strict=True):
-        allowed = EXACT if ticker in listed else LEAST_TRADE
-        miss = f"{ticker}: current weight and trade miss the new weight by {difference:.1e}"
-        recheck.expect(difference <= allowed, miss)
+        recheck.cannot_gain("stage_1", Program(task_input, recheck.stored(first)).gain())
+        at_end, prices = Program(task_input, recheck.stored(last)), recheck.vector(task_input["trading_costs_bps"])
+        recheck.cannot_gain("stage_2", at_end.gain(prices, enough, same_trades=branched))
 
 
 def by_hand(data: Mapping[str, Any]) -> JsonObject:

@@ -11,10 +11,9 @@ import polars as pl
 from markupsafe import Markup, escape
 
 from finskillbench.analysis.results import LEAST, Results, collect
-from finskillbench.audit.report import AuditReport
 from finskillbench.edition import Edition
+from finskillbench.edition.checks.report import CheckReport
 from finskillbench.edition.store import refuse_inside_edition
-from finskillbench.edition.validation.report import ValidationReport
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
 from finskillbench.findings import State
@@ -155,8 +154,8 @@ class Pack(NamedTuple):
 class _Evidence(NamedTuple):
     """Reports on the edition and judged criteria; None where not supplied."""
 
-    checks: ValidationReport | None
-    audit: AuditReport | None
+    checks: CheckReport | None
+    audit: CheckReport | None
     judged: list[ThresholdResult] | None
 
 
@@ -167,8 +166,8 @@ def write_pack(
     today: date,
     profile: Profile = Profile.CERTIFIED,
     exclude: Sequence[str] = (),
-    checks: ValidationReport | None = None,
-    audit: AuditReport | None = None,
+    checks: CheckReport | None = None,
+    audit: CheckReport | None = None,
     criteria: Sequence[Threshold] = (),
 ) -> Pack:
     """Write the pack of some runs into a folder, in place of one that is there.
@@ -196,7 +195,7 @@ def write_pack(
     return Pack(out / FILE, judged)
 
 
-def _refuse_other_editions(rows: pl.DataFrame, checks: ValidationReport | None, audit: AuditReport | None) -> None:
+def _refuse_other_editions(rows: pl.DataFrame, checks: CheckReport | None, audit: CheckReport | None) -> None:
     for option, report in (("--checks", checks), ("--audit", audit)):
         there = set(rows["edition"].to_list())
         if report is not None and report.digest not in there:

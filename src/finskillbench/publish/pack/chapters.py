@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from finskillbench.analysis.results import Results, distinct
-from finskillbench.audit import names_of_checks
-from finskillbench.audit.report import AuditReport
 from finskillbench.domains import domains
 from finskillbench.edition import Edition
-from finskillbench.edition.validation import WHOLE, checks_of
-from finskillbench.edition.validation.report import ValidationReport
+from finskillbench.edition.checks.catalog import checks_of, names_of_audits
+from finskillbench.edition.checks.report import WHOLE, CheckReport
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.findings import Check, State
 from finskillbench.harness.models import Entry, labels
@@ -149,7 +147,7 @@ class EditionReport:
     name: str
     command: str
     expected: tuple[str, ...]
-    supplied: ValidationReport | AuditReport | None
+    supplied: CheckReport | None
 
     @property
     def checks(self) -> tuple[Check, ...]:
@@ -182,8 +180,8 @@ class EditionReport:
 def reports_on(
     results: Results,
     editions: Mapping[str, Edition | str],
-    checks: ValidationReport | None,
-    audit: AuditReport | None,
+    checks: CheckReport | None,
+    audit: CheckReport | None,
 ) -> tuple[EditionReport, EditionReport]:
     """Validation and audit against the checks that apply to the editions, or where none can be read to the rows."""
     known = [edition for edition in editions.values() if isinstance(edition, Edition)]
@@ -197,7 +195,7 @@ def reports_on(
             checks,
         ),
         EditionReport(
-            "Audit", "finskillbench audit EDITION --json FILE, supplied by --audit", names_of_checks(there), audit
+            "Audit", "finskillbench audit EDITION --json FILE, supplied by --audit", names_of_audits(there), audit
         ),
     )
 
@@ -242,7 +240,7 @@ def _states(reports: Sequence[EditionReport]) -> Table:
         for each in reports
     )
     columns = (
-        Column("report", "Report"),
+        Column("report", "CheckReport"),
         Column("applicable", "Applicable", Kind.COUNT),
         Column("run", "Run", Kind.COUNT),
         Column("not_run", "Not run", Kind.COUNT),
@@ -283,7 +281,7 @@ def _gravest(reports: Sequence[EditionReport]) -> Table:
     )
     columns = (
         Column("state", "State"),
-        Column("report", "Report"),
+        Column("report", "CheckReport"),
         Column("check", "Check"),
         Column("findings", "Findings", Kind.COUNT),
         Column("where", "Location of the gravest"),

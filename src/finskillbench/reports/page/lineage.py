@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from finskillbench.analysis.results import distinct
-from finskillbench.audit.report import AuditReport
 from finskillbench.edition import Edition, load_edition
+from finskillbench.edition.checks.report import CheckReport, Level
 from finskillbench.edition.store import MANIFEST
-from finskillbench.edition.validation.report import ValidationReport
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.findings import State
 from finskillbench.reports.page.view import View
@@ -51,8 +50,8 @@ def lineage_of(
     view: View,
     runs: Sequence[RunRows],
     editions: dict[str, Edition | str],
-    validation: ValidationReport | None = None,
-    audit: AuditReport | None = None,
+    validation: CheckReport | None = None,
+    audit: CheckReport | None = None,
 ) -> Lineage:
     """What a reviewer asks first, as far as it is known."""
     rows = view.rows
@@ -123,8 +122,7 @@ def _labels(edition: Edition) -> Table:
     return Table("labels", "Labels of the edition", columns, tuple(rows), notes)
 
 
-def _checks(report: ValidationReport | AuditReport) -> Table:
-    audit = isinstance(report, AuditReport)
+def _checks(report: CheckReport) -> Table:
     columns = (
         Column("check", "Check"),
         Column("domain", "Domain"),
@@ -142,5 +140,5 @@ def _checks(report: ValidationReport | AuditReport) -> Table:
         )
         for check in report.checks
     )
-    name = "audit" if audit else "validation"
+    name = "audit" if Level.AUDIT in report.levels else "validation"
     return Table(name, f"What the {name} of edition {report.digest[:12]} found", columns, rows)

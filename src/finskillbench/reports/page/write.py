@@ -10,8 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from finskillbench.analysis.results import Results, distinct
-from finskillbench.audit.report import AuditReport
-from finskillbench.edition.validation.report import ValidationReport
+from finskillbench.edition.checks.report import CheckReport
 from finskillbench.errors import InputError
 from finskillbench.reports.page.episodes import FOLDER as EPISODES
 from finskillbench.reports.page.episodes import write_episodes
@@ -54,8 +53,8 @@ def write_page(
     trajectories: int | None = None,
     truth: bool = True,
     causes: pl.DataFrame | None = None,
-    validation: ValidationReport | None = None,
-    audit: AuditReport | None = None,
+    validation: CheckReport | None = None,
+    audit: CheckReport | None = None,
 ) -> WrittenPage:
     """Write the page of some results into a folder, in place of a page that is there.
 

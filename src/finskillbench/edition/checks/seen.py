@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import runpy
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,14 +16,13 @@ from typing import Any, TypeVar, cast
 
 import orjson
 
-from finskillbench.audit.reads import Flat, flatten
-from finskillbench.audit.scripts import Scripts
 from finskillbench.domains import by_method, by_name, domain, domains
 from finskillbench.domains.base import Domain, Label, Subtask
 from finskillbench.domains.checks.examination import Shared
 from finskillbench.domains.playing import RECORD
 from finskillbench.domains.tables import MOST_ROWS, Table
 from finskillbench.edition import Edition
+from finskillbench.edition.checks.reads import Flat, flatten
 from finskillbench.edition.manifest import read_manifest
 from finskillbench.episode import Episode, JsonObject, Profile
 from finskillbench.errors import InputError
@@ -38,6 +39,7 @@ from finskillbench.harness.trace import Trace
 from finskillbench.harness.words.compaction import refers_to_facts
 from finskillbench.harness.words.prompts import INPUT_SECTION, SCHEMA_SECTION, system_prompt, task_prompt
 from finskillbench.panels.filings.query import AXES, LARGEST_LIMIT
+from finskillbench.sandbox.child import encode_result
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
 from finskillbench.scoring.values import array, is_object, mapping, text
 
@@ -361,3 +363,28 @@ def _parsed(answer: str) -> JsonObject | None:
 def unresolved(value: object) -> str | None:
     """What a field refers to and nothing serves; None where it holds its data."""
     return text(value.get("ref")) if is_object(value) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a script gave; see `finskillbench.harness.tools.toolbox.ScriptOutcome`."""
+
+    ok: bool
+    output: dict[str, Any] | None
+    error: str | None
+
+
+class Scripts:
+    """A `finskillbench.harness.tools.toolbox.Runner`; each script is loaded once."""
+
+    def __init__(self) -> None:
+        self._mains: dict[Path, Callable[[dict[str, Any]], object]] = {}
+
+    async def run(self, script: Path, payload: bytes) -> Outcome:
+        """Run `main` of a script on the JSON of an object; whatever it raises is its error."""
+        try:
+            if script not in self._mains:
+                self._mains[script] = runpy.run_path(str(script))["main"]
+            return Outcome(True, json.loads(encode_result(self._mains[script](orjson.loads(payload)))), None)
+        except Exception as error:  # noqa: BLE001 - a script may raise anything, and the agent is told
+            return Outcome(False, None, f"{type(error).__name__}: {error}")

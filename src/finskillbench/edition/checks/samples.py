@@ -1,4 +1,4 @@
-"""Whether labels can be told from how an episode looks, without reading a number in it.
+"""Checks of all episodes of a subtask together: whether they repeat, get harder, or give their labels away.
 
 A generator that draws infeasible cases in another order, or writes the breached limit last, gives its labels away. A
 classifier sees the shape of an input alone: which fields and words there are, how long they are, in which order, with
@@ -14,18 +14,24 @@ import re
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from statistics import fmean
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from finskillbench.arrays import Floats
-from finskillbench.audit.seen import Bench
+from finskillbench.domains.building import Task
 from finskillbench.edition import Edition
-from finskillbench.episode import Episode
+from finskillbench.edition.checks.reads import leaves
+from finskillbench.edition.checks.seen import Bench
+from finskillbench.edition.work import LEVELS, work_of
+from finskillbench.episode import Episode, JsonObject
 from finskillbench.findings import Findings
-from finskillbench.scoring.values import is_array, is_object, mapping
+from finskillbench.scoring.values import is_array, is_object, mapping, numbers
+from finskillbench.sums import summed
 
 _LEAST_EPISODES = 12
 """Episodes to learn from, and to be tried on, at least."""
@@ -179,3 +185,114 @@ def _guesses(learn: Sequence[tuple[Features, str]], test: Sequence[Features]) ->
         warnings.filterwarnings("ignore", "The number of unique classes")
         forest.fit(seen, [label for _, label in learn])
     return np.asarray(forest.predict(table.transform(test)))
+
+
+LEAST_DISTINCT = 0.875
+"""Share of the labels of a subtask that differ from every other, at least: 35 of 40."""
+SAME_WEIGHTS = 0.05
+"""Two tables of numbers nearer than this in L2 are one label: weights that a portfolio manager would not tell apart."""
+_FEW_MARKETS = 2.0
+_DIGITS = 3
+
+Vector = dict[str, float]
+
+
+def distinct(bench: Bench, episodes: Sequence[Episode], findings: Findings) -> None:
+    """At least seven in eight labels differ from all before them; the number of markets that they amount to."""
+    labels = [bench.edition.truth(episode.task_id).expected_output for episode in episodes]
+    repeats = list(_repeats(labels))
+    name = episodes[0].sub_task
+    share = 1 - len(repeats) / len(labels)
+    findings.figures["distinct"] = {name: f"{len(labels) - len(repeats)} of {len(labels)}"}
+    for place, first in repeats:
+        message = f"its label is that of {episodes[first].task_id}; {share:.0%} of {name} are distinct"
+        findings.expect(share >= LEAST_DISTINCT, episodes[place].task_id, message, "expected_output")
+    markets = _effective_markets(episodes)
+    if markets is not None:
+        dates, effective = markets
+        findings.figures["markets"] = {name: f"{effective:.1f} of {dates} dates"}
+        if dates > 1 and effective < _FEW_MARKETS:
+            findings.warn(name, f"the expected returns of {dates} dates amount to {effective:.1f} different markets")
+
+
+def _repeats(labels: Sequence[JsonObject]) -> Iterator[tuple[int, int]]:
+    """Each label that repeats an earlier one, and which."""
+    seen: dict[str, int] = {}
+    tables: list[tuple[int, Vector]] = []
+    for place, label in enumerate(labels):
+        table = _table(label)
+        if table is None:
+            first = seen.setdefault(_rounded(label), place)
+        else:
+            first = next((other for other, known in tables if _distance(table, known) < SAME_WEIGHTS), place)
+            tables += [(place, table)] if first == place else []
+        if first != place:
+            yield place, first
+
+
+def _table(label: JsonObject) -> Vector | None:
+    """The table of weights that a label is, where it is one: numbers by name that add up to about 1."""
+    for part in label.values():
+        found = numbers(part) if is_object(part) else {}
+        if len(found) > 1 and abs(summed(found.values()) - 1) < SAME_WEIGHTS:
+            return found
+    return None
+
+
+def _distance(left: Mapping[str, float], right: Mapping[str, float]) -> float:
+    names = left.keys() | right.keys()
+    return float(np.sqrt(math.fsum((left.get(name, 0.0) - right.get(name, 0.0)) ** 2 for name in names)))
+
+
+def _rounded(label: JsonObject) -> str:
+    """A label's leaves with numbers to three digits, as a text that equal labels share."""
+    parts: list[str] = []
+    for path, leaf in leaves(label):
+        number = isinstance(leaf, int | float) and not isinstance(leaf, bool)
+        parts.append(f"{path}={leaf:.{_DIGITS}g}" if number else f"{path}={leaf!r}")
+    return "\n".join(parts)
+
+
+def _effective_markets(episodes: Sequence[Episode]) -> tuple[int, float] | None:
+    """Dates with expected returns, and how many uncorrelated ones they amount to: n^2 over the sum of r^2."""
+    by_date: dict[object, Vector] = {}
+    for episode in episodes:
+        returns = numbers(episode.input.get("expected_returns"))
+        if returns:
+            by_date.setdefault(episode.as_of_date, returns)
+    if not by_date:
+        return None
+    every = list(by_date.values())
+    common = sorted(name for name in every[0] if all(name in one for one in every))
+    if len(common) < 3:
+        return None
+    table = np.array([[one[name] for name in common] for one in every])
+    if not (table.std(axis=1) > 0).all():
+        return None
+    correlation = cast("NDArray[np.float64]", np.atleast_2d(np.corrcoef(table)))
+    return len(table), float(len(table) ** 2 / (correlation**2).sum())
+
+
+def difficulty(bench: Bench, episodes: Sequence[Episode], findings: Findings) -> None:
+    """On the mean, the decisions and computations of a level are no fewer than those of the level below.
+
+    Reads are left out: a table is read by one call however long it is. A level that is less work makes no label wrong,
+    so that it is a warning.
+    """
+    if not bench.edition.has_certificates:
+        findings.skip("the edition was handed out without certificates, from which the work is counted")
+        return
+    name = episodes[0].sub_task
+    certificates = bench.edition.certificates(name)
+    steps: dict[str, list[int]] = {level: [] for level in LEVELS}
+    for episode in episodes:
+        truth, certificate = bench.edition.truth(episode.task_id), certificates.get(episode.task_id, {})
+        work = work_of(Task(episode, truth, certificate), episode.input)
+        steps.setdefault(episode.difficulty, []).append(work.decisions + work.computations)
+    means = {level: fmean(each) for level, each in steps.items() if each}
+    findings.figures["steps"] = {name: {level: round(mean, 1) for level, mean in means.items()}}
+    for below, level in pairwise(means):
+        findings.expectations += 1
+        if means[level] < means[below]:
+            message = f"{level} tasks take {means[level]:.1f} steps on the mean, {below} ones {means[below]:.1f}"
+            findings.warn(name, message, "difficulty")

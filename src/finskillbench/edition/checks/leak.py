@@ -17,9 +17,9 @@ from typing import Any, cast, get_args, get_type_hints, is_typeddict
 
 import orjson
 
-from finskillbench.audit.reads import flatten, leaves, numeric_leaves
-from finskillbench.audit.seen import Seen
 from finskillbench.domains.tables import Table
+from finskillbench.edition.checks.reads import flatten, leaves, numeric_leaves
+from finskillbench.edition.checks.seen import Seen
 from finskillbench.edition.withheld import told_of_truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import is_array, is_object
