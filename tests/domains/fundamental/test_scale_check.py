@@ -9,7 +9,7 @@ from typing import Any, cast
 import polars as pl
 import pytest
 
-from finskillbench.domains.fundamental.checks.scale import check_scale
+from finskillbench.domains.fundamental.checks.tables import check_scale
 from finskillbench.episode import Episode, Prompt
 from finskillbench.findings import Findings, State
 from finskillbench.panels import Panels

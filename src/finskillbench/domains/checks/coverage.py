@@ -1,14 +1,16 @@
-"""What every domain promises of its episodes: those that the manifest counts, and files of the same tasks."""
+"""What every domain promises of its episodes: those that the manifest counts, files of the same tasks, definitions."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from finskillbench.domains.base import Subtask
 from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
+from finskillbench.scoring.values import mapping
 
 _OF_THE_TRUTH = frozenset({"expected_output", "verification", "proof", "certificate", "ground_truth"})
 
@@ -100,3 +102,24 @@ def _keys(value: object) -> set[str]:
         elif isinstance(one, list):
             left.extend(cast("list[object]", one))
     return found
+
+
+def examine_definitions(
+    episode: Episode,
+    known: Mapping[str, Any],
+    findings: Findings,
+    *,
+    needed: Iterable[str] | None = None,
+) -> None:
+    """Every definition that an input states is the engine's, and none that it needs is missing.
+
+    Parameters
+    ----------
+    known : every definition that an input of this subtask may state.
+    needed : those that it must state; None for all of `known`. An imported release has none, so it needs none.
+    """
+    where, given = episode.task_id, mapping(episode.input.get("conventions"))
+    for name, text in sorted(given.items()):
+        findings.expect(text == known.get(name), where, f"conventions: {name} is not defined as the engine computes it")
+    absent = sorted(set(known if needed is None else needed) - set(given))
+    findings.expect(not absent, where, f"conventions: {', '.join(absent)} is not defined")

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from finskillbench.domains.base import Domain
 from finskillbench.domains.fundamental import driver_decomposition, earnings_quality, normalization
-from finskillbench.domains.fundamental.audits import labels
-from finskillbench.domains.fundamental.checks import CHECKS
+from finskillbench.domains.fundamental.checks import CHECKS, labels
 from finskillbench.domains.fundamental.inputs import RELEASED
 from finskillbench.domains.fundamental.objects import construct
 

@@ -14,9 +14,9 @@ from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask,
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.checks.agreement import AGREEMENT
 from finskillbench.domains.fundamental import explain
-from finskillbench.domains.fundamental.audits import exploits, ladders, shortcuts
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
 from finskillbench.domains.fundamental.credit import Unit, credit
+from finskillbench.domains.fundamental.examples import exploits, ladders, shortcuts
 from finskillbench.domains.fundamental.inputs import QuartersInput, filing_facts, read
 from finskillbench.domains.fundamental.objects.construct import FundamentalObjects
 from finskillbench.domains.fundamental.objects.meaning import beyond, meaningful

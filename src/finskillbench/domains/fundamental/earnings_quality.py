@@ -12,9 +12,9 @@ from pydantic import Field
 from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.fundamental import explain
-from finskillbench.domains.fundamental.audits import exploits, ladders, shortcuts
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION, YEAR_BEFORE
 from finskillbench.domains.fundamental.credit import credit, left_null
+from finskillbench.domains.fundamental.examples import exploits, ladders, shortcuts
 from finskillbench.domains.fundamental.inputs import FilingInput, a_year_before, filing_facts, read
 from finskillbench.domains.fundamental.objects.construct import FundamentalObjects
 from finskillbench.domains.fundamental.objects.meaning import beyond, indices_meaningful, meaningful

@@ -11,9 +11,9 @@ from pydantic import Field
 from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.fundamental import explain
-from finskillbench.domains.fundamental.audits import exploits, ladders, shortcuts
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
 from finskillbench.domains.fundamental.credit import Unit, credit, left_null
+from finskillbench.domains.fundamental.examples import exploits, ladders, shortcuts
 from finskillbench.domains.fundamental.inputs import FilingInput, filing_facts, read
 from finskillbench.domains.fundamental.objects.construct import FundamentalObjects
 from finskillbench.domains.fundamental.objects.meaning import beyond, meaningful

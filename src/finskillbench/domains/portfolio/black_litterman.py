@@ -15,9 +15,9 @@ from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.draws import stratified
 from finskillbench.domains.portfolio import second
-from finskillbench.domains.portfolio.audits import exploits, view_shortcuts
-from finskillbench.domains.portfolio.audits.ladders import black_litterman as ladders
 from finskillbench.domains.portfolio.definitions import METADATA, PRECISION, SKILL, tolerance
+from finskillbench.domains.portfolio.examples import black_litterman as examples
+from finskillbench.domains.portfolio.examples import exploits
 from finskillbench.domains.portfolio.inputs import AnalystView, BlackLittermanInput
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
 from finskillbench.domains.portfolio.objects.settings import ViewSettings, ViewTier
@@ -171,7 +171,7 @@ def _discriminates(
 ) -> bool:
     """Whether no standard mistake earns nearly full marks; weights are solved for where the returns do."""
     cash = task_input["risk_free_rate"]
-    for mistake in view_shortcuts.mistakes(task_input, problem, after).values():
+    for mistake in examples.mistakes(task_input, problem, after).values():
         near = _returns_score(mistake.returns - cash, after) > NEARLY_RIGHT
         if near and judge_weights(problem, mistake.weights(), value, trivial).value > NEARLY_RIGHT:
             return False
@@ -352,9 +352,9 @@ SUBTASK = Subtask(
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,
-    ladder=ladders.ladder,
+    ladder=examples.ladder,
     exploits=exploits.black_litterman,
-    shortcuts=Shortcuts(view_shortcuts.shortcuts),
+    shortcuts=Shortcuts(examples.shortcuts),
     by_hand=Naive(("market_cap_weights", "covariance_matrix", "risk_free_rate", "risk_aversion"), by_hand),
     heuristic="optimum without correlations within the caps",
     trivial=Naive(("market_cap_weights",), trivial),

@@ -14,8 +14,6 @@ from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.draws import drawn
-from finskillbench.domains.portfolio.audits import exploits, shortcuts
-from finskillbench.domains.portfolio.audits.ladders import optimisation as ladders
 from finskillbench.domains.portfolio.definitions import (
     METADATA,
     OBJECTIVE_NAME,
@@ -24,6 +22,8 @@ from finskillbench.domains.portfolio.definitions import (
     conventions,
     data_read,
 )
+from finskillbench.domains.portfolio.examples import exploits
+from finskillbench.domains.portfolio.examples import optimisation as examples
 from finskillbench.domains.portfolio.inputs import ConstrainedInput, Constraints
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
 from finskillbench.domains.portfolio.objects.binding import (
@@ -294,9 +294,9 @@ SUBTASK = Subtask(
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,
-    ladder=ladders.ladder,
+    ladder=examples.ladder,
     exploits=exploits.constrained,
-    shortcuts=Shortcuts(shortcuts.constrained),
+    shortcuts=Shortcuts(examples.constrained),
     by_hand=Naive(("constraints", "benchmark_weights"), by_hand),
     heuristic="optimum without correlations within the caps",
     trivial=Naive(("expected_returns", "constraints"), trivial),

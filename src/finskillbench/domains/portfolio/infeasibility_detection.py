@@ -20,8 +20,6 @@ from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.portfolio import second
-from finskillbench.domains.portfolio.audits import conflicts as audits
-from finskillbench.domains.portfolio.audits.ladders import infeasibility as ladders
 from finskillbench.domains.portfolio.definitions import (
     EXACT_LIMITS,
     METADATA,
@@ -36,6 +34,7 @@ from finskillbench.domains.portfolio.definitions import (
     sector_of,
     waived,
 )
+from finskillbench.domains.portfolio.examples import infeasibility as examples
 from finskillbench.domains.portfolio.inputs import InfeasibilityInput
 from finskillbench.domains.portfolio.objects import PortfolioObjects
 from finskillbench.domains.portfolio.objects.binding import mandate_fields
@@ -297,9 +296,9 @@ SUBTASK = Subtask(
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,
-    ladder=ladders.ladder,
-    exploits=audits.exploits,
-    shortcuts=Shortcuts(audits.shortcuts),
+    ladder=examples.ladder,
+    exploits=examples.exploits,
+    shortcuts=Shortcuts(examples.shortcuts),
     by_hand=Naive(("constraints", "current_portfolio"), by_hand),
     heuristic="feasible, 90% of the limit",
     trivial=Naive((), lambda data: {"feasible": True, "conflicting_limits": [], "least_attainable": 0.0}),

@@ -16,9 +16,6 @@ from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.draws import stratified
 from finskillbench.domains.portfolio import second
-from finskillbench.domains.portfolio.audits import exploits, trade_shortcuts
-from finskillbench.domains.portfolio.audits.ladders import rebalancing as ladders
-from finskillbench.domains.portfolio.audits.ladders.written import of_digits
 from finskillbench.domains.portfolio.definitions import (
     METADATA,
     MINIMISED,
@@ -27,6 +24,9 @@ from finskillbench.domains.portfolio.definitions import (
     SKILL,
     conventions,
 )
+from finskillbench.domains.portfolio.examples import exploits
+from finskillbench.domains.portfolio.examples import rebalancing as examples
+from finskillbench.domains.portfolio.examples.exploits import of_digits
 from finskillbench.domains.portfolio.inputs import RebalancingInput
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
 from finskillbench.domains.portfolio.objects.binding import market_fields, month_problem, sized_limits
@@ -265,9 +265,9 @@ def _solved(problem: PortfolioProblem, terms: TradingTerms, bounds: _Bounds) -> 
             return None
         value = required_value(problem, value, terms)
         relaxed = estimate(problem, Aim(Goal.COST, value, costs=terms.costs))
-        if trade_shortcuts.small_trades(problem, terms, relaxed).sum() > bounds.small:
+        if examples.small_trades(problem, terms, relaxed).sum() > bounds.small:
             return None
-        hand_made = [exploits.traded(problem, weights) for weights in trade_shortcuts.mended(problem, terms, relaxed)]
+        hand_made = [exploits.traded(problem, weights) for weights in examples.mended(problem, terms, relaxed)]
 
         def near(least: float) -> bool:
             return any(
@@ -387,9 +387,9 @@ SUBTASK = Subtask(
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,
-    ladder=ladders.ladder,
+    ladder=examples.ladder,
     exploits=exploits.rebalancing,
-    shortcuts=Shortcuts(trade_shortcuts.answers),
+    shortcuts=Shortcuts(examples.answers),
     by_hand=Naive(("objective", "expected_returns", "covariance_matrix", "current_portfolio"), by_hand),
     heuristic="optimum without correlations within the caps",
     trivial=Naive(("current_portfolio",), trivial),

@@ -9,9 +9,9 @@ from pydantic import Field, JsonValue
 
 from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
 from finskillbench.domains.building import BuildContext, Task, read_catalog_text
-from finskillbench.domains.portfolio.audits import exploits, mandate_shortcuts
-from finskillbench.domains.portfolio.audits.ladders import tool_use as ladders
 from finskillbench.domains.portfolio.definitions import SKILL
+from finskillbench.domains.portfolio.examples import exploits
+from finskillbench.domains.portfolio.examples import tool_use as examples
 from finskillbench.domains.portfolio.inputs import ToolUseInput
 from finskillbench.domains.portfolio.mandate_texts import PLANS, Universe, Words, compose
 from finskillbench.domains.portfolio.objects import PortfolioObjects
@@ -235,9 +235,9 @@ SUBTASK = Subtask(
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,
-    ladder=ladders.ladder,
+    ladder=examples.ladder,
     exploits=exploits.tool_use,
-    shortcuts=Shortcuts(mandate_shortcuts.answers),
+    shortcuts=Shortcuts(examples.answers),
     by_hand=Naive(("scenario_description",), by_hand),
     heuristic="every parameter",
     trivial=Naive((), lambda data: {"optimizer_call": TRIVIAL_CALL}),

@@ -12,9 +12,6 @@ from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.draws import permuted
-from finskillbench.domains.portfolio.audits import exploits, shortcuts
-from finskillbench.domains.portfolio.audits.exploits import uncorrelated
-from finskillbench.domains.portfolio.audits.ladders import optimisation as ladders
 from finskillbench.domains.portfolio.definitions import (
     METADATA,
     OBJECTIVE_NAME,
@@ -23,6 +20,9 @@ from finskillbench.domains.portfolio.definitions import (
     conventions,
     data_read,
 )
+from finskillbench.domains.portfolio.examples import exploits
+from finskillbench.domains.portfolio.examples import optimisation as examples
+from finskillbench.domains.portfolio.examples.exploits import uncorrelated
 from finskillbench.domains.portfolio.inputs import UnconstrainedInput
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
 from finskillbench.domains.portfolio.objects.binding import market_fields, month_problem
@@ -132,7 +132,7 @@ def _by_formula(problem: PortfolioProblem, optimal: float, zero: float) -> float
     """What a formula earns, where the answer itself is none."""
     if problem.objective in (Objective.MAX_RETURN, Objective.RISK_PARITY):
         return 0.0
-    formulas = shortcuts.cut(problem), uncorrelated(problem)
+    formulas = examples.cut(problem), uncorrelated(problem)
     return max(judge_weights(problem, weights, optimal, zero).value for weights in formulas)
 
 
@@ -178,9 +178,9 @@ SUBTASK = Subtask(
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,
-    ladder=ladders.ladder,
+    ladder=examples.ladder,
     exploits=exploits.unconstrained,
-    shortcuts=Shortcuts(shortcuts.unconstrained, most=0.4),
+    shortcuts=Shortcuts(examples.unconstrained, most=0.4),
     by_hand=Naive(
         ("objective", "expected_returns", "covariance_matrix"), lambda data: {"weights": rule_of_thumb(data)}
     ),

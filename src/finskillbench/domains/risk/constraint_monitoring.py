@@ -11,9 +11,8 @@ from pydantic import Field
 from finskillbench.domains.base import Answer, Naive, Shortcuts, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.risk import by_hand
-from finskillbench.domains.risk.audits import exploits
-from finskillbench.domains.risk.audits.ladders.constraint_monitoring import ladder
-from finskillbench.domains.risk.audits.shortcuts.constraint_monitoring import shortcuts
+from finskillbench.domains.risk.examples import exploits
+from finskillbench.domains.risk.examples.constraint_monitoring import ladder, shortcuts
 from finskillbench.domains.risk.inputs import MonitoringInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.monitoring import GREY_BAND, MODEL_BASED, MonitoringPair

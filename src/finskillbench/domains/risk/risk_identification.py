@@ -15,10 +15,9 @@ from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.draws import shuffled
 from finskillbench.domains.risk import by_hand, second
-from finskillbench.domains.risk.audits import exploits
-from finskillbench.domains.risk.audits.identification_shortcuts import shortcuts
-from finskillbench.domains.risk.audits.ladders.risk_identification import ladder
 from finskillbench.domains.risk.catalogs import EPISODES
+from finskillbench.domains.risk.examples import exploits
+from finskillbench.domains.risk.examples.risk_identification import ladder, shortcuts
 from finskillbench.domains.risk.inputs import IdentificationInput
 from finskillbench.domains.risk.objects.construct import ListedPortfolio, RiskObjects
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase

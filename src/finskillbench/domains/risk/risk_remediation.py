@@ -15,10 +15,9 @@ from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.draws import drawn, shuffled
 from finskillbench.domains.risk import by_hand
-from finskillbench.domains.risk.audits import trades
-from finskillbench.domains.risk.audits.ladders.risk_remediation import ladder
-from finskillbench.domains.risk.audits.shortcuts.risk_remediation import shortcuts
 from finskillbench.domains.risk.catalogs import EPISODES
+from finskillbench.domains.risk.examples import exploits
+from finskillbench.domains.risk.examples.risk_remediation import ladder, shortcuts
 from finskillbench.domains.risk.inputs import RemediationInput, TradingTermsInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.plain_cures import without_models
@@ -314,6 +313,6 @@ SUBTASK: Subtask[RemediationInput, RiskObjects] = Subtask(
     input=RemediationInput,
     definitions=definitions,
     ladder=ladder,
-    exploits=trades.remediation,
+    exploits=exploits.remediation,
     shortcuts=Shortcuts(shortcuts),
 )

@@ -13,10 +13,9 @@ from finskillbench.arrays import FACTORS
 from finskillbench.domains.base import Answer, Naive, Shortcuts, Subtask, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.draws import drawn, shuffled
-from finskillbench.domains.risk.audits import trades
-from finskillbench.domains.risk.audits.ladders.stress_testing import ladder
-from finskillbench.domains.risk.audits.stress_shortcuts import shortcuts
 from finskillbench.domains.risk.catalogs import EPISODES
+from finskillbench.domains.risk.examples import exploits
+from finskillbench.domains.risk.examples.stress_testing import ladder, shortcuts
 from finskillbench.domains.risk.inputs import ScenarioInput, StressInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.stress import LEAST_PNL, StressCase, StressPair, as_stated, at_tier, tiers_of
@@ -363,6 +362,6 @@ SUBTASK: Subtask[StressInput, RiskObjects] = Subtask(
     input=StressInput,
     definitions=definitions,
     ladder=ladder,
-    exploits=trades.stress,
+    exploits=exploits.stress,
     shortcuts=Shortcuts(shortcuts),
 )

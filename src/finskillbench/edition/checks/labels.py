@@ -9,7 +9,7 @@ import msgspec
 
 from finskillbench.domains.base import DomainCheck, Label, Subtask
 from finskillbench.domains.checks.agreement import compare
-from finskillbench.domains.checks.definitions import examine_definitions
+from finskillbench.domains.checks.coverage import examine_definitions
 from finskillbench.domains.checks.examination import ExaminedEdition, Subject, examining
 from finskillbench.domains.checks.proofs import expect_agreement
 from finskillbench.episode import Episode, JsonObject, Prompt, Truth

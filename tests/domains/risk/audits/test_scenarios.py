@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from finskillbench.domains.risk.audits.scenarios import scenarios
+from finskillbench.domains.risk.checks.economics import scenarios
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode, Truth
 from finskillbench.findings import Findings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ import polars as pl
 
 from finskillbench.domains.checks.examination import examining
 from finskillbench.domains.fundamental.second.basis import Restated, restatements_of
+from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 
 _TERM = re.compile(r"(?:^| ([+-]) )(\S+) (\w+) (?:(\d{4}-\d\d-\d\d)\.\.)?(\d{4}-\d\d-\d\d)")
@@ -128,3 +129,28 @@ def companies(facts: pl.DataFrame, findings: Findings) -> Iterator[Company]:
     for symbol, rows in found.items():
         with examining(symbol, findings):
             yield Company(symbol, rows)
+
+
+_SHOWN = 10
+"""Rows of a panel that are named before the rest are only counted."""
+_NAMED_BY = ("symbol", "metric", "axis", "start", "end", "filed", "accession")
+
+
+def period_end(episode: Episode) -> date:
+    """Last day of the period that an episode is about; KeyError or ValueError if it does not say."""
+    field = "current_period_end" if episode.sub_task == "driver_decomposition" else "period_end"
+    return date.fromisoformat(episode.input[field])
+
+
+def fail_rows(frame: pl.DataFrame, message: str, findings: Findings) -> None:
+    """Add a defect for each row, as `add_rows` does."""
+    add_rows(frame, message, findings.fail)
+
+
+def add_rows(frame: pl.DataFrame, message: str, add: Callable[[object, str], None]) -> None:
+    """Add a finding for each row, by company, subject and period; of many the first few and their number."""
+    names = [name for name in _NAMED_BY if name in frame.columns]
+    for row in frame.head(_SHOWN).select(names).iter_rows():
+        add(" ".join(str(value) for value in row if value is not None), message)
+    if frame.height > _SHOWN:
+        add(message.split(":")[0], f"{frame.height} rows in all: {message}")

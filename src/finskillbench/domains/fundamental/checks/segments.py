@@ -11,8 +11,7 @@ from typing import Any
 import polars as pl
 
 from finskillbench.domains.checks.examination import Subject
-from finskillbench.domains.fundamental.checks.reporting import fail_rows
-from finskillbench.domains.fundamental.checks.rows import companies, current
+from finskillbench.domains.fundamental.checks.rows import companies, current, fail_rows
 from finskillbench.domains.fundamental.second.definitions import AXES, SEGMENT_GAP
 from finskillbench.findings import Findings
 
