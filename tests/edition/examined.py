@@ -14,7 +14,7 @@ import pytest
 from tests.sampling import THOROUGH
 
 from finskillbench.domains import Subtask, subtasks
-from finskillbench.domains.base import Label
+from finskillbench.domains.examples import Label
 from finskillbench.domains.tables import Table
 from finskillbench.edition import Edition
 from finskillbench.edition.validation import ValidationReport, labels, validate_edition
@@ -102,7 +102,7 @@ def validated_in_part(edition: Edition) -> ValidationReport:
 
     def examine(subtask: Subtask, label: Label, findings: Findings) -> None:
         seen[subtask.name] += 1
-        if THOROUGH or subtask.budget is None or seen[subtask.name] % 4 == 1:
+        if THOROUGH or subtask.interactive is None or seen[subtask.name] % 4 == 1:
             _examined(subtask, label, findings)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -1,6 +1,6 @@
 """Answers that cheat, whatever the subtask: made from the answer type alone, or from a truth by vandalism.
 
-Nothing of them knows the episode. A subtask adds its own by `Subtask.exploits`.
+Nothing of them knows the episode. A subtask adds its own by `Examples.exploits`.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ _DAY = re.compile(r'"(\d{4}-\d{2}-\d{2})"', re.ASCII)
 _FILINGS = "query_xbrl"
 _PAGE = re.compile(r"read_table\((\w+)")
 Appointed = Mapping[str, Mapping[str, int]]
-"""Table to column to the calendar days by which its dates may lie ahead: see `Subtask.appointed`."""
+"""Table to column to the calendar days by which its dates may lie ahead: see `InteractiveCase.appointed`."""
 
 
 def point_in_time(seen: Seen, findings: Findings) -> None:
@@ -32,7 +32,8 @@ def point_in_time(seen: Seen, findings: Findings) -> None:
         findings.fail(seen.task_id, f"{as_of} is no {'working' if filings else 'trading'} day", "as_of_date")
     _ = seen.fields
     limit = as_of.isoformat()
-    appointed: Appointed = {} if seen.subtask is None else seen.subtask.appointed
+    interactive = None if seen.subtask is None else seen.subtask.interactive
+    appointed: Appointed = {} if interactive is None else interactive.appointed
     latest = {asked: _latest(without_appointed(asked, text, appointed, as_of)) for asked, text in seen.returned.items()}
     latest |= seen.bench.once(("queried", seen.episode.input.get("symbol"), as_of), lambda: _of_queries(seen))
     for asked, day in latest.items():

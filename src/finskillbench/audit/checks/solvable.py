@@ -31,7 +31,7 @@ def solvable(seen: Seen, findings: Findings) -> None:
     findings.add("labels")
     if seen.subtask.second is not None:
         _rederived(seen, findings)
-    elif seen.label.truth.proof and seen.subtask.ceiling is None:
+    elif seen.label.truth.proof and seen.subtask.baselines.ceiling is None:
         score = seen.earned(REFERENCE, Condition.CURATED)
         message = f"the reference program reaches {score:.3f} with the skill's scripts"
         findings.expect(score >= _RIGHT, seen.task_id, message)
@@ -41,7 +41,7 @@ def _complete(seen: Seen, findings: Findings) -> bool:
     """Whether every input that the answer depends on is there."""
     before = len(findings.found)
     task_input = seen.full_input
-    filled = seen.subtask.filled if seen.subtask is not None else ()
+    filled = seen.subtask.interactive.filled if seen.subtask and seen.subtask.interactive else ()
     for name, value in task_input.items():
         if (ref := unresolved(value)) is not None:
             findings.fail(seen.task_id, f"refers to {ref}, which no tool serves", name)

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
+from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.audits import conflicts as audits
 from finskillbench.domains.portfolio.audits.ladders import infeasibility as ladders
@@ -280,19 +281,18 @@ def by_hand(data: Mapping[str, Any]) -> JsonObject:
 SUBTASK = Subtask(
     name=NAME,
     prefix="pc_infeas",
-    method=METHOD,
-    parameters={"ground_truth_source": "certified optimiser"},
-    answer=InfeasibilityDetection,
     input=InfeasibilityInput,
+    answer=InfeasibilityDetection,
     definitions=definitions,
-    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,
-    ladder=ladders.ladder,
-    exploits=audits.exploits,
-    shortcuts=Shortcuts(audits.shortcuts),
-    by_hand=Naive(("constraints", "current_portfolio"), by_hand),
-    heuristic="feasible, 90% of the limit",
-    trivial=Naive((), lambda data: {"feasible": True, "conflicting_limits": [], "least_attainable": 0.0}),
+    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
+    verification=Verification(method=METHOD, parameters={"ground_truth_source": "certified optimiser"}),
+    baselines=Baselines(
+        no_skill=Naive(("constraints", "current_portfolio"), by_hand),
+        trivial=Naive((), lambda data: {"feasible": True, "conflicting_limits": [], "least_attainable": 0.0}),
+        heuristic="feasible, 90% of the limit",
+    ),
+    examples=Examples(graded=ladders.ladder, exploits=audits.exploits, shortcuts=Shortcuts(audits.shortcuts)),
     headline=False,
 )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.base import Rung
+from finskillbench.domains.examples import GradedExample
 from finskillbench.engines.portfolio.mandates.feasibility import shifted
 from finskillbench.engines.portfolio.measures import violations
 from finskillbench.engines.portfolio.optimise import optimise
@@ -35,13 +35,13 @@ def keeps_limits(problem: PortfolioProblem, weights: Mapping[str, float]) -> boo
     return not set(violations(problem, array)) - {"fully_invested"}
 
 
-def of_digits(problem: PortfolioProblem, answer: Mapping[str, Any], field: str, fewest: int = 3) -> list[Rung]:
+def of_digits(problem: PortfolioProblem, answer: Mapping[str, Any], field: str, fewest: int = 3) -> list[GradedExample]:
     """The answer with six, four and three decimals; with fewer than six only where no limit is broken by it."""
-    rungs = [Rung("every number to six decimals", rounded(answer, 6), 0.999, 1.0)]
+    rungs = [GradedExample("every number to six decimals", rounded(answer, 6), 0.999, 1.0)]
     for digits, words, least in ((4, "four", 0.98), (3, "three", 0.9)):
         written = rounded(answer, digits)
         if digits >= fewest and keeps_limits(problem, written[field]):
-            rungs.append(Rung(f"every number to {words} decimals", written, least, 1.0))
+            rungs.append(GradedExample(f"every number to {words} decimals", written, least, 1.0))
     return rungs
 
 
