@@ -111,9 +111,9 @@ def floor_and_ceiling(seen: Seen, findings: Findings) -> None:
         found.setdefault(_SKILLED, {})[seen.task_id] = reference
     for program in (TRIVIAL, NOP):
         found.setdefault(program, {})[seen.task_id] = seen.earned(program)
-    procedures = seen.subtask.interactive.procedures if seen.subtask.interactive else {}
+    interactive = seen.subtask.interactive
     for procedure, program in _BY_PROCEDURE.items():
-        if procedure in procedures:
+        if interactive is not None and procedure in interactive.procedures:
             found.setdefault(program, {})[seen.task_id] = seen.earned(program, Condition.CURATED)
     found.setdefault(f"{REFERENCE} without a skill", {})[seen.task_id] = seen.earned(REFERENCE)
 
