@@ -12,7 +12,7 @@ import pytest
 from tests.audit import toy
 
 from finskillbench import cli
-from finskillbench.domains.base import Rung, Shortcuts
+from finskillbench.domains.examples import GradedExample, Shortcuts
 from finskillbench.edition.checks.report import CheckReport
 from finskillbench.episode import Episode, Profile, Score, Truth
 from finskillbench.errors import InputError
@@ -141,7 +141,7 @@ def _shortcut(task_input: Any) -> dict[str, Any]:
 
 def test_a_shortcut_that_earns_too_much_is_named(audited: Audited, register: Any) -> None:
     """Half marks lie at the bound of easy episodes and above that of hard ones."""
-    register(toy.valuation(shortcuts=Shortcuts(_shortcut)))
+    register(toy.valuation(examples=replace(toy.EXAMPLES, shortcuts=Shortcuts(_shortcut))))
     easy = toy.tasks()
     assert audited(easy, "shortcuts").passed
     hard = [(replace(episode, difficulty="hard"), truth) for episode, truth in easy]
@@ -150,7 +150,11 @@ def test_a_shortcut_that_earns_too_much_is_named(audited: Audited, register: Any
 
 
 def test_shortcuts_that_earn_more_in_a_harder_tier_are_named(audited: Audited, register: Any) -> None:
-    register(toy.valuation(shortcuts=Shortcuts(_shortcut), scorers=_gullible("bk_val_0", nobody=0.1)))
+    register(
+        toy.valuation(
+            examples=replace(toy.EXAMPLES, shortcuts=Shortcuts(_shortcut)), scorers=_gullible("bk_val_0", nobody=0.1)
+        )
+    )
     tasks = [(replace(e, difficulty="medium" if place else "easy"), t) for place, (e, t) in enumerate(toy.tasks())]
     (finding,) = audited(tasks, "shortcuts").checks[0].findings
     assert finding.message == "all shortcuts earn 0.500 on the mean of medium episodes, 0.100 of easy ones"
@@ -203,19 +207,19 @@ def test_a_rung_outside_its_band_is_named(audited: Audited, register: Any) -> No
 
 
 def test_a_worse_answer_that_scores_more_is_named(audited: Audited, register: Any) -> None:
-    def rising(label: Any) -> list[Rung]:
+    def rising(label: Any) -> list[GradedExample]:
         truth, name, twice = toy.ladder(label)
         wide = replace(name, least=0.0), replace(twice, least=0.0, most=1.0)
         return [truth, *(reversed(wide) if label.truth.task_id == "bk_val_3" else wide)]
 
-    register(toy.valuation(ladder=rising))
+    register(toy.valuation(examples=replace(toy.EXAMPLES, graded=rising)))
     report = audited(toy.tasks(), "ordering")
     assert found(report) == {("ordering", "bk_val_3")}
     assert "the better answer 'twice the value'" in report.checks[0].findings[0].message
 
 
 def test_a_subtask_without_a_ladder_is_named(audited: Audited, register: Any) -> None:
-    register(toy.valuation(ladder=None))
+    register(toy.valuation(examples=replace(toy.EXAMPLES, graded=None)))
     report = audited(toy.tasks(), "ordering")
     assert found(report) == {("ordering", "valuation")}
     assert report.passed  # a package that is not ours need not have one

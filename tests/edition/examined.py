@@ -15,7 +15,7 @@ from tests.editions import one_process
 from tests.sampling import THOROUGH
 
 from finskillbench.domains import Subtask, subtasks
-from finskillbench.domains.base import Label
+from finskillbench.domains.examples import Label
 from finskillbench.domains.tables import Table
 from finskillbench.edition import Edition
 from finskillbench.edition.checks import labels
@@ -105,7 +105,7 @@ def validated_in_part(edition: Edition) -> CheckReport:
 
     def examine(subtask: Subtask, label: Label, findings: Findings) -> None:
         seen[subtask.name] += 1
-        if THOROUGH or subtask.budget is None or seen[subtask.name] % 4 == 1:
+        if THOROUGH or subtask.interactive is None or seen[subtask.name] % 4 == 1:
             _examined(subtask, label, findings)
 
     with one_process(), pytest.MonkeyPatch.context() as patch:

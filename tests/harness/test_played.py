@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from finskillbench.domains import by_name
-from finskillbench.domains.base import Ask, Budget, StageError, ToolContract
+from finskillbench.domains.interactive import Ask, Budget, InteractiveCase, StageError, ToolContract
 from finskillbench.domains.tables import Table, reference
 from finskillbench.episode import Episode
 from finskillbench.harness.allowance import FULL, Allowance
@@ -71,10 +71,12 @@ def played(monkeypatch: pytest.MonkeyPatch, episode: Episode, tabled: str):
     """Plays turns, or a program, on an episode with a table, a stage and a budget."""
     toy = replace(
         by_name(episode.sub_task),
-        budget=Budget(turns=5, output_tokens=400, data_calls=2),
-        tools=(ADVANCE,),
-        stage=lambda task_input, hidden: Walk(),
-        procedures={"textbook": procedure},
+        interactive=InteractiveCase(
+            budget=Budget(turns=5, output_tokens=400, data_calls=2),
+            procedures={"textbook": procedure},
+            tools=(ADVANCE,),
+            open_stage=lambda task_input, hidden: Walk(),
+        ),
     )
     monkeypatch.setattr(tools_module, "by_name", lambda name: toy)
     monkeypatch.setattr(reading, "by_name", lambda name: toy)

@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Naive, Subtask
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.draws import drawn, shuffled
 from finskillbench.domains.risk.inputs import HoldingsInput, PortfolioInput
@@ -160,14 +160,13 @@ def _all_at_once(given: JsonObject) -> JsonObject:
 SUBTASK = Subtask(
     name=NAME,
     prefix="rm_ll",
-    method=METHOD,
-    proved=PLANTED,
-    answer=LiquidityLadder,
     input=LadderInput,
-    scorers={Profile.STRICT: certified, Profile.CERTIFIED: certified},
+    answer=LiquidityLadder,
+    definitions=CONVENTIONS,
     build=build,
     second=second,
-    trivial=Naive(("portfolio",), _all_at_once),
-    definitions=CONVENTIONS,
+    scorers={Profile.STRICT: certified, Profile.CERTIFIED: certified},
+    verification=Verification(method=METHOD, proved=PLANTED),
+    baselines=Baselines(trivial=Naive(("portfolio",), _all_at_once)),
     headline=False,
 )

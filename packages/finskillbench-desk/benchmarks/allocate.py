@@ -162,7 +162,7 @@ def baselines(case: Case, log: str) -> tuple[dict[str, float], dict[str, dict[st
     frames = tables_of(case)
     data: dict[str, Any] = {**input_of("case", case, frames, log), **{n: Table(frame) for n, frame in frames.items()}}
     label = label_of("case", case)
-    truth = Truth("case", SUBTASK.name, label.expected_output, SUBTASK.verification(label.verification))
+    truth = Truth("case", SUBTASK.name, label.expected_output, SUBTASK.verification.for_label(label.verification))
 
     def serve(ask: Any) -> Any:
         asked = ask.arguments
@@ -178,7 +178,7 @@ def baselines(case: Case, log: str) -> tuple[dict[str, float], dict[str, dict[st
         return {"output": orjson.loads(orjson.dumps(main(orjson.loads(payload))))}
 
     scorer = SUBTASK.scorers[Profile.CERTIFIED]
-    scores = {name: scorer(play(each, serve), truth, data) for name, each in SUBTASK.procedures.items()}
+    scores = {name: scorer(play(each, serve), truth, data) for name, each in SUBTASK.interactive.procedures.items()}
     printed = sum(len(dump(Table(frame))) for frame in frames.values())
     return (
         {f"baseline/{name}": score.value for name, score in scores.items()},

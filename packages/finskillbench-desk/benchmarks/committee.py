@@ -25,7 +25,7 @@ from desk_tests.committee_case.slips import with_field
 
 import finskillbench_desk
 from finskillbench.domains.building import BuildContext, Task
-from finskillbench.domains.playing import Ask
+from finskillbench.domains.interactive import Ask
 from finskillbench.domains.tables import Table, dump
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.panels import Panels, build_panels

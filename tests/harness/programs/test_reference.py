@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from finskillbench.domains import by_name
-from finskillbench.domains.playing import Ask
+from finskillbench.domains.interactive import Ask
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.model import Message
 from finskillbench.harness.models import get_model

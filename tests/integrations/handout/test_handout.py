@@ -51,7 +51,7 @@ def _record(folder: Path) -> Mapping[str, Any]:
 
 def _foldable(edition: Edition) -> list[str]:
     """The subtasks that are not played move by move, which no folder could do."""
-    return [name for name in edition.sub_tasks if by_name(name).stage is None]
+    return [name for name in edition.sub_tasks if by_name(name).open_stage is None]
 
 
 def test_a_folder_holds_what_an_agent_would_be_served(synthetic_edition: Edition, handed: Path) -> None:

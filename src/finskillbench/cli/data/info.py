@@ -62,7 +62,7 @@ def _shortcuts(edition: Edition) -> list[str]:
     means: Mapping[str, Means] = check.figures.get("means", {})
     lines: list[str] = []
     for name, by_shortcut in means.items():
-        stated = by_name(name).shortcuts
+        stated = by_name(name).examples.shortcuts
         tiers = list(dict.fromkeys(tier for by_tier in by_shortcut.values() for tier in by_tier))
         bounds = "".join(f"{stated.bound(tier):>9.3f}" for tier in tiers) if stated is not None else ""
         lines += ["", f"{name + ': mean certified score of shortcuts':<60}" + "".join(f"{tier:>9}" for tier in tiers)]

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import polars as pl
 
-from finskillbench.domains.base import Misreading
+from finskillbench.domains.examples import Misreading
 from finskillbench.domains.fundamental.checks.filings import periods
 from finskillbench.domains.fundamental.inputs import FilingInput, FundamentalInput, QuartersInput, filing_facts
 from finskillbench.domains.fundamental.objects.pools import METRICS_OF

@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask, by_input
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
+from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.fundamental import explain
 from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
 from finskillbench.domains.fundamental.credit import Unit, credit, left_null
@@ -186,21 +187,26 @@ def by_hand(data: Mapping[str, Any]) -> JsonObject:
 SUBTASK = Subtask(
     name=NAME,
     prefix="fa_norm",
-    method=METHOD,
-    parameters={"tolerance_pct": 5.0, "metrics": ["mae", "within_threshold_pct"]},
     input=FilingInput,
+    answer=Normalization,
+    definitions=conventions(CONVENTIONS, NORMALISATION),
+    cluster=by_input("symbol"),
     build=build,
     second=second,
     proof=proof,
-    by_hand=Naive(("period_end", "form_type", "filing_facts"), by_hand),
-    heuristic="typical ratios, no figures",
-    trivial=Naive((), lambda data: {"metrics": dict.fromkeys(NORMALISED, 0.0)}),
-    definitions=conventions(CONVENTIONS, NORMALISATION),
-    answer=Normalization,
-    cluster=by_input("symbol"),
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
-    ladder=lambda label: tuple(ladders.normalization(label)),
-    exploits=exploits.normalization,
-    shortcuts=Shortcuts(shortcuts.normalization),
-    misreadings=explain.normalization,
+    verification=Verification(
+        method=METHOD, parameters={"tolerance_pct": 5.0, "metrics": ["mae", "within_threshold_pct"]}
+    ),
+    baselines=Baselines(
+        no_skill=Naive(("period_end", "form_type", "filing_facts"), by_hand),
+        trivial=Naive((), lambda data: {"metrics": dict.fromkeys(NORMALISED, 0.0)}),
+        heuristic="typical ratios, no figures",
+    ),
+    examples=Examples(
+        graded=lambda label: tuple(ladders.normalization(label)),
+        exploits=exploits.normalization,
+        shortcuts=Shortcuts(shortcuts.normalization),
+        misreadings=explain.normalization,
+    ),
 )

@@ -10,10 +10,11 @@ import numpy as np
 from pydantic import Field
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.draws import stratified
+from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.definitions import METADATA, PRECISION, SKILL, tolerance
 from finskillbench.domains.portfolio.examples import black_litterman as examples
@@ -340,22 +341,26 @@ def trivial(data: Mapping[str, Any]) -> JsonObject:
 SUBTASK = Subtask(
     name=NAME,
     prefix="pc_bl",
-    method=METHOD,
-    parameters={
-        "weight_l2_threshold": 0.10,
-        "ground_truth_source": "posterior in closed form, certified optimiser",
-    },
-    proved=("optimal_value", "trivial_value"),
-    answer=BlackLitterman,
     input=BlackLittermanInput,
+    answer=BlackLitterman,
     definitions=definitions,
-    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,
-    ladder=examples.ladder,
-    exploits=exploits.black_litterman,
-    shortcuts=Shortcuts(examples.shortcuts),
-    by_hand=Naive(("market_cap_weights", "covariance_matrix", "risk_free_rate", "risk_aversion"), by_hand),
-    heuristic="optimum without correlations within the caps",
-    trivial=Naive(("market_cap_weights",), trivial),
+    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
+    verification=Verification(
+        method=METHOD,
+        parameters={
+            "weight_l2_threshold": 0.10,
+            "ground_truth_source": "posterior in closed form, certified optimiser",
+        },
+        proved=("optimal_value", "trivial_value"),
+    ),
+    baselines=Baselines(
+        no_skill=Naive(("market_cap_weights", "covariance_matrix", "risk_free_rate", "risk_aversion"), by_hand),
+        trivial=Naive(("market_cap_weights",), trivial),
+        heuristic="optimum without correlations within the caps",
+    ),
+    examples=Examples(
+        graded=examples.ladder, exploits=exploits.black_litterman, shortcuts=Shortcuts(examples.shortcuts)
+    ),
 )

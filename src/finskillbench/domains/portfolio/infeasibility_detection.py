@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
+from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.definitions import (
     EXACT_LIMITS,
@@ -288,19 +289,18 @@ def by_hand(data: Mapping[str, Any]) -> JsonObject:
 SUBTASK = Subtask(
     name=NAME,
     prefix="pc_infeas",
-    method=METHOD,
-    parameters={"ground_truth_source": "certified optimiser"},
-    answer=InfeasibilityDetection,
     input=InfeasibilityInput,
+    answer=InfeasibilityDetection,
     definitions=definitions,
-    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,
-    ladder=examples.ladder,
-    exploits=examples.exploits,
-    shortcuts=Shortcuts(examples.shortcuts),
-    by_hand=Naive(("constraints", "current_portfolio"), by_hand),
-    heuristic="feasible, 90% of the limit",
-    trivial=Naive((), lambda data: {"feasible": True, "conflicting_limits": [], "least_attainable": 0.0}),
+    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
+    verification=Verification(method=METHOD, parameters={"ground_truth_source": "certified optimiser"}),
+    baselines=Baselines(
+        no_skill=Naive(("constraints", "current_portfolio"), by_hand),
+        trivial=Naive((), lambda data: {"feasible": True, "conflicting_limits": [], "least_attainable": 0.0}),
+        heuristic="feasible, 90% of the limit",
+    ),
+    examples=Examples(graded=examples.ladder, exploits=examples.exploits, shortcuts=Shortcuts(examples.shortcuts)),
     headline=False,
 )

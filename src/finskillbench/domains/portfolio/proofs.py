@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.base import Label
+from finskillbench.domains.examples import Label
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.optimality import Program
 from finskillbench.engines.optimisation.certificate import prove_optimal

@@ -11,10 +11,11 @@ import numpy as np
 from pydantic import Field
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.draws import stratified
+from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.definitions import (
     METADATA,
@@ -378,19 +379,21 @@ def trivial(data: Mapping[str, Any]) -> JsonObject:
 SUBTASK = Subtask(
     name=NAME,
     prefix="pc_rebal",
-    method=METHOD,
-    parameters={"ground_truth_source": "certified optimiser, two stages"},
-    proved=("required_value", "least_cost_bps"),
-    answer=Rebalancing,
     input=RebalancingInput,
+    answer=Rebalancing,
     definitions=definitions,
-    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,
-    ladder=examples.ladder,
-    exploits=exploits.rebalancing,
-    shortcuts=Shortcuts(examples.answers),
-    by_hand=Naive(("objective", "expected_returns", "covariance_matrix", "current_portfolio"), by_hand),
-    heuristic="optimum without correlations within the caps",
-    trivial=Naive(("current_portfolio",), trivial),
+    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
+    verification=Verification(
+        method=METHOD,
+        parameters={"ground_truth_source": "certified optimiser, two stages"},
+        proved=("required_value", "least_cost_bps"),
+    ),
+    baselines=Baselines(
+        no_skill=Naive(("objective", "expected_returns", "covariance_matrix", "current_portfolio"), by_hand),
+        trivial=Naive(("current_portfolio",), trivial),
+        heuristic="optimum without correlations within the caps",
+    ),
+    examples=Examples(graded=examples.ladder, exploits=exploits.rebalancing, shortcuts=Shortcuts(examples.answers)),
 )

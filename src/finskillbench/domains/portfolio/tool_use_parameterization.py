@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 from pydantic import Field, JsonValue
 
-from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
 from finskillbench.domains.building import BuildContext, Task, read_catalog_text
+from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.portfolio.definitions import SKILL
 from finskillbench.domains.portfolio.examples import exploits
 from finskillbench.domains.portfolio.examples import tool_use as examples
@@ -224,21 +225,21 @@ def by_hand(data: Mapping[str, Any]) -> JsonObject:
 SUBTASK = Subtask(
     name=NAME,
     prefix="pc_tool",
-    method=METHOD,
-    parameters={"ground_truth_source": "composed by grammar"},
-    proved=("required_parameters",),
-    answer=ToolUseParameterization,
     input=ToolUseInput,
+    answer=ToolUseParameterization,
     definitions={},  # its texts say everything themselves
     # A release has one text with many numbers; here every mandate is of a template of its own.
     cluster=lambda episode: str(episode.metadata.get("scenario_type", episode.task_id)),
-    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,
-    ladder=examples.ladder,
-    exploits=exploits.tool_use,
-    shortcuts=Shortcuts(examples.answers),
-    by_hand=Naive(("scenario_description",), by_hand),
-    heuristic="every parameter",
-    trivial=Naive((), lambda data: {"optimizer_call": TRIVIAL_CALL}),
+    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
+    verification=Verification(
+        method=METHOD, parameters={"ground_truth_source": "composed by grammar"}, proved=("required_parameters",)
+    ),
+    baselines=Baselines(
+        no_skill=Naive(("scenario_description",), by_hand),
+        trivial=Naive((), lambda data: {"optimizer_call": TRIVIAL_CALL}),
+        heuristic="every parameter",
+    ),
+    examples=Examples(graded=examples.ladder, exploits=exploits.tool_use, shortcuts=Shortcuts(examples.answers)),
 )

@@ -8,10 +8,11 @@ from itertools import product
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.draws import permuted
+from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.portfolio.definitions import (
     METADATA,
     OBJECTIVE_NAME,
@@ -169,21 +170,25 @@ def proof(label: Label[UnconstrainedInput], findings: Findings) -> None:
 SUBTASK = Subtask(
     name=NAME,
     prefix="pc_uncon",
-    method=METHOD,
-    parameters={"weight_l2_threshold": 0.05, "ground_truth_source": "certified optimiser"},
-    proved=("optimal_value", "trivial_value"),
-    answer=UnconstrainedOptimization,
     input=UnconstrainedInput,
+    answer=UnconstrainedOptimization,
     definitions=conventions,
-    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,
-    ladder=examples.ladder,
-    exploits=exploits.unconstrained,
-    shortcuts=Shortcuts(examples.unconstrained, most=0.4),
-    by_hand=Naive(
-        ("objective", "expected_returns", "covariance_matrix"), lambda data: {"weights": rule_of_thumb(data)}
+    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
+    verification=Verification(
+        method=METHOD,
+        parameters={"weight_l2_threshold": 0.05, "ground_truth_source": "certified optimiser"},
+        proved=("optimal_value", "trivial_value"),
     ),
-    heuristic="optimum without correlations",
-    trivial=Naive(("expected_returns",), lambda data: {"weights": equal_weights(data.get("expected_returns"))}),
+    baselines=Baselines(
+        no_skill=Naive(
+            ("objective", "expected_returns", "covariance_matrix"), lambda data: {"weights": rule_of_thumb(data)}
+        ),
+        trivial=Naive(("expected_returns",), lambda data: {"weights": equal_weights(data.get("expected_returns"))}),
+        heuristic="optimum without correlations",
+    ),
+    examples=Examples(
+        graded=examples.ladder, exploits=exploits.unconstrained, shortcuts=Shortcuts(examples.unconstrained, most=0.4)
+    ),
 )

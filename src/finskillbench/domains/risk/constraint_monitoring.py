@@ -8,8 +8,9 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Naive, Shortcuts, Subtask, by_input
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification, by_input
 from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.examples import Examples, Shortcuts
 from finskillbench.domains.risk import by_hand
 from finskillbench.domains.risk.examples import exploits
 from finskillbench.domains.risk.examples.constraint_monitoring import ladder, shortcuts
@@ -370,20 +371,20 @@ def _all_kept(data: Mapping[str, Any]) -> JsonObject:
 SUBTASK: Subtask[MonitoringInput, RiskObjects] = Subtask(
     name=NAME,
     prefix="rm_cm",
-    method=METHOD,
-    parameters={"metrics": ["constraint_accuracy", "violation_detection_recall"]},
-    proved=PLANTED,
+    input=MonitoringInput,
     answer=ConstraintMonitoring,
+    definitions=definitions,
     cluster=by_input("mandate", "mandate_id"),
-    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
     build=build,
     second=monitoring_answer,
-    by_hand=Naive(("portfolio", "mandate", "sector_mapping"), by_hand.monitored),
-    heuristic="weights and trades, the rest like these",
-    trivial=Naive((), _all_kept),
-    input=MonitoringInput,
-    definitions=definitions,
-    ladder=ladder,
-    exploits=exploits.monitoring,
-    shortcuts=Shortcuts(shortcuts),
+    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
+    verification=Verification(
+        method=METHOD, parameters={"metrics": ["constraint_accuracy", "violation_detection_recall"]}, proved=PLANTED
+    ),
+    baselines=Baselines(
+        no_skill=Naive(("portfolio", "mandate", "sector_mapping"), by_hand.monitored),
+        trivial=Naive((), _all_kept),
+        heuristic="weights and trades, the rest like these",
+    ),
+    examples=Examples(graded=ladder, exploits=exploits.monitoring, shortcuts=Shortcuts(shortcuts)),
 )

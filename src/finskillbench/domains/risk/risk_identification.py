@@ -11,9 +11,10 @@ from typing import Any, Literal, cast
 from pydantic import Field
 
 from finskillbench.arrays import FACTORS
-from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.draws import shuffled
+from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.risk import by_hand, second
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.examples import exploits
@@ -375,25 +376,27 @@ def _usual_list(data: Mapping[str, Any]) -> JsonObject:
 SUBTASK: Subtask[IdentificationInput, RiskObjects] = Subtask(
     name=NAME,
     prefix="rm_ri",
-    method=METHOD,
-    parameters={
-        "top_k": LIST_LENGTH,
-        "partial_credit": True,
-        "metrics": ["recall_at_5", "precision_at_5", "ndcg_at_5"],
-    },
-    proved=PLANTED,
+    input=IdentificationInput,
     answer=RiskIdentification,
-    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
+    definitions=_DEFINITIONS,
     build=build,
     second=second.identification_answer,
-    in_words=("detail",),
     proof=_examine,
-    by_hand=Naive(("portfolio", "sector_mapping"), _by_hand),
-    heuristic="weights times a usual volatility",
-    trivial=Naive((), _usual_list),
-    input=IdentificationInput,
-    ladder=ladder,
-    exploits=exploits.identification,
-    shortcuts=Shortcuts(shortcuts),
-    definitions=_DEFINITIONS,
+    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
+    verification=Verification(
+        method=METHOD,
+        parameters={
+            "top_k": LIST_LENGTH,
+            "partial_credit": True,
+            "metrics": ["recall_at_5", "precision_at_5", "ndcg_at_5"],
+        },
+        proved=PLANTED,
+        in_words=("detail",),
+    ),
+    baselines=Baselines(
+        no_skill=Naive(("portfolio", "sector_mapping"), _by_hand),
+        trivial=Naive((), _usual_list),
+        heuristic="weights times a usual volatility",
+    ),
+    examples=Examples(graded=ladder, exploits=exploits.identification, shortcuts=Shortcuts(shortcuts)),
 )

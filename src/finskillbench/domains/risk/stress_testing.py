@@ -10,9 +10,10 @@ from typing import Any, cast
 from pydantic import Field
 
 from finskillbench.arrays import FACTORS
-from finskillbench.domains.base import Answer, Naive, Shortcuts, Subtask, by_input
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.draws import drawn, shuffled
+from finskillbench.domains.examples import Examples, Shortcuts
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.examples import exploits
 from finskillbench.domains.risk.examples.stress_testing import ladder, shortcuts
@@ -348,20 +349,22 @@ def _no_loss(data: Mapping[str, Any]) -> JsonObject:
 SUBTASK: Subtask[StressInput, RiskObjects] = Subtask(
     name=NAME,
     prefix="rm_st",
-    method=METHOD,
-    parameters={"tolerance_pct": 1.0, "metrics": ["pnl_absolute_error", "sector_attribution_mae"]},
-    proved=PLANTED,
+    input=StressInput,
     answer=StressTesting,
+    definitions=definitions,
     cluster=by_input("stress_scenario", "scenario_id"),
-    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
     build=build,
     second=second_answer,
-    by_hand=Naive(("portfolio", "stress_scenario", "sector_mapping", "factor_exposures"), _by_hand),
-    heuristic="the shock to the market",
-    trivial=Naive((), _no_loss),
-    input=StressInput,
-    definitions=definitions,
-    ladder=ladder,
-    exploits=exploits.stress,
-    shortcuts=Shortcuts(shortcuts),
+    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
+    verification=Verification(
+        method=METHOD,
+        parameters={"tolerance_pct": 1.0, "metrics": ["pnl_absolute_error", "sector_attribution_mae"]},
+        proved=PLANTED,
+    ),
+    baselines=Baselines(
+        no_skill=Naive(("portfolio", "stress_scenario", "sector_mapping", "factor_exposures"), _by_hand),
+        trivial=Naive((), _no_loss),
+        heuristic="the shock to the market",
+    ),
+    examples=Examples(graded=ladder, exploits=exploits.stress, shortcuts=Shortcuts(shortcuts)),
 )

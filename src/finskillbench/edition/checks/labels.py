@@ -7,11 +7,12 @@ from datetime import date
 
 import msgspec
 
-from finskillbench.domains.base import DomainCheck, Label, Subtask
+from finskillbench.domains.base import DomainCheck, Subtask
 from finskillbench.domains.checks.agreement import compare
 from finskillbench.domains.checks.coverage import examine_definitions
 from finskillbench.domains.checks.examination import ExaminedEdition, Subject, examining
 from finskillbench.domains.checks.proofs import expect_agreement
+from finskillbench.domains.examples import Label
 from finskillbench.episode import Episode, JsonObject, Prompt, Truth
 from finskillbench.errors import EditionError
 from finskillbench.findings import Findings, State
@@ -80,7 +81,7 @@ def _certificates(subject: Subject, subtask: Subtask, findings: Findings) -> Map
 
 def _hidden(subject: Subject, subtask: Subtask, findings: Findings) -> Mapping[str, JsonObject]:
     """Hidden fields of a subtask's interactive cases, after each case was opened once."""
-    if subtask.stage is None or not subject.edition.has_stages:
+    if subtask.open_stage is None or not subject.edition.has_stages:
         return {}
     for episode in subject.of(subtask.name):
         with examining(episode.task_id, findings):
@@ -114,8 +115,9 @@ def _label(subject: Subject, episode: Episode, certificate: JsonObject, hidden: 
 
 def _examine_parameters(subtask: Subtask, truth: Truth, findings: Findings) -> None:
     """A verification states the parameters of its subtask, what is proved of the label, and nothing else."""
-    proved = subtask.proved(truth.expected_output) if callable(subtask.proved) else subtask.proved
-    wanted = {"method": subtask.method, **subtask.parameters}
+    proved = subtask.verification.proved
+    proved = proved(truth.expected_output) if callable(proved) else proved
+    wanted = subtask.verification.for_label({})
     for key in sorted({*wanted, *proved, *truth.verification} - {"method"}):
         where, stated = f"verification.{key}", truth.verification.get(key)
         if key not in truth.verification:
@@ -141,7 +143,8 @@ def _examine(subtask: Subtask, label: Label, findings: Findings) -> None:
     for name, value in label.task_input.items():
         if is_object(value) and "ref" in value:
             raise EditionError(f"cannot be derived: {name} refers to {value['ref']}, which the edition does not hold")
-    findings.expect(truth.verification.get("method") == subtask.method, task_id, f"is not judged by {subtask.method}")
+    method = subtask.verification.method
+    findings.expect(truth.verification.get("method") == method, task_id, f"is not judged by {method}")
     if label.built:
         _examine_parameters(subtask, truth, findings)
     before = findings.expectations, len(findings.found)

@@ -44,7 +44,7 @@ def exploits(seen: Seen, findings: Findings) -> None:
     if seen.subtask is None:
         return
     # What a subtask brings reads the fields of our inputs, which those of the release are not.
-    make = seen.subtask.exploits if seen.bench.shared.built else None
+    make = seen.subtask.examples.exploits if seen.bench.shared.built else None
     brought: Mapping[str, JsonObject] = {} if make is None else make(seen.full_input)
     profiles = [
         profile for profile in seen.subtask.scorers if profile is not Profile.CERTIFIED or seen.label.truth.proof
@@ -110,14 +110,15 @@ def floor_and_ceiling(seen: Seen, findings: Findings) -> None:
     findings.expect(truth >= FULL, seen.task_id, f"the truth itself scores {truth:.3f}")
     reference = seen.earned(REFERENCE, Condition.CURATED)
     found = cast("Scored", findings.figures.setdefault("scores", {}))
-    if seen.subtask.ceiling is None:
+    if seen.subtask.baselines.ceiling is None:
         findings.expect(reference >= FULL, seen.task_id, f"the reference program with skills scores {reference:.3f}")
     else:
         found.setdefault(_SKILLED, {})[seen.task_id] = reference
     for program in (TRIVIAL, NOP):
         found.setdefault(program, {})[seen.task_id] = seen.earned(program)
+    interactive = seen.subtask.interactive
     for procedure, program in _BY_PROCEDURE.items():
-        if procedure in seen.subtask.procedures:
+        if interactive is not None and procedure in interactive.procedures:
             found.setdefault(program, {})[seen.task_id] = seen.earned(program, Condition.CURATED)
     found.setdefault(f"{REFERENCE} without a skill", {})[seen.task_id] = seen.earned(REFERENCE)
 
@@ -132,7 +133,7 @@ def floors(sub_task: str, findings: Findings) -> None:
             by_task = scores[name]
             worst = max(by_task, key=by_task.__getitem__)
             findings.fail(worst, f"{sub_task}: {name} scores {means[name]:.3f} on average, at most {most} is allowed")
-    least = by_name(sub_task).ceiling
+    least = by_name(sub_task).baselines.ceiling
     if least is not None and (reached := means.get(_SKILLED, 0.0)) < least:
         findings.fail(sub_task, f"the reference program with skills reaches {reached:.3f} on average, not {least}")
     findings.figures["means"] = {sub_task: means}
@@ -142,11 +143,11 @@ def ordering(seen: Seen, findings: Findings) -> None:
     """The scores of a ladder of answers do not rise along it, and each lies in its band."""
     if seen.subtask is None or not seen.label.truth.proof:
         return
-    if seen.subtask.ladder is None:
+    if seen.subtask.examples.graded is None:
         findings.figures.setdefault("no_ladder", {})[seen.episode.sub_task] = 1
         return
     above, last = math.inf, ""
-    for rung in seen.subtask.ladder(seen.label):
+    for rung in seen.subtask.examples.graded(seen.label):
         score = seen.score(rung.answer, Profile.CERTIFIED)
         inside = rung.least - _ROUNDING <= score <= rung.most + _ROUNDING
         message = f"scores {score:.3f}, its band is {rung.least:.3f} to {rung.most:.3f}"

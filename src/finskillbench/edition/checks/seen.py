@@ -17,9 +17,10 @@ from typing import Any, TypeVar, cast
 import orjson
 
 from finskillbench.domains import by_method, by_name, domain, domains
-from finskillbench.domains.base import Domain, Label, Subtask
+from finskillbench.domains.base import Domain, Subtask
 from finskillbench.domains.checks.examination import Shared
-from finskillbench.domains.playing import RECORD
+from finskillbench.domains.examples import Label
+from finskillbench.domains.interactive import RECORD
 from finskillbench.domains.tables import MOST_ROWS, Table
 from finskillbench.edition import Edition
 from finskillbench.edition.checks.reads import Flat, flatten

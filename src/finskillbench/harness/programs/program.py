@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import orjson
 
 from finskillbench.domains import Subtask, by_name
-from finskillbench.domains.base import Ask, Procedure
+from finskillbench.domains.interactive import Ask, Procedure
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
 from finskillbench.harness.programs.reading import (
     call,
@@ -81,7 +81,7 @@ class Trivial(Program):
     def respond(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
         """Ask for the fields that this subtask needs, then submit its constant answer."""
         subtask = subtask_of(messages)
-        naive = subtask.trivial if subtask is not None else None
+        naive = subtask.baselines.trivial if subtask is not None else None
         if naive is not None and naive.fields and turns_taken(messages) == 0:
             return read_fields(*naive.fields)
         return submit(naive_answer(naive, fields_read(results_of(messages))))
@@ -98,10 +98,11 @@ class Heuristic(Program):
     def respond(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
         """Read what the prompt prints and what by-hand arithmetic needs, then submit what the recipe makes of it."""
         subtask = subtask_of(messages)
-        if subtask is None or not subtask.heuristic:
+        if subtask is None or not subtask.baselines.heuristic:
             return submit({})
         if turns_taken(messages) == 0:
-            unprinted = subtask.by_hand.fields if subtask.by_hand is not None else ()
+            no_skill = subtask.baselines.no_skill
+            unprinted = no_skill.fields if no_skill is not None else ()
             return read_fields(*dict.fromkeys((*printed_fields(messages), *unprinted)))
         return _by_recipe(subtask.name, results_of(messages))
 
@@ -114,12 +115,18 @@ def _by_recipe(sub_task: str, results: tuple[str, ...]) -> Turn:
 
 def heuristic_answer(subtask: Subtask, task_input: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the fitted recipe answers; nothing where an imported episode lacks what it reads."""
-    if subtask.exploits is None:
+    if subtask.examples.exploits is None:
         return {}
     try:
-        return subtask.exploits(task_input)[subtask.heuristic]
+        return subtask.examples.exploits(task_input)[subtask.baselines.heuristic]
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return {}
+
+
+def procedure_of(subtask: Subtask | None, program: str) -> Procedure | None:
+    """Return how a program plays a subtask's episodes; None where the subtask is not interactive."""
+    interactive = None if subtask is None else subtask.interactive
+    return None if interactive is None else interactive.procedures.get(program)
 
 
 def can_play(offered: Sequence[ToolSpec]) -> bool:
@@ -173,10 +180,10 @@ class _Procedural(Program):
         subtask = subtask_of(messages)
         if subtask is None or [tool.name for tool in tools] == [SUBMIT_ANSWER.name]:
             return submit({})
-        found = subtask.procedures.get(self.procedure)
+        found = procedure_of(subtask, self.procedure)
         if found is None or not can_play(tools):
-            return submit(naive_answer(subtask.trivial, {}))
-        return next_turn(found, messages, tools) or submit(naive_answer(subtask.trivial, {}))
+            return submit(naive_answer(subtask.baselines.trivial, {}))
+        return next_turn(found, messages, tools) or submit(naive_answer(subtask.baselines.trivial, {}))
 
 
 class Textbook(_Procedural):

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from finskillbench.domains.playing import Stage, StageError
+from finskillbench.domains.interactive import Stage, StageError
 from finskillbench.domains.tables import Table, dump, refers_to_table
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.errors import FinSkillBenchError

@@ -261,7 +261,7 @@ def _foldable(edition: Edition, subtasks: Sequence[str] | None) -> tuple[str, ..
     InputError : one that is named is played move by move, which no folder can do.
     """
     chosen = [by_name(name).name for name in subtasks] if subtasks is not None else list(edition.sub_tasks)
-    staged = {each.name for each in registered() if each.stage is not None}
+    staged = {each.name for each in registered() if each.open_stage is not None}
     if subtasks is not None and (played := [name for name in chosen if name in staged]):
         raise InputError(
             f"{played[0]} is played move by move, which a folder cannot do; play it with `finskillbench run`, `drive` "

@@ -54,7 +54,7 @@ def first_missing(items: Iterable[Item], wanted: Mapping[str, Sequence[str]]) ->
 def _counts(episode: Episode) -> bool:
     try:
         subtask = by_name(episode.sub_task)
-        return subtask.headline and subtask.stage is None
+        return subtask.headline and subtask.open_stage is None
     except InputError:  # of an imported release, under another name
         return False
 
@@ -163,7 +163,7 @@ def _judged(bundle: Bundle, place: int, episodes: Mapping[str, Episode], edition
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: {error} in its record; submit the run again") from None
     verdict = judge(submission, edition.truth(row.task_id), edition.full_input(episode))
-    again = judged_again(row, verdict, by_name(verdict.sub_task).method)
+    again = judged_again(row, verdict, by_name(verdict.sub_task).verification.method)
     _refuse_claims(where, row, again)
     return again
 

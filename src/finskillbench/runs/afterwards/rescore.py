@@ -162,7 +162,7 @@ def _judged(folder: Path, row: Row, edition: Edition, episode: Episode) -> Row:
     verdict = judge(trajectory.trace.submission, edition.truth(item.task_id), edition.full_input(episode))
     if verdict.status is Status.ERROR:
         raise InputError(f"{path}: ended in an error and its journal line says {row.status}; restore one of them")
-    return judged_again(row, verdict, by_name(verdict.sub_task).method)
+    return judged_again(row, verdict, by_name(verdict.sub_task).verification.method)
 
 
 def _changes(before: Row, after: Row) -> list[Change]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from finskillbench.domains import by_method, by_name
-from finskillbench.domains.base import Stage, Subtask
+from finskillbench.domains.base import Subtask
+from finskillbench.domains.interactive import Stage
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError

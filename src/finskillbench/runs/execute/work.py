@@ -276,7 +276,7 @@ class Work:
         verdict = await self._verdict(trace.submission, episode, played.full_input)
         digest = self.edition.digest
         await asyncio.get_running_loop().run_in_executor(self._writing, self._write, item, played)
-        method = by_name(verdict.sub_task).method
+        method = by_name(verdict.sub_task).verification.method
         row = make_row(item, episode, trace, verdict, method=method, edition_digest=digest)
         self._journal.append(Finished(row, sitting.lost_usd))
         self.rows[item] = row

@@ -72,7 +72,7 @@ def playable(edition: Edition, sub_tasks: Sequence[str] | None = None) -> tuple[
         for episode in episodes[:1]:
             edition.truth(episode.task_id)  # refused before anything is run
         return episodes
-    moved = {each.name for each in subtasks() if each.stage is not None}
+    moved = {each.name for each in subtasks() if each.open_stage is not None}
     for episode in episodes:
         if sub_tasks is not None and episode.sub_task in moved:
             edition.stage(episode)  # says why not

@@ -14,9 +14,10 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Budget, Naive, Subtask
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
+from finskillbench.domains.interactive import Budget, InteractiveCase
 from finskillbench.domains.tables import TableReference, reference
 from finskillbench.episode import Episode, JsonObject, Profile, Truth
 from finskillbench_desk.allocate.case import Case, draw_case
@@ -210,20 +211,19 @@ def _trivial(fields: JsonObject) -> JsonObject:
 SUBTASK: Subtask[AllocateInput, tuple[Listed, ...]] = Subtask(
     name=NAME,
     prefix="dk_al",
-    method="share_of_attainable_utility",
-    parameters={"price_of_breaking": PENALTY, "ground_truth_source": "exact posterior, certified optimiser"},
-    proved=("book", "effects", "effect_covariance", "textbook_utility", "attainable_utility", "misread"),
-    answer=Allocation,
     input=AllocateInput,
+    answer=Allocation,
     definitions=CONVENTIONS,
-    scorers={Profile.STRICT: certified, Profile.CERTIFIED: certified},
+    cluster=lambda episode: episode.task_id,
     build=build,
     proof=proof,
-    trivial=Naive((), _trivial),
+    scorers={Profile.STRICT: certified, Profile.CERTIFIED: certified},
+    verification=Verification(
+        method="share_of_attainable_utility",
+        parameters={"price_of_breaking": PENALTY, "ground_truth_source": "exact posterior, certified optimiser"},
+        proved=("book", "effects", "effect_covariance", "textbook_utility", "attainable_utility", "misread"),
+    ),
+    baselines=Baselines(trivial=Naive((), _trivial), ceiling=0.75),
+    interactive=InteractiveCase(budget=Budget(turns=24, output_tokens=60_000, data_calls=40), procedures=PROCEDURES),
     headline=False,
-    synthetic_only=True,
-    cluster=lambda episode: episode.task_id,
-    ceiling=0.75,
-    budget=Budget(turns=24, output_tokens=60_000, data_calls=40),
-    procedures=PROCEDURES,
 )

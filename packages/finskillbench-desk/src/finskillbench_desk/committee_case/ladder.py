@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from finskillbench.domains.base import Label, Rung
+from finskillbench.domains.examples import GradedExample, Label
 from finskillbench_desk.committee_case.judging.facts import Facts
 from finskillbench_desk.engines.books.figures import figures
 from finskillbench_desk.engines.guidelines.cure import Terms, after, cheapest_cure
@@ -17,18 +17,18 @@ _TILT = 1e-5
 """Relative change of a rate that breaks ties between cures of one cost otherwise than the build did."""
 
 
-def ladder(label: Label[Any]) -> list[Rung]:
+def ladder(label: Label[Any]) -> list[GradedExample]:
     """From the true answer over another cure as cheap to parts that are left out, and to nothing."""
     truth: dict[str, Any] = dict(label.truth.expected_output)
     uncured: dict[str, Any] = {**truth, "trades": [], "figures": {}}
     unsaid: dict[str, Any] = {**uncured, "breaches": [], "excluded": []}
     return [
-        Rung("the true answer", truth, 1.0, 1.0),
-        Rung("another cure as cheap", truth | as_cheap(Facts.of(label.truth)), 1.0, 1.0),
-        Rung("no cure", uncured, 0.55, 0.65),
-        Rung("rules and book alone", unsaid, 0.35, 0.45),
-        Rung("the book alone", {**unsaid, "rules": []}, 0.15, 0.25),
-        Rung("nothing", {}, 0.0, 0.0),
+        GradedExample("the true answer", truth, 1.0, 1.0),
+        GradedExample("another cure as cheap", truth | as_cheap(Facts.of(label.truth)), 1.0, 1.0),
+        GradedExample("no cure", uncured, 0.55, 0.65),
+        GradedExample("rules and book alone", unsaid, 0.35, 0.45),
+        GradedExample("the book alone", {**unsaid, "rules": []}, 0.15, 0.25),
+        GradedExample("nothing", {}, 0.0, 0.0),
     ]
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from finskillbench.domains.base import Label
+from finskillbench.domains.examples import Label
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import json_equal
 from finskillbench_desk.committee_case.documents.reader import read_guidelines

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from finskillbench.domains.base import Budget, Naive, Subtask
+from finskillbench.domains.base import Baselines, Naive, Subtask, Verification
+from finskillbench.domains.examples import Examples
+from finskillbench.domains.interactive import Budget, InteractiveCase
 from finskillbench.episode import JsonObject, Profile
 from finskillbench_desk.committee_case import procedures
 from finskillbench_desk.committee_case.answer import CommitteeCase, CommitteeInput
@@ -41,35 +43,38 @@ def _nothing(data: Mapping[str, Any]) -> JsonObject:
 SUBTASK: Subtask[CommitteeInput, tuple[Member, ...]] = Subtask(
     name=NAME,
     prefix=PREFIX,
-    method="staged_case",
-    proved=(
-        "instruments",
-        "prices",
-        "planted",
-        "trading",
-        "rates",
-        "vendor",
-        "shown",
-        "least_cost",
-        "leverage",
-        "risk_model",
-        "coding",
-    ),
-    answer=CommitteeCase,
     input=CommitteeInput,
-    scorers={Profile.CERTIFIED: score, Profile.STRICT: score},
+    answer=CommitteeCase,
+    definitions=CONVENTIONS,
     build=build,
     proof=examine,
-    by_hand=Naive((), _nothing),
-    trivial=Naive((), _nothing),
-    ladder=ladder,
-    appointed=APPOINTED,
-    definitions=CONVENTIONS,
+    scorers={Profile.CERTIFIED: score, Profile.STRICT: score},
+    verification=Verification(
+        method="staged_case",
+        proved=(
+            "instruments",
+            "prices",
+            "planted",
+            "trading",
+            "rates",
+            "vendor",
+            "shown",
+            "least_cost",
+            "leverage",
+            "risk_model",
+            "coding",
+        ),
+    ),
+    baselines=Baselines(no_skill=Naive((), _nothing), trivial=Naive((), _nothing)),
+    examples=Examples(graded=ladder),
+    interactive=InteractiveCase(
+        budget=BUDGET,
+        procedures={
+            "reference": procedures.reference,
+            "textbook": procedures.textbook,
+            "trapped": procedures.trapped,
+        },
+        appointed=APPOINTED,
+    ),
     headline=False,
-    budget=BUDGET,
-    procedures={
-        "reference": procedures.reference,
-        "textbook": procedures.textbook,
-        "trapped": procedures.trapped,
-    },
 )

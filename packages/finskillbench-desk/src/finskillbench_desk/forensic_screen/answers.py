@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats, Integers
-from finskillbench.domains.base import Label, Rung
+from finskillbench.domains.examples import GradedExample, Label
 from finskillbench.episode import JsonObject
 from finskillbench.scoring.values import number
 from finskillbench_desk.forensic_screen.dials import FLOOR, KIND_NAMES
@@ -28,7 +28,7 @@ def answer_of(companies: Sequence[str], probabilities: Floats, kinds: Integers) 
     }
 
 
-def ladder(label: Label[Any]) -> list[Rung]:
+def ladder(label: Label[Any]) -> list[GradedExample]:
     """From the posterior over rounding and timidity to one answer for all."""
     companies, posterior = stored_posterior(label.truth.verification)
     rate = number(label.truth.verification.get("base_rate")) or 0.0
@@ -37,12 +37,14 @@ def ladder(label: Label[Any]) -> list[Rung]:
     one_kind = np.full(len(companies), single_kind(posterior))
     half = shrunk(managed, rate, 0.5)
     return [
-        Rung("the posterior", answer_of(companies, managed, kinds), 1.0, 1.0),
-        Rung("to two decimals", answer_of(companies, managed.round(2), kinds), _ROUNDED, 1.0),
-        Rung("half of the evidence", answer_of(companies, half, kinds), 0.5, 0.98),
-        Rung("half of the evidence, one kind", answer_of(companies, half, one_kind), 0.2, WEIGHTS["probabilities"]),
-        Rung("kinds alone", answer_of(companies, nothing, kinds), WEIGHTS["kinds"], WEIGHTS["kinds"]),
-        Rung("base rate and one kind", answer_of(companies, nothing, one_kind), 0.0, 0.0),
+        GradedExample("the posterior", answer_of(companies, managed, kinds), 1.0, 1.0),
+        GradedExample("to two decimals", answer_of(companies, managed.round(2), kinds), _ROUNDED, 1.0),
+        GradedExample("half of the evidence", answer_of(companies, half, kinds), 0.5, 0.98),
+        GradedExample(
+            "half of the evidence, one kind", answer_of(companies, half, one_kind), 0.2, WEIGHTS["probabilities"]
+        ),
+        GradedExample("kinds alone", answer_of(companies, nothing, kinds), WEIGHTS["kinds"], WEIGHTS["kinds"]),
+        GradedExample("base rate and one kind", answer_of(companies, nothing, one_kind), 0.0, 0.0),
     ]
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Generator
 from typing import Any
 
-from finskillbench.domains.playing import Ask
+from finskillbench.domains.interactive import Ask
 from finskillbench.episode import JsonObject
 
 PACKAGE = "account-screening"

@@ -10,8 +10,10 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Budget, Label, Naive, Subtask
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
 from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.examples import Examples, Label
+from finskillbench.domains.interactive import Budget, InteractiveCase
 from finskillbench.domains.tables import TableReference, reference
 from finskillbench.episode import Episode, JsonObject, Profile, Score, Truth
 from finskillbench.findings import Findings
@@ -223,26 +225,23 @@ def _base_rate(fields: Mapping[str, Any]) -> JsonObject:
 SUBTASK: Subtask[ForensicInput, Any] = Subtask(
     name=NAME,
     prefix=PREFIX,
-    method="expected_log_score",
-    answer=ForensicScreen,
     input=ForensicInput,
-    scorers={Profile.CERTIFIED: certified, Profile.STRICT: certified},
-    proved=("base_rate", "posterior", "traps"),
+    answer=ForensicScreen,
+    cluster=lambda episode: episode.task_id,
     build=build,
     second=second.answer,
     proof=proof,
-    by_hand=Naive((), _base_rate),
-    trivial=Naive((), _base_rate),
-    ladder=ladder,
-    exploits=exploits,
-    ceiling=CEILING,
+    scorers={Profile.CERTIFIED: certified, Profile.STRICT: certified},
+    verification=Verification(method="expected_log_score", proved=("base_rate", "posterior", "traps")),
+    baselines=Baselines(no_skill=Naive((), _base_rate), trivial=Naive((), _base_rate), ceiling=CEILING),
+    examples=Examples(graded=ladder, exploits=exploits),
+    interactive=InteractiveCase(
+        budget=BUDGET,
+        procedures={
+            "reference": procedures.reference,
+            "textbook": procedures.textbook,
+            "trapped": procedures.trapped,
+        },
+    ),
     headline=False,
-    synthetic_only=True,
-    cluster=lambda episode: episode.task_id,
-    budget=BUDGET,
-    procedures={
-        "reference": procedures.reference,
-        "textbook": procedures.textbook,
-        "trapped": procedures.trapped,
-    },
 )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.base import StageError
+from finskillbench.domains.interactive import StageError
 from finskillbench.episode import JsonObject, Score, Truth
 from finskillbench.scoring.values import array, mapping, number
 from finskillbench_desk.share import share

@@ -9,7 +9,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
 
-from finskillbench.domains.base import Ask
+from finskillbench.domains.interactive import Ask
 from finskillbench.episode import JsonObject
 from finskillbench_desk.trade_over_time.dials import DECISIONS, HALF_LIVES, RETURN_UNIT, SIGNAL_UNIT
 from finskillbench_desk.trade_over_time.second import Memo, heard, read_memo

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from finskillbench.arrays import Floats, Integers
-from finskillbench.domains.base import StageError, ToolContract
+from finskillbench.domains.interactive import StageError, ToolContract
 from finskillbench.domains.tables import Table
 from finskillbench.episode import JsonObject
 from finskillbench.scoring.values import is_object

@@ -16,8 +16,10 @@ import polars as pl
 from pydantic import Field
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.base import Answer, Budget, Label, Naive, Subtask
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
 from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.examples import Label
+from finskillbench.domains.interactive import Budget, InteractiveCase
 from finskillbench.domains.tables import TableReference, reference
 from finskillbench.episode import Episode, JsonObject, Profile, Truth
 from finskillbench.findings import Findings
@@ -291,22 +293,23 @@ PREFIX = "dk_tt"
 SUBTASK: Subtask[Any, tuple[Listed, ...]] = Subtask(
     name=NAME,
     prefix=PREFIX,
-    method=METHOD,
-    parameters={"ground_truth_source": "linear-quadratic control under the exact posterior"},
-    proved=("desk", "aims", "textbook_losses", "traps"),
-    answer=Trading,
     input=TradingInput,
-    scorers={Profile.STRICT: certified, Profile.CERTIFIED: certified},
+    answer=Trading,
     build=build,
     proof=proof,
-    trivial=Naive((), still),
-    by_hand=Naive((), still),
+    scorers={Profile.STRICT: certified, Profile.CERTIFIED: certified},
+    verification=Verification(
+        method=METHOD,
+        parameters={"ground_truth_source": "linear-quadratic control under the exact posterior"},
+        proved=("desk", "aims", "textbook_losses", "traps"),
+    ),
+    baselines=Baselines(no_skill=Naive((), still), trivial=Naive((), still), ceiling=0.75),
+    interactive=InteractiveCase(
+        budget=Budget(turns=24, output_tokens=80_000, data_calls=30),
+        procedures=PROCEDURES,
+        tools=(ADVANCE,),
+        open_stage=open_stage,
+        filled=("notices",),
+    ),
     headline=False,
-    synthetic_only=True,
-    ceiling=0.75,
-    budget=Budget(turns=24, output_tokens=80_000, data_calls=30),
-    tools=(ADVANCE,),
-    stage=open_stage,
-    filled=("notices",),
-    procedures=PROCEDURES,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from desk_tests.committee_case.conftest import Played
 
-from finskillbench.domains.base import Label
+from finskillbench.domains.examples import Label
 from finskillbench_desk.committee_case.judging.facts import Facts
 from finskillbench_desk.committee_case.ladder import as_cheap, ladder
 

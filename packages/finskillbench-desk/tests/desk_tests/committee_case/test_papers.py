@@ -10,7 +10,7 @@ import pytest
 from desk_tests.committee_case.conftest import Played
 from tests.sampling import sampled
 
-from finskillbench.domains.base import Label
+from finskillbench.domains.examples import Label
 from finskillbench.domains.tables import Table
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels

@@ -12,8 +12,8 @@ import pytest
 from desk_tests.committee_case.conftest import Played, played
 from tests.sampling import sampled
 
-from finskillbench.domains.base import Label
 from finskillbench.domains.checks.examination import examining
+from finskillbench.domains.examples import Label
 from finskillbench.domains.tables import Table
 from finskillbench.episode import Truth
 from finskillbench.findings import Findings

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from tests.sampling import sampled
 
-from finskillbench.domains.base import Label
+from finskillbench.domains.examples import Label
 from finskillbench.findings import Findings
 from finskillbench_desk.forensic_screen.answers import answer_of, exploits, ladder, shrunk
 from finskillbench_desk.forensic_screen.dials import KIND_NAMES, TIERS

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from finskillbench.domains.base import StageError
 from finskillbench.domains.building import Task
+from finskillbench.domains.interactive import StageError
 from finskillbench.domains.tables import Table, dump
 from finskillbench.episode import Score
 from finskillbench_desk.domain import SKILLS
@@ -74,7 +74,7 @@ def played(tier: str, seed: int, procedure: str) -> tuple[Score, int]:
     task = case(tier, seed)
     given = full_input(task)
     stage = open_stage(given, task.hidden or {})
-    playing = SUBTASK.procedures[procedure]()
+    playing = SUBTASK.interactive.procedures[procedure]()
     asks, turns = next(playing), 1
     while True:
         results: list[Any] = []

@@ -10,8 +10,8 @@ import pytest
 from desk_tests.trade_over_time.cases import case, full_input, world_of
 from tests.sampling import THOROUGH, sampled, thorough
 
-from finskillbench.domains.base import Label
 from finskillbench.domains.building import Task
+from finskillbench.domains.examples import Label
 from finskillbench.findings import Findings
 from finskillbench_desk.engines.panel import least_squares
 from finskillbench_desk.trade_over_time import dials, second

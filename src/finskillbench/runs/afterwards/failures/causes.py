@@ -10,7 +10,7 @@ class FailureCause(StrEnum):
     """Why an episode did not earn full marks; the first that applies is the primary one.
 
     What comes earlier hides what comes later: where nothing was submitted nobody can say what was computed. A subtask's
-    own causes (`Subtask.misreadings`) stand where `wrong_period` does.
+    own causes (`Examples.misreadings`) stand where `wrong_period` does.
     """
 
     HARNESS_ERROR = "harness_error"

@@ -1,9 +1,9 @@
-"""How an episode of a subtask is played where it is more than one question: budget, own tools, a state, a procedure."""
+"""Interactive cases: episodes of many tool calls, with a budget, tools, a state and programs that play them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from finskillbench.episode import JsonObject
@@ -68,3 +68,26 @@ class Ask:
 Procedure: TypeAlias = Callable[[], Generator[tuple[Ask, ...], list[JsonObject], JsonObject]]
 """Yields the calls of a turn, is sent their results in order, and returns the answer; deterministic, since a program
 that keeps no state plays it again from the start in every turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class InteractiveCase:
+    """How the episodes of an interactive subtask are played.
+
+    Attributes
+    ----------
+    budget : the limits of an episode.
+    procedures : program ("reference", "textbook", "trapped") to how it plays an episode, call by call.
+    tools : tools that its episodes offer in addition to those of the domain.
+    open_stage : opens the state that `tools` change; None where no tool changes anything.
+    filled : fields of the input that may begin empty, since the stage fills them.
+    appointed : table to column to calendar days: dates that were agreed or announced by the day of the episode and lie
+        at most so many days after it (settlement, payment). All other dates lie on or before that day.
+    """
+
+    budget: Budget
+    procedures: Mapping[str, Procedure] = field(repr=False)
+    tools: tuple[ToolContract, ...] = field(default=(), repr=False)
+    open_stage: OpenStage | None = field(default=None, repr=False)
+    filled: tuple[str, ...] = ()
+    appointed: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]], repr=False)
