@@ -364,8 +364,7 @@ def _recheck_trades(recheck: Recheck, weights: Floats) -> None:
     missed = np.abs(current + trades - weights)
     for ticker, difference in zip(recheck.tickers, missed.tolist(), strict=True):
         allowed = EXACT if ticker in listed else LEAST_TRADE
-        miss = f"{ticker}: current weight and trade miss the new weight by {difference:.1e}"
-        recheck.expect(difference <= allowed, miss)
+        recheck.expect(difference <= allowed, f"{ticker}: weight and trade miss the new weight by {difference:.1e}")
 
 
 def by_hand(data: Mapping[str, Any]) -> JsonObject:
