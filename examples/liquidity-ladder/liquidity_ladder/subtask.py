@@ -54,7 +54,7 @@ class LadderInput(HoldingsInput):
     participation_rate: float
 
 
-class Ladder(Answer):
+class GradedExamples(Answer):
     """Shares of NAV that can be sold within so many trading days."""
 
     within_1_day: float = Field(description="Fraction of NAV, >= 0 (0.15 is 15 %), sold within 1 day.")
@@ -66,7 +66,7 @@ class LiquidityLadder(Answer):
     """Answer: how long each holding takes to sell, and the ladder of the portfolio."""
 
     days_to_liquidate: dict[str, float] = Field(description="Trading days, >= 0, by ticker of every holding.")
-    ladder: Ladder = Field(description="What can be sold within each step.")
+    ladder: GradedExamples = Field(description="What can be sold within each step.")
 
 
 def build(context: BuildContext, objects: RiskObjects) -> list[Task]:

@@ -118,7 +118,7 @@ def _stored_bytes(frame: Any) -> int:
 
 
 def worlds(count: int, seed: int) -> None:
-    """Ladder by tier, and what became of companies by the probability that the optimum gave them."""
+    """GradedExamples by tier, and what became of companies by the probability that the optimum gave them."""
     ladder: dict[str, dict[str, list[float]]] = {}
     gains: dict[str, list[float]] = {}
     said: list[Floats] = []

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from finskillbench.domains import by_name
-from finskillbench.domains.base import Label
 from finskillbench.domains.checks.proofs import certificate_of, farkas_of, proof_of
+from finskillbench.domains.examples import Label
 from finskillbench.domains.portfolio.definitions import moved
 from finskillbench.domains.portfolio.optimality import Program, margin, possible_gain, stacked
 from finskillbench.engines.optimisation.certified import InfeasibleError

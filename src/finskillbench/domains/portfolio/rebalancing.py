@@ -371,11 +371,6 @@ def by_hand(data: Mapping[str, Any]) -> JsonObject:
     return {"trade_list": trades, "new_weights": weights, "turnover": math.fsum(map(abs, trades.values())) / 2}
 
 
-def trivial(data: Mapping[str, Any]) -> JsonObject:
-    """The portfolio left as it is."""
-    return {"trade_list": {}, "new_weights": data.get("current_portfolio") or {}, "turnover": 0.0}
-
-
 SUBTASK = Subtask(
     name=NAME,
     prefix="pc_rebal",
@@ -386,13 +381,14 @@ SUBTASK = Subtask(
     proof=proof,
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     verification=Verification(
-        method=METHOD,
-        parameters={"ground_truth_source": "certified optimiser, two stages"},
-        proved=("required_value", "least_cost_bps"),
+        METHOD, {"ground_truth_source": "certified optimiser, two stages"}, ("required_value", "least_cost_bps")
     ),
     baselines=Baselines(
         no_skill=Naive(("objective", "expected_returns", "covariance_matrix", "current_portfolio"), by_hand),
-        trivial=Naive(("current_portfolio",), trivial),
+        trivial=Naive(
+            ("current_portfolio",),
+            lambda data: {"trade_list": {}, "new_weights": data.get("current_portfolio") or {}, "turnover": 0.0},
+        ),
         heuristic="optimum without correlations within the caps",
     ),
     examples=Examples(graded=examples.ladder, exploits=exploits.rebalancing, shortcuts=Shortcuts(examples.answers)),

@@ -368,11 +368,6 @@ _USUAL = (
 """One exposure of each type, of a usual size."""
 
 
-def _usual_list(data: Mapping[str, Any]) -> JsonObject:
-    del data
-    return exploits.listed(_USUAL)
-
-
 SUBTASK: Subtask[IdentificationInput, RiskObjects] = Subtask(
     name=NAME,
     prefix="rm_ri",
@@ -395,7 +390,7 @@ SUBTASK: Subtask[IdentificationInput, RiskObjects] = Subtask(
     ),
     baselines=Baselines(
         no_skill=Naive(("portfolio", "sector_mapping"), _by_hand),
-        trivial=Naive((), _usual_list),
+        trivial=Naive((), lambda data: exploits.listed(_USUAL)),
         heuristic="weights times a usual volatility",
     ),
     examples=Examples(graded=ladder, exploits=exploits.identification, shortcuts=Shortcuts(shortcuts)),

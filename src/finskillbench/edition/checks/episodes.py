@@ -36,7 +36,7 @@ def solvable(seen: Seen, findings: Findings) -> None:
     findings.add("labels")
     if seen.subtask.second is not None:
         _rederived(seen, findings)
-    elif seen.label.truth.proof and seen.subtask.ceiling is None:
+    elif seen.label.truth.proof and seen.subtask.baselines.ceiling is None:
         score = seen.earned(REFERENCE, Condition.CURATED)
         message = f"the reference program reaches {score:.3f} with the skill's scripts"
         findings.expect(score >= _RIGHT, seen.task_id, message)
@@ -46,7 +46,7 @@ def _complete(seen: Seen, findings: Findings) -> bool:
     """Whether every input that the answer depends on is there."""
     before = len(findings.found)
     task_input = seen.full_input
-    filled = seen.subtask.filled if seen.subtask is not None else ()
+    filled = seen.subtask.interactive.filled if seen.subtask and seen.subtask.interactive else ()
     for name, value in task_input.items():
         if (ref := unresolved(value)) is not None:
             findings.fail(seen.task_id, f"refers to {ref}, which no tool serves", name)
@@ -88,7 +88,7 @@ _DAY = re.compile(r'"(\d{4}-\d{2}-\d{2})"', re.ASCII)
 _FILINGS = "query_xbrl"
 _PAGE = re.compile(r"read_table\((\w+)")
 Appointed = Mapping[str, Mapping[str, int]]
-"""Table to column to the calendar days by which its dates may lie ahead: see `Subtask.appointed`."""
+"""Table to column to the calendar days by which its dates may lie ahead: see `InteractiveCase.appointed`."""
 
 
 def point_in_time(seen: Seen, findings: Findings) -> None:
@@ -103,7 +103,8 @@ def point_in_time(seen: Seen, findings: Findings) -> None:
         findings.fail(seen.task_id, f"{as_of} is no {'working' if filings else 'trading'} day", "as_of_date")
     _ = seen.fields
     limit = as_of.isoformat()
-    appointed: Appointed = {} if seen.subtask is None else seen.subtask.appointed
+    interactive = None if seen.subtask is None else seen.subtask.interactive
+    appointed: Appointed = {} if interactive is None else interactive.appointed
     latest = {asked: _latest(without_appointed(asked, text, appointed, as_of)) for asked, text in seen.returned.items()}
     latest |= seen.bench.once(("queried", seen.episode.input.get("symbol"), as_of), lambda: _of_queries(seen))
     for asked, day in latest.items():

@@ -288,10 +288,15 @@ Means = Mapping[str, Mapping[str, float]]
 def shortcuts(seen: Seen, findings: Findings) -> None:
     """Score every shortcut of an episode's subtask under `certified`."""
     subtask = seen.subtask
-    if subtask is None or subtask.shortcuts is None or not seen.bench.shared.built or not seen.label.truth.proof:
+    if (
+        subtask is None
+        or subtask.examples.shortcuts is None
+        or not seen.bench.shared.built
+        or not seen.label.truth.proof
+    ):
         return
     found = cast("dict[str, dict[str, list[float]]]", findings.figures.setdefault("scores", {}))
-    for name, answer in subtask.shortcuts.answers(seen.full_input).items():
+    for name, answer in subtask.examples.shortcuts.answers(seen.full_input).items():
         score = seen.score(answer, Profile.CERTIFIED)
         found.setdefault(name, {}).setdefault(seen.episode.difficulty, []).append(score)
 
@@ -299,7 +304,7 @@ def shortcuts(seen: Seen, findings: Findings) -> None:
 def bounds(sub_task: str, findings: Findings) -> None:
     """Hold each mean below the bound of its tier, and the mean over all shortcuts in the order of the tiers."""
     scores = cast("dict[str, dict[str, list[float]]]", findings.figures.pop("scores", {}))
-    stated = by_name(sub_task).shortcuts if scores else None
+    stated = by_name(sub_task).examples.shortcuts if scores else None
     if stated is None:
         return
     means: Means = {

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.base import Label, Rung
+from finskillbench.domains.examples import GradedExample, Label
 from finskillbench.domains.portfolio.examples.exploits import WORTHLESS, by_ticker, of_digits
 from finskillbench.engines.fields import weights_from
 from finskillbench.engines.portfolio.black_litterman import (
@@ -165,7 +165,7 @@ def shortcuts(task_input: Any) -> dict[str, JsonObject]:
     }
 
 
-def ladder(label: Label[Any]) -> list[Rung]:
+def ladder(label: Label[Any]) -> list[GradedExample]:
     """Of Black-Litterman."""
     task_input, truth = label.task_input, label.truth.expected_output
     problem, after = black_litterman_from(task_input)
@@ -174,13 +174,13 @@ def ladder(label: Label[Any]) -> list[Rung]:
     prior = by_ticker(problem, after.equilibrium + task_input["risk_free_rate"])
     tilted = {name: 0.95 * value + 0.05 * prior[name] for name, value in truth["posterior_returns"].items()}
     return [
-        Rung("posterior and its optimum", truth, 1.0, 1.0),
+        GradedExample("posterior and its optimum", truth, 1.0, 1.0),
         *of_digits(problem, truth, "optimal_weights"),
-        Rung("views held a twentieth too weakly", {**truth, "posterior_returns": tilted}, 0.6, 0.95),
-        Rung("the posterior, with the market portfolio", {**truth, "optimal_weights": market}, 0.0, WORTHLESS),
-        Rung("the posterior alone", {"posterior_returns": truth["posterior_returns"]}, 0.0, 0.0),
-        Rung("the equilibrium", {"posterior_returns": prior, "optimal_weights": market}, 0.0, WORTHLESS),
-        Rung(
+        GradedExample("views held a twentieth too weakly", {**truth, "posterior_returns": tilted}, 0.6, 0.95),
+        GradedExample("the posterior, with the market portfolio", {**truth, "optimal_weights": market}, 0.0, WORTHLESS),
+        GradedExample("the posterior alone", {"posterior_returns": truth["posterior_returns"]}, 0.0, 0.0),
+        GradedExample("the equilibrium", {"posterior_returns": prior, "optimal_weights": market}, 0.0, WORTHLESS),
+        GradedExample(
             "one return for every name, and equal weights",
             {"posterior_returns": dict.fromkeys(equal, 0.08), "optimal_weights": equal},
             0.0,

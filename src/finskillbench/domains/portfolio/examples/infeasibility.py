@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.domains.base import Label, Rung
+from finskillbench.domains.examples import GradedExample, Label
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.definitions import WAIVABLE, family, level, printed, sector_of, waived
 from finskillbench.domains.portfolio.examples.exploits import rounded
@@ -118,7 +118,7 @@ def _measured(task_input: Json, sigma: second.Floats, portfolios: list[second.Fl
     return _answer(feasible, [] if feasible else broken, value)
 
 
-def ladder(label: Label[Any]) -> list[Rung]:
+def ladder(label: Label[Any]) -> list[GradedExample]:
     """Of infeasibility detection; the least attainable value is off by a share of itself."""
     truth = label.truth.expected_output
     feasible, conflict, least = truth["feasible"], truth["conflicting_limits"], truth["least_attainable"]
@@ -126,15 +126,15 @@ def ladder(label: Label[Any]) -> list[Rung]:
     def off(share: float) -> dict[str, Any]:
         return {**truth, "least_attainable": least * (1 + share)}
 
-    few = [Rung("one limit too few in conflict", {**truth, "conflicting_limits": conflict[1:]}, 0.75, 0.9)]
+    few = [GradedExample("one limit too few in conflict", {**truth, "conflicting_limits": conflict[1:]}, 0.75, 0.9)]
     return [
-        Rung("all of it", truth, 1.0, 1.0),
-        Rung("to six decimals", rounded(truth, 6), 1.0, 1.0),
+        GradedExample("all of it", truth, 1.0, 1.0),
+        GradedExample("to six decimals", rounded(truth, 6), 1.0, 1.0),
         *([] if feasible else few),
-        Rung("the least value 0.8 % off", off(0.008), 0.6, 0.7),
-        Rung("no conflict named", {"feasible": feasible, "least_attainable": least}, 0.5, 0.5),
-        Rung("the least value 1.6 % off", off(-0.016), 0.1, 0.3),
-        Rung("the least value 10 % off", off(0.1), 0.0, 0.0),
-        Rung("the verdict alone", {"feasible": feasible}, 0.0, 0.0),
-        Rung("the wrong verdict", {**truth, "feasible": not feasible}, 0.0, 0.0),
+        GradedExample("the least value 0.8 % off", off(0.008), 0.6, 0.7),
+        GradedExample("no conflict named", {"feasible": feasible, "least_attainable": least}, 0.5, 0.5),
+        GradedExample("the least value 1.6 % off", off(-0.016), 0.1, 0.3),
+        GradedExample("the least value 10 % off", off(0.1), 0.0, 0.0),
+        GradedExample("the verdict alone", {"feasible": feasible}, 0.0, 0.0),
+        GradedExample("the wrong verdict", {**truth, "feasible": not feasible}, 0.0, 0.0),
     ]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.base import Label, Rung
+from finskillbench.domains.examples import GradedExample, Label
 from finskillbench.domains.portfolio.examples.exploits import (
     WORTHLESS,
     by_ticker,
@@ -114,18 +114,18 @@ _NAMES = 0.1
 """What decisions on names, which the zero of the scores leaves out, may add to the optimum of another objective."""
 
 
-def ladder(label: Label[Any]) -> list[Rung]:
+def ladder(label: Label[Any]) -> list[GradedExample]:
     """Of unconstrained and of constrained optimisation; a portfolio that is not the optimum states all flags true."""
     problem, truth = problem_from(label.task_input), label.truth.expected_output
-    rungs = [Rung("the optimum", truth, 1.0, 1.0), *of_digits(problem, truth, "weights")]
+    rungs = [GradedExample("the optimum", truth, 1.0, 1.0), *of_digits(problem, truth, "weights")]
     for name, weights in other_objectives(problem).items():
         answer = {**truth, "weights": by_ticker(problem, weights)}
-        rungs.append(Rung(f"the optimum of {name}", answer, 0.0, CONFUSED + _NAMES))
+        rungs.append(GradedExample(f"the optimum of {name}", answer, 0.0, CONFUSED + _NAMES))
     wide = too_wide(problem)
     if wide is not None:
         answer = {**truth, "weights": by_ticker(problem, wide)}
-        rungs.append(Rung("the optimum of limits a tenth wider", answer, 0.0, CONFUSED))
+        rungs.append(GradedExample("the optimum of limits a tenth wider", answer, 0.0, CONFUSED))
     equal = by_ticker(problem, np.full(problem.size, 1.0 / problem.size))
-    rungs.append(Rung("equal weights", {**truth, "weights": equal}, 0.0, WORTHLESS))
-    rungs.append(Rung("no weights", {**truth, "weights": {}}, 0.0, 0.0))
+    rungs.append(GradedExample("equal weights", {**truth, "weights": equal}, 0.0, WORTHLESS))
+    rungs.append(GradedExample("no weights", {**truth, "weights": {}}, 0.0, 0.0))
     return rungs

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from finskillbench.domains.base import Label, Rung
+from finskillbench.domains.examples import GradedExample, Label
 from finskillbench.domains.portfolio.examples.exploits import Answers
 from finskillbench.domains.portfolio.inputs import ToolUseInput
 from finskillbench.domains.portfolio.tool_use.call import ANOTHER_OBJECTIVE
@@ -82,28 +82,30 @@ def _without_sectors(limits: dict[str, Any]) -> dict[str, Any]:
 _NUMBERS = ("max_weight", "min_weight", "max_sector_weight", "max_turnover", "max_tracking_error")
 
 
-def ladder(label: Label[Any]) -> list[Rung]:
+def ladder(label: Label[Any]) -> list[GradedExample]:
     """Of tool use; a limit that is missing, wrong or in per cent costs half."""
     truth = label.truth.expected_output
     call = truth["optimizer_call"]
     limits: dict[str, Any] = call["constraints"]
     rungs = [
-        Rung("the call", truth, 1.0, 1.0),
-        Rung("the same call in other words", _with(call, _spelled_out(limits, label.task_input["sectors"])), 1.0, 1.0),
+        GradedExample("the call", truth, 1.0, 1.0),
+        GradedExample(
+            "the same call in other words", _with(call, _spelled_out(limits, label.task_input["sectors"])), 1.0, 1.0
+        ),
     ]
     demanded = [name for name in limits if name not in ("long_only", "neutrality_tolerance")]
     wrong = {name: limits[name] * 100 for name in _NUMBERS if name in limits}
     if wrong:
         first = min(wrong)
-        rungs.append(Rung("one limit in per cent", _with(call, limits | {first: wrong[first]}), 0.3, 0.5))
+        rungs.append(GradedExample("one limit in per cent", _with(call, limits | {first: wrong[first]}), 0.3, 0.5))
     others = [name for name in Objective if name != call["objective"]]
     another = {**call, "objective": others[0].value}
-    rungs.append(Rung("another objective", {"optimizer_call": another}, 0.05, ANOTHER_OBJECTIVE))
+    rungs.append(GradedExample("another objective", {"optimizer_call": another}, 0.05, ANOTHER_OBJECTIVE))
     if len(wrong) == len(demanded) and limits["long_only"] and "risk_aversion" not in call:
-        rungs.append(Rung("every limit in per cent", _with(call, limits | wrong), 0.0, 0.0))
+        rungs.append(GradedExample("every limit in per cent", _with(call, limits | wrong), 0.0, 0.0))
     alone = {"objective": call["objective"], "constraints": {"long_only": True}}
-    rungs.append(Rung("the objective alone", {"optimizer_call": alone}, 0.0, 0.0))
-    rungs.append(Rung("no call", {"optimizer_call": {}}, 0.0, 0.0))
+    rungs.append(GradedExample("the objective alone", {"optimizer_call": alone}, 0.0, 0.0))
+    rungs.append(GradedExample("no call", {"optimizer_call": {}}, 0.0, 0.0))
     return rungs
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from finskillbench.domains.base import Label, Rung
+from finskillbench.domains.examples import GradedExample, Label
 from finskillbench.domains.risk.examples import exploits
 from finskillbench.domains.risk.examples.exploits import rounded
 from finskillbench.domains.risk.inputs import CovarianceInput, Holding, MonitoringInput, PortfolioInput
@@ -82,30 +82,30 @@ _Row = dict[str, Any]
 _Change = Callable[[_Row], _Row | None]
 
 
-def ladder(label: Label[MonitoringInput]) -> list[Rung]:
+def ladder(label: Label[MonitoringInput]) -> list[GradedExample]:
     """From the truth to an empty list; a breach is missed only where there is one."""
     truth = label.truth.expected_output
     broken = [row["type"] for row in truth["constraints"] if row["status"] == "FAIL"]
     kept = [row["type"] for row in truth["constraints"] if row["status"] == "PASS"]
     rungs = [
-        Rung("truth", truth, 1.0, 1.0),
-        Rung("six digits", rounded(truth, 6), 1.0, 1.0),
-        Rung("what is optional left out", _changed(truth, _bare), 1.0, 1.0),
-        Rung("worst names said not to apply", _changed(truth, _unnamed), 1.0, 1.0),
-        Rung("headroom beside the limits that are kept", _changed(truth, _with_headroom), 1.0, 1.0),
-        Rung("four digits", rounded(truth, 4), 0.9, 1.0),
-        Rung("three digits", rounded(truth, 3), 0.7, 1.0),
+        GradedExample("truth", truth, 1.0, 1.0),
+        GradedExample("six digits", rounded(truth, 6), 1.0, 1.0),
+        GradedExample("what is optional left out", _changed(truth, _bare), 1.0, 1.0),
+        GradedExample("worst names said not to apply", _changed(truth, _unnamed), 1.0, 1.0),
+        GradedExample("headroom beside the limits that are kept", _changed(truth, _with_headroom), 1.0, 1.0),
+        GradedExample("four digits", rounded(truth, 4), 0.9, 1.0),
+        GradedExample("three digits", rounded(truth, 3), 0.7, 1.0),
     ]
     if kept:
-        rungs.append(Rung("one false alarm", _changed(truth, _flagged(kept[:1])), 0.02, 0.3))
+        rungs.append(GradedExample("one false alarm", _changed(truth, _flagged(kept[:1])), 0.02, 0.3))
     if broken:
-        rungs.append(Rung("one breach missed", _changed(truth, _cleared(broken[:1])), 0.0, 0.12))
+        rungs.append(GradedExample("one breach missed", _changed(truth, _cleared(broken[:1])), 0.0, 0.12))
         if len(broken) > 1:
-            rungs.append(Rung("two breaches missed", _changed(truth, _cleared(broken[:2])), 0.0, 0.12))
-        rungs.append(Rung("every limit said to be kept", _changed(truth, _cleared(broken)), 0.0, 0.0))
-    rungs.append(Rung("values in per cent", _changed(truth, _per_cent), 0.0, 0.1))
-    rungs.append(Rung("verdicts without values", _changed(truth, _without_value), 0.0, 0.0))
-    rungs.append(Rung("no constraints", {**truth, "constraints": []}, 0.0, 0.0))
+            rungs.append(GradedExample("two breaches missed", _changed(truth, _cleared(broken[:2])), 0.0, 0.12))
+        rungs.append(GradedExample("every limit said to be kept", _changed(truth, _cleared(broken)), 0.0, 0.0))
+    rungs.append(GradedExample("values in per cent", _changed(truth, _per_cent), 0.0, 0.1))
+    rungs.append(GradedExample("verdicts without values", _changed(truth, _without_value), 0.0, 0.0))
+    rungs.append(GradedExample("no constraints", {**truth, "constraints": []}, 0.0, 0.0))
     return sorted(rungs, key=lambda rung: rung.most == 0.0)
 
 

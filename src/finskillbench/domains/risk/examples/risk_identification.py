@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from finskillbench.domains.base import Label, Rung
+from finskillbench.domains.examples import GradedExample, Label
 from finskillbench.domains.risk import second
 from finskillbench.domains.risk.examples import exploits
 from finskillbench.domains.risk.examples.exploits import rounded
@@ -81,25 +81,27 @@ _CLEARLY = 1.06
 """How much larger one magnitude is than another that it cannot be taken for."""
 
 
-def ladder(label: Label[IdentificationInput]) -> list[Rung]:
+def ladder(label: Label[IdentificationInput]) -> list[GradedExample]:
     """From the truth to an empty list."""
     truth = label.truth.expected_output
     rows: list[_Row] = [dict(row) for row in truth["top_risk_exposures"]]
     rungs = [
-        Rung("truth", truth, 1.0, 1.0),
-        Rung("six digits", rounded(truth, 6), 1.0, 1.0),
-        Rung("four digits", rounded(truth, 4), 0.99, 1.0),
-        Rung("three digits", rounded(truth, 3), 0.9, 1.0),
-        Rung("without the last of the list", _ranked(rows[:-1]), 0.2, 0.8),
+        GradedExample("truth", truth, 1.0, 1.0),
+        GradedExample("six digits", rounded(truth, 6), 1.0, 1.0),
+        GradedExample("four digits", rounded(truth, 4), 0.99, 1.0),
+        GradedExample("three digits", rounded(truth, 3), 0.9, 1.0),
+        GradedExample("without the last of the list", _ranked(rows[:-1]), 0.2, 0.8),
     ]
     if len(rows) > 2 and rows[0]["magnitude"] > _CLEARLY * rows[-1]["magnitude"]:
-        rungs.append(Rung("the list in reverse", _ranked(rows[::-1]), 0.0, 0.3))
-    rungs.append(Rung("magnitudes off by 0.8 per cent", _ranked([_times(row, 1.008) for row in rows]), 0.05, 0.2))
+        rungs.append(GradedExample("the list in reverse", _ranked(rows[::-1]), 0.0, 0.3))
+    rungs.append(
+        GradedExample("magnitudes off by 0.8 per cent", _ranked([_times(row, 1.008) for row in rows]), 0.05, 0.2)
+    )
     if all(abs(abs(row["evidence"]) / row["magnitude"] - 1) > _CLEARLY - 1 for row in rows):
         plain = [row | {"magnitude": abs(row["evidence"])} for row in rows]
-        rungs.append(Rung("weights and betas for magnitudes", _ranked(plain), 0.0, 0.0))
-    rungs.append(Rung("magnitudes in per cent", _ranked([_per_cent(row) for row in rows]), 0.0, 0.0))
-    rungs.append(Rung("no exposures", {"top_risk_exposures": []}, 0.0, 0.0))
+        rungs.append(GradedExample("weights and betas for magnitudes", _ranked(plain), 0.0, 0.0))
+    rungs.append(GradedExample("magnitudes in per cent", _ranked([_per_cent(row) for row in rows]), 0.0, 0.0))
+    rungs.append(GradedExample("no exposures", {"top_risk_exposures": []}, 0.0, 0.0))
     return rungs
 
 

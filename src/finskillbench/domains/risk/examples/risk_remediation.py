@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.base import Label, Rung
+from finskillbench.domains.examples import GradedExample, Label
 from finskillbench.domains.risk.examples.exploits import to_decimals
 from finskillbench.domains.risk.inputs import RemediationInput
 from finskillbench.domains.risk.objects.placement import clipped
@@ -103,15 +103,15 @@ class _Case:
         }
 
 
-def ladder(label: Label[RemediationInput]) -> list[Rung]:
+def ladder(label: Label[RemediationInput]) -> list[GradedExample]:
     """From the truth to no trades."""
     truth = label.truth.expected_output
     curable = truth["post_trade_compliant"]
     return [
-        Rung("truth", truth, 1.0, 1.0),
-        Rung("six decimals", to_decimals(truth, 6), 0.99, 1.0),
-        Rung("four decimals", to_decimals(truth, 4), 0.85, 1.0),
-        Rung("turnover not stated", {**truth, "total_turnover": None}, 0.6, 0.7),
-        Rung("a false statement on compliance", {**truth, "post_trade_compliant": not curable}, 0.2, 0.2),
-        Rung("no trades", {**truth, "trades": [], "total_turnover": 0.0}, 0.0, 0.0),
+        GradedExample("truth", truth, 1.0, 1.0),
+        GradedExample("six decimals", to_decimals(truth, 6), 0.99, 1.0),
+        GradedExample("four decimals", to_decimals(truth, 4), 0.85, 1.0),
+        GradedExample("turnover not stated", {**truth, "total_turnover": None}, 0.6, 0.7),
+        GradedExample("a false statement on compliance", {**truth, "post_trade_compliant": not curable}, 0.2, 0.2),
+        GradedExample("no trades", {**truth, "trades": [], "total_turnover": 0.0}, 0.0, 0.0),
     ]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from finskillbench.domains.base import Label, Rung
+from finskillbench.domains.examples import GradedExample, Label
 from finskillbench.domains.risk.examples.exploits import to_decimals
 from finskillbench.domains.risk.inputs import OptionInput, ScenarioInput, StressInput
 from finskillbench.domains.risk.second import FACTORS, weights
@@ -157,29 +157,29 @@ def _with_cash(task_input: StressInput, right: Stressed) -> Stressed:
 _SENSITIVITY = "sector_sensitivity"
 
 
-def ladder(label: Label[StressInput]) -> list[Rung]:
+def ladder(label: Label[StressInput]) -> list[GradedExample]:
     """From the truth to a gain for a loss; three decimals are a tenth of a per cent of NAV, too few for a VaR."""
     truth = label.truth.expected_output
     headline = label.task_input["stress_scenario"]["market_shocks"].get("equity_change_pct", 0.0) / 100
     by_factor = [row for row in truth["attribution"]["by_factor"] if row["factor"] != _SENSITIVITY]
     var = truth.get("stressed_var_pct")
     rungs = [
-        Rung("truth", truth, 1.0, 1.0),
-        Rung("six decimals", to_decimals(truth, 6), 1.0, 1.0),
-        Rung("four decimals", to_decimals(truth, 4), 0.99, 1.0),
-        Rung("three decimals, four of the VaR", _with_var(to_decimals(truth, 3), var), 0.9, 1.0),
-        Rung("without the sectors' own moves by factor", _attributed(truth, by_factor=by_factor), 0.75, 0.97),
-        Rung("P&L and sectors only", _attributed(truth, by_factor=[]), 0.75, 0.75),
-        Rung("P&L alone", _attributed(truth, by_factor=[], by_sector=[]), 0.5, 0.5),
+        GradedExample("truth", truth, 1.0, 1.0),
+        GradedExample("six decimals", to_decimals(truth, 6), 1.0, 1.0),
+        GradedExample("four decimals", to_decimals(truth, 4), 0.99, 1.0),
+        GradedExample("three decimals, four of the VaR", _with_var(to_decimals(truth, 3), var), 0.9, 1.0),
+        GradedExample("without the sectors' own moves by factor", _attributed(truth, by_factor=by_factor), 0.75, 0.97),
+        GradedExample("P&L and sectors only", _attributed(truth, by_factor=[]), 0.75, 0.75),
+        GradedExample("P&L alone", _attributed(truth, by_factor=[], by_sector=[]), 0.5, 0.5),
     ]
     if var is not None:
-        rungs.append(Rung("a VaR that is a twentieth less", _with_var(truth, 0.95 * var), 0.25, 0.25))
+        rungs.append(GradedExample("a VaR that is a twentieth less", _with_var(truth, 0.95 * var), 0.25, 0.25))
     return [
         *rungs,
-        Rung("the market's move for the P&L", _only(headline), 0.0, 0.5),
-        Rung("a gain for the loss", _times(truth, -1.0), 0.0, 0.0),
-        Rung("per cent for decimals", _times(truth, 100.0), 0.0, 0.0),
-        Rung("nothing lost", _only(0.0), 0.0, 0.0),
+        GradedExample("the market's move for the P&L", _only(headline), 0.0, 0.5),
+        GradedExample("a gain for the loss", _times(truth, -1.0), 0.0, 0.0),
+        GradedExample("per cent for decimals", _times(truth, 100.0), 0.0, 0.0),
+        GradedExample("nothing lost", _only(0.0), 0.0, 0.0),
     ]
 
 
