@@ -17,8 +17,7 @@ from finskillbench.domains.base import Answer, Baselines, Domain, Naive, Subtask
 from finskillbench.domains.examples import Examples, GradedExample, Label
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.measures import clip
-from finskillbench.scoring.values import number
+from finskillbench.scoring.values import clip, number
 
 DOMAIN, SUBTASK = "bookkeeping", "valuation"
 DAY = date(2025, 1, 31)

@@ -94,7 +94,7 @@ def test_what_cannot_be_run_is_refused(
 
 
 def test_without_a_path_it_is_the_default_edition(small_edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("finskillbench.runs.plan.defaults.default_edition", lambda progress, suite: small_edition.path)
+    monkeypatch.setattr("finskillbench.runs.plan.streams.default_edition", lambda progress, suite: small_edition.path)
     assert TASKS["rebalancing"]().metadata["edition"] == small_edition.digest
 
 

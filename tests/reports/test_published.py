@@ -17,7 +17,7 @@ from scipy import stats
 from finskillbench.analysis.results import Results, collect
 from finskillbench.domains import domain_of
 from finskillbench.episode import Profile
-from finskillbench.reports.formats.cells import cell_text
+from finskillbench.reports.formats import cell_text
 from finskillbench.reports.published import PublishedRow, beside, published, to_cell
 from finskillbench.reports.tables.base import Estimate, Table
 from finskillbench.reports.tables.episodes.conduct import resources_table

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.sampling import examples
 
 from finskillbench.errors import InternalError
-from finskillbench.reports.formats.text import render_text
+from finskillbench.reports.formats import render_text
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
 
 COLUMNS = (

@@ -9,8 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
-from finskillbench.domains.building import BuildContext, Task
-from finskillbench.domains.draws import drawn, shuffled
+from finskillbench.domains.building import BuildContext, Task, drawn, shuffled
 from finskillbench.domains.risk.inputs import HoldingsInput, PortfolioInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
@@ -26,8 +25,7 @@ from finskillbench.domains.risk.shared import (
 )
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, required
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
-from finskillbench.scoring.measures import closeness, mean
-from finskillbench.scoring.values import numbers
+from finskillbench.scoring.values import closeness, mean, numbers
 
 NAME = "liquidity_ladder"
 METHOD = "ladder_error"

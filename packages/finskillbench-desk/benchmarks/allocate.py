@@ -31,15 +31,23 @@ from finskillbench.domains.tables import Table, dump
 from finskillbench.episode import Profile, Truth
 from finskillbench_desk.allocate import SUBTASK, input_of, label_of, tables_of
 from finskillbench_desk.allocate.case import Case, Study, draw_case
-from finskillbench_desk.allocate.dials import GROUP_SIZE, GROUPS, HALVES, NAMES, SOURCES, TIERS
 from finskillbench_desk.allocate.posterior import STRETCHES, Hypotheses, forecast
 from finskillbench_desk.allocate.procedures import play
-from finskillbench_desk.allocate.sources import SOURCE_NAMES, vendor_of
+from finskillbench_desk.allocate.sources import (
+    GROUP_SIZE,
+    GROUPS,
+    HALVES,
+    NAMES,
+    SOURCE_NAMES,
+    SOURCES,
+    TIERS,
+    vendor_of,
+)
 from finskillbench_desk.allocate.traps import read
 from finskillbench_desk.allocate.words import notes
+from finskillbench_desk.checks import INDUSTRIES
 from finskillbench_desk.engines.sources import evidence, sums_by_group
 from finskillbench_desk.engines.trading.net_of_costs import optimum
-from finskillbench_desk.market import INDUSTRIES
 
 SKILLS = Path(finskillbench_desk.__file__).parent / "skills"
 UNIVERSE = [(f"N{place:03d}", INDUSTRIES[place // GROUP_SIZE]) for place in range(NAMES)]

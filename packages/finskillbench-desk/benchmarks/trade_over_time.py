@@ -24,9 +24,8 @@ from finskillbench.domains.examples import Label
 from finskillbench.domains.tables import Table, dump
 from finskillbench.findings import Findings
 from finskillbench_desk.trade_over_time import subtask
-from finskillbench_desk.trade_over_time.dials import DECISIONS, TIERS
 from finskillbench_desk.trade_over_time.optimum import Desk, Optimum, from_json, losses
-from finskillbench_desk.trade_over_time.world import World
+from finskillbench_desk.trade_over_time.world import DECISIONS, TIERS, World
 
 CHARACTERS_PER_TOKEN = 3.3
 

@@ -24,7 +24,7 @@ class _DemoOptions(RunOptions):
     def open_edition(self, progress: Progress) -> Edition:
         """The small default edition."""
         from finskillbench.edition import load_edition
-        from finskillbench.runs.plan.defaults import default_edition
+        from finskillbench.runs.plan.streams import default_edition
 
         return load_edition(default_edition(progress, small=True))
 

@@ -146,8 +146,8 @@ def _report(found: Evaluation, packages: dict[str, SkillPackage], run: Path, *, 
 
 
 def _gains(found: Evaluation) -> list[str]:
-    from finskillbench.cli.display.tables import render_table
-    from finskillbench.reports.formats.cells import difference_text
+    from finskillbench.cli.display.console import render_table
+    from finskillbench.reports.formats import difference_text
     from finskillbench.reports.tables.base import Estimate
 
     treated, reference = (side.condition for side in found.sides)
@@ -166,7 +166,7 @@ def _gains(found: Evaluation) -> list[str]:
 
 
 def _costs(found: Evaluation) -> list[str]:
-    from finskillbench.cli.display.tables import render_table
+    from finskillbench.cli.display.console import render_table
 
     rows = [
         (

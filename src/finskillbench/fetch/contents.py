@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import orjson
 
-from finskillbench.sources.records import as_object, one_line
+from finskillbench.sources.files import as_object, one_line
 
 Check: TypeAlias = Callable[[bytes], None]
 """Raises `ContentError` about a body that is not what was asked for."""

@@ -29,9 +29,8 @@ from finskillbench.fetch.configuration import Addresses, Window
 from finskillbench.fetch.contents import ContentError, NothingError, first_words, json_of, object_of
 from finskillbench.fetch.fetcher import Folder, Item
 from finskillbench.sources.fetched import Entry
-from finskillbench.sources.files import read_bytes, ticker_of
+from finskillbench.sources.files import as_list, as_object, read_bytes, ticker_of
 from finskillbench.sources.market.prices import SUFFIXES, has_ohlcv
-from finskillbench.sources.records import as_list, as_object
 
 OWN = "csv"
 """The name by which `--prices` takes the user's own files."""

@@ -256,7 +256,7 @@ def verdict(edition: str) -> Scorer:
 
 def _build(name: str, condition: str, edition: str, limit: int | None) -> Task:
     from finskillbench.harness.proof import prove_arms
-    from finskillbench.runs.plan.defaults import default_edition
+    from finskillbench.runs.plan.streams import default_edition
     from finskillbench.runs.store.version import scorer_version
 
     wanted = [

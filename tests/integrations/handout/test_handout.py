@@ -17,8 +17,8 @@ from finskillbench import cli
 from finskillbench.domains import by_name
 from finskillbench.domains.tables import Table
 from finskillbench.edition import Edition
-from finskillbench.edition.publish import export_public
 from finskillbench.edition.store import CANARY
+from finskillbench.edition.withheld import export_public
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.models import NO_ARGUMENTS
@@ -28,8 +28,8 @@ from finskillbench.integrations.handout.answers import HARNESS, take_back
 from finskillbench.integrations.handout.write import ANSWER, RECORD, hand_out
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.items import Item
+from finskillbench.runs.store.journal import read_trajectory
 from finskillbench.runs.store.rows import SCHEMA
-from finskillbench.runs.store.trajectories import read_trajectory
 
 MOST = 10_000 if THOROUGH else 2
 """Episodes of each subtask that are read byte by byte."""

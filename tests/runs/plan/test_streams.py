@@ -14,9 +14,8 @@ from finskillbench.harness.skills.memory import Feedback
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.items import make_plan
 from finskillbench.runs.plan.streams import Shard, Stream, make_streams, missing, parse_shard, remembered, with_past
-from finskillbench.runs.store.journal import read_history
+from finskillbench.runs.store.journal import read_history, read_trajectory
 from finskillbench.runs.store.rows import TIMINGS
-from finskillbench.runs.store.trajectories import read_trajectory
 
 KEPT = "self_generated_persistent"
 ARMS = [Condition.NO_SKILL, Condition(KEPT)]

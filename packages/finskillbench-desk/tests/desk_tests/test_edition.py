@@ -23,8 +23,7 @@ from finskillbench import load_edition, run
 from finskillbench.edition import Edition
 from finskillbench.edition.checks.catalog import checks_of
 from finskillbench.edition.checks.report import CheckReport
-from finskillbench.edition.publish import export_public
-from finskillbench.edition.withheld import texts
+from finskillbench.edition.withheld import export_public, texts
 from finskillbench.episode import Episode, Prompt
 from finskillbench.errors import EditionError
 from finskillbench.findings import State

@@ -117,8 +117,7 @@ def _print(paired: Paired, cuts: Sequence[Cut], most: int | None) -> None:
 
 
 def _tables(paired: Paired, cuts: Sequence[Cut]) -> list[Table]:
-    from finskillbench.reports.compare.moves import moved_table, took_table
-    from finskillbench.reports.compare.within import cheaper_table, within_table
+    from finskillbench.reports.compare.moves import cheaper_table, moved_table, took_table, within_table
 
     return [moved_table(paired, cuts), within_table(paired), cheaper_table(paired), took_table(paired)]
 

@@ -129,8 +129,7 @@ def report(
     from finskillbench.reports.compare.gates import check_finished, check_thresholds, parse_floor
     from finskillbench.reports.formats import Format
     from finskillbench.reports.read import joined, only, read_runs
-    from finskillbench.reports.registered import ReportFormat, ReportRequest
-    from finskillbench.reports.report import By
+    from finskillbench.reports.report import By, ReportFormat, ReportRequest
     from finskillbench.reports.report import report as make_report
     from finskillbench.reports.tables.common import contenders
     from finskillbench.reports.tables.episodes.endings import failures_table

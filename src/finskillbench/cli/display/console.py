@@ -1,4 +1,7 @@
-"""What the commands share: help for a group called alone, the log, and progress on standard error."""
+"""What the commands share: help for a group called alone, the log, and progress on standard error.
+
+Plain aligned tables of figures.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import logging
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +18,21 @@ from typing import TextIO, TypeVar
 import typer
 
 from finskillbench.errors import InputError
+
+
+def render_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, words: int) -> str:
+    """Lines of a table under its header: the first `words` columns flush left, the figures flush right."""
+    table = [header, *rows]
+    widths = [max(len(row[i]) for row in table) for i in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        pairs = enumerate(zip(cells, widths, strict=True))
+        return "  ".join(
+            text.ljust(width) if place < words else text.rjust(width) for place, (text, width) in pairs
+        ).rstrip()
+
+    return "\n".join([line(header), "  ".join("-" * width for width in widths), *(line(row) for row in rows)])
+
 
 Choice = TypeVar("Choice", bound=StrEnum)
 LARGEST = 2**63 - 1

@@ -27,7 +27,7 @@ from finskillbench.cli.options.kinds import (
     find_condition,
 )
 from finskillbench.episode import PAPER_SUITE
-from finskillbench.harness.allowance import MAX_TURNS, Allowance
+from finskillbench.harness.conditions import MAX_TURNS, Allowance
 
 if TYPE_CHECKING:
     from finskillbench.edition import Edition

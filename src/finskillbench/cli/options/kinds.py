@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from finskillbench.cli.display import console
-from finskillbench.harness.allowance import LEAST_TOKENS
+from finskillbench.harness.conditions import LEAST_TOKENS
 
 T = TypeVar("T", str | None, list[str] | None)
 

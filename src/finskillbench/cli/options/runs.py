@@ -232,7 +232,7 @@ class RunOptions(ArmOptions):
         """The suite of the edition named by the option, or the default edition of that suite."""
         from finskillbench.domains import EVERY_SUITE, domain_of
         from finskillbench.edition import load_edition
-        from finskillbench.runs.plan.defaults import default_edition
+        from finskillbench.runs.plan.streams import default_edition
 
         if self.edition is not None:
             return self.part(load_edition(self.edition))
@@ -242,7 +242,7 @@ class RunOptions(ArmOptions):
 
     def folder(self, edition: Edition) -> Path:
         """The run folder: the one named, or one that belongs to all that decides what is run and how it comes out."""
-        from finskillbench.runs.plan.defaults import run_folder
+        from finskillbench.runs.plan.streams import run_folder
 
         single = [(each.models, each.called.arguments, each.allowance.arguments) for each in self.single]
         what = (

@@ -9,7 +9,7 @@ import numpy as np
 
 from finskillbench.engines.statistics.covariance import Covariance
 from finskillbench.panels import Panels
-from finskillbench.panels.market.estimates.covariance import WINDOW
+from finskillbench.panels.market.estimates.views import WINDOW
 
 _SHIFTS = (-21, -5, -1, 1, 5, 21)
 """Sessions by which the window of a covariance is moved to see whether another one fits better."""

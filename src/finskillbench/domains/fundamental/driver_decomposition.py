@@ -15,24 +15,19 @@ from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.checks.agreement import AGREEMENT
 from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.fundamental import explain
-from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
-from finskillbench.domains.fundamental.credit import Unit, credit
 from finskillbench.domains.fundamental.examples import exploits, ladders, shortcuts
-from finskillbench.domains.fundamental.inputs import QuartersInput, filing_facts, read
-from finskillbench.domains.fundamental.objects.construct import FundamentalObjects
-from finskillbench.domains.fundamental.objects.meaning import beyond, meaningful
+from finskillbench.domains.fundamental.inputs import CONVENTIONS, PRECISION, QuartersInput, filing_facts, read
+from finskillbench.domains.fundamental.normalization import Unit, credit
 from finskillbench.domains.fundamental.objects.pools import Candidate, build_tasks, finished
-from finskillbench.domains.fundamental.objects.reports import Case
-from finskillbench.domains.fundamental.objects.work import decisions
+from finskillbench.domains.fundamental.objects.reports import Case, FundamentalObjects
+from finskillbench.domains.fundamental.objects.work import beyond, decisions, meaningful
 from finskillbench.domains.fundamental.second.answers import Figures, decomposed, margins
-from finskillbench.domains.fundamental.second.definitions import QUARTER_APART, compared
-from finskillbench.domains.fundamental.second.visible import VisibleFacts, segment_changes
+from finskillbench.domains.fundamental.second.definitions import QUARTER_APART, VisibleFacts, compared, segment_changes
 from finskillbench.engines.accounting import drivers as engine
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.measures import clip, mean, ramp, share
-from finskillbench.scoring.values import is_array, number, objects, parameter, text
+from finskillbench.scoring.values import clip, is_array, mean, number, objects, parameter, ramp, share, text
 from finskillbench.sums import summed
 
 NAME = "driver_decomposition"

@@ -13,24 +13,40 @@ from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verifi
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.fundamental import explain
-from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION, YEAR_BEFORE
-from finskillbench.domains.fundamental.credit import credit, left_null
 from finskillbench.domains.fundamental.examples import exploits, ladders, shortcuts
-from finskillbench.domains.fundamental.inputs import FilingInput, a_year_before, filing_facts, read
-from finskillbench.domains.fundamental.objects.construct import FundamentalObjects
-from finskillbench.domains.fundamental.objects.meaning import beyond, indices_meaningful, meaningful
+from finskillbench.domains.fundamental.inputs import (
+    CONVENTIONS,
+    PRECISION,
+    YEAR_BEFORE,
+    FilingInput,
+    a_year_before,
+    filing_facts,
+    read,
+)
+from finskillbench.domains.fundamental.normalization import credit, left_null
 from finskillbench.domains.fundamental.objects.pools import Candidate, build_tasks, finished
-from finskillbench.domains.fundamental.objects.reports import Case
-from finskillbench.domains.fundamental.objects.work import decisions
+from finskillbench.domains.fundamental.objects.reports import Case, FundamentalObjects
+from finskillbench.domains.fundamental.objects.work import beyond, decisions, indices_meaningful, meaningful
 from finskillbench.domains.fundamental.second.answers import quality
-from finskillbench.domains.fundamental.second.definitions import a_year_apart
-from finskillbench.domains.fundamental.second.visible import VisibleFacts
+from finskillbench.domains.fundamental.second.definitions import VisibleFacts, a_year_apart
 from finskillbench.engines.accounting import quality as engine
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.measures import clip, mean, ramp, set_f1, share
-from finskillbench.scoring.values import array, boolean, is_array, json_equal, mapping, number, parameter
+from finskillbench.scoring.values import (
+    array,
+    boolean,
+    clip,
+    is_array,
+    json_equal,
+    mapping,
+    mean,
+    number,
+    parameter,
+    ramp,
+    set_f1,
+    share,
+)
 from finskillbench.sums import summed
 
 NAME = "earnings_quality"

@@ -23,12 +23,13 @@ from finskillbench.domains.fundamental.second.definitions import (
     QUARTER_APART,
     YEAR_APART,
     Kind,
+    VisibleFacts,
     a_year_apart,
     compared,
     period_of,
+    segment_changes,
 )
 from finskillbench.domains.fundamental.second.filed import AsFiled, FiledRow
-from finskillbench.domains.fundamental.second.visible import VisibleFacts, segment_changes
 from finskillbench.domains.fundamental.second.witness import Comparison, Witnesses
 from finskillbench.engines.fields import listed
 from finskillbench.episode import Episode, JsonObject

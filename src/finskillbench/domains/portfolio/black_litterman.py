@@ -11,9 +11,8 @@ from pydantic import Field
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
-from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.building import BuildContext, Task, stratified
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
-from finskillbench.domains.draws import stratified
 from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.definitions import METADATA, PRECISION, SKILL, tolerance
@@ -44,8 +43,7 @@ from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
 from finskillbench.panels.market.benchmark_weights import RULE
-from finskillbench.scoring.measures import clip, mean, mean_absolute_error
-from finskillbench.scoring.values import first_numbers, numbers, parameter
+from finskillbench.scoring.values import clip, first_numbers, mean, mean_absolute_error, numbers, parameter
 
 NAME = "black_litterman"
 METHOD = "view_specification_and_weights"

@@ -11,9 +11,8 @@ import numpy as np
 from pydantic import Field
 
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
-from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.building import BuildContext, Task, drawn
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
-from finskillbench.domains.draws import drawn
 from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.portfolio.definitions import (
     METADATA,

@@ -52,8 +52,7 @@ from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.problem import required
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.measures import closeness
-from finskillbench.scoring.values import array, boolean, is_array, number
+from finskillbench.scoring.values import array, boolean, closeness, is_array, number
 
 NAME = "infeasibility_detection"
 METHOD = "infeasibility_detection"

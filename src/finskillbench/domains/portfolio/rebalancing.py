@@ -12,9 +12,8 @@ from pydantic import Field
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
-from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.building import BuildContext, Task, stratified
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
-from finskillbench.domains.draws import stratified
 from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.portfolio import second
 from finskillbench.domains.portfolio.definitions import (
@@ -52,8 +51,7 @@ from finskillbench.engines.portfolio.rebalance import TradingTerms, estimate, re
 from finskillbench.engines.portfolio.trivial import within_caps
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.measures import mean, ramp
-from finskillbench.scoring.values import first_numbers, number, numbers, weighted
+from finskillbench.scoring.values import first_numbers, mean, number, numbers, ramp, weighted
 
 NAME = "rebalancing"
 METHOD = "turnover_compliance_and_objective"

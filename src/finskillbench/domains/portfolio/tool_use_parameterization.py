@@ -17,14 +17,13 @@ from finskillbench.domains.portfolio.inputs import ToolUseInput
 from finskillbench.domains.portfolio.mandate_texts import PLANS, Universe, Words, compose
 from finskillbench.domains.portfolio.objects import PortfolioObjects
 from finskillbench.domains.portfolio.own import words_in
-from finskillbench.domains.portfolio.tool_use.call import MISTAKE, effective_parameters, merit, mistakes
+from finskillbench.domains.portfolio.tool_use import MISTAKE, effective_parameters, merit, mistakes
 from finskillbench.engines.portfolio.mandates.text import read_mandate
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.errors import InternalError
 from finskillbench.findings import Findings
-from finskillbench.scoring.measures import clip, relative_error, share
-from finskillbench.scoring.values import json_equal, mapping, number, parameter
+from finskillbench.scoring.values import clip, json_equal, mapping, number, parameter, relative_error, share
 
 NAME = "tool_use_parameterization"
 METHOD = "parameter_match"

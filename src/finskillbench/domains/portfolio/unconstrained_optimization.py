@@ -9,9 +9,8 @@ from itertools import product
 from pydantic import Field
 
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
-from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.building import BuildContext, Task, permuted
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
-from finskillbench.domains.draws import permuted
 from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.portfolio.definitions import (
     METADATA,

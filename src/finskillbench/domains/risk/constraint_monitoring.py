@@ -32,8 +32,7 @@ from finskillbench.engines.risk.mandate import Constraint, Kind, mandate_from
 from finskillbench.engines.risk.monitor import constraint_report
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
-from finskillbench.scoring.measures import closeness, mean, share
-from finskillbench.scoring.values import array, boolean, number, objects, text
+from finskillbench.scoring.values import array, boolean, closeness, mean, number, objects, share, text
 
 NAME = "constraint_monitoring"
 METHOD = "exact_match"

@@ -12,8 +12,7 @@ from pydantic import Field
 
 from finskillbench.arrays import FACTORS
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
-from finskillbench.domains.building import BuildContext, Task, conventions
-from finskillbench.domains.draws import shuffled
+from finskillbench.domains.building import BuildContext, Task, conventions, shuffled
 from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.risk import by_hand, second
 from finskillbench.domains.risk.catalogs import EPISODES
@@ -51,8 +50,7 @@ from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, required
 from finskillbench.engines.risk.report import exposure_list
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.measures import clip, closeness, dcg, overlap, share
-from finskillbench.scoring.values import number, objects, parameter, text
+from finskillbench.scoring.values import clip, closeness, dcg, number, objects, overlap, parameter, share, text
 
 NAME = "risk_identification"
 METHOD = "ranked_list_recall"

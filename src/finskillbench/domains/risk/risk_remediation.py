@@ -11,9 +11,8 @@ from pydantic import Field
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification, by_input
-from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.building import BuildContext, Task, drawn, shuffled
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
-from finskillbench.domains.draws import drawn, shuffled
 from finskillbench.domains.examples import Examples, Shortcuts
 from finskillbench.domains.risk import by_hand
 from finskillbench.domains.risk.catalogs import EPISODES

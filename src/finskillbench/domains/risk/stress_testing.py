@@ -11,8 +11,7 @@ from pydantic import Field
 
 from finskillbench.arrays import FACTORS
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification, by_input
-from finskillbench.domains.building import BuildContext, Task, conventions
-from finskillbench.domains.draws import drawn, shuffled
+from finskillbench.domains.building import BuildContext, Task, conventions, drawn, shuffled
 from finskillbench.domains.examples import Examples, Shortcuts
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.examples import exploits
@@ -44,8 +43,21 @@ from finskillbench.engines.risk.full_stress import (
 from finskillbench.engines.risk.portfolio import required
 from finskillbench.engines.risk.report import stress_answer
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
-from finskillbench.scoring.measures import clip, closeness, mean, mean_absolute_error, ramp
-from finskillbench.scoring.values import array, keyed_numbers, mapping, number, objects, parameter, text, weighted
+from finskillbench.scoring.values import (
+    array,
+    clip,
+    closeness,
+    keyed_numbers,
+    mapping,
+    mean,
+    mean_absolute_error,
+    number,
+    objects,
+    parameter,
+    ramp,
+    text,
+    weighted,
+)
 from finskillbench.sums import summed
 
 NAME = "stress_testing"

@@ -28,8 +28,8 @@ from finskillbench.domains import subtasks as registered
 from finskillbench.domains.base import Answer
 from finskillbench.domains.tables import Table
 from finskillbench.edition import Edition
-from finskillbench.edition.publish import CANARY_TEXT
 from finskillbench.edition.store import CANARY, CANARY_FILE, new_folder
+from finskillbench.edition.withheld import CANARY_TEXT
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition, Mount, mount_all, package_names
@@ -39,7 +39,7 @@ from finskillbench.harness.words.compaction import refers_to_facts
 from finskillbench.harness.words.prompts import task_prompt
 from finskillbench.integrations.handout import Layout
 from finskillbench.runs.plan.choice import choose_episodes
-from finskillbench.runs.store.files import file_name
+from finskillbench.runs.store.version import file_name
 
 IMAGE = "python:3.12-slim"
 """The image of tasks whose skills run no scripts of ours."""

@@ -36,17 +36,16 @@ from finskillbench.publish.pack.outcomes import (
 )
 from finskillbench.publish.pack.subject import REVIEWED, extent_of, lineage_chapter, reference_of, scope_chapter
 from finskillbench.reports.compare.gates import Threshold, ThresholdResult, check_thresholds
-from finskillbench.reports.formats.cells import cell_text, titled
+from finskillbench.reports.formats import cell_text, titled
 from finskillbench.reports.page.lineage import editions_of, lineage_of
 from finskillbench.reports.page.view import view_of
 from finskillbench.reports.read import RunRows, joined
-from finskillbench.reports.registered import ReportFormat, ReportRequest
+from finskillbench.reports.report import ReportFormat, ReportRequest, environment, source_digest
 from finskillbench.reports.tables.base import Cell, Column, Kind
 from finskillbench.reports.tables.common import contenders
 from finskillbench.reports.tables.notes import warnings
-from finskillbench.reports.templates import environment, source_digest
 from finskillbench.runs.afterwards.show import printable
-from finskillbench.runs.store.files import make_folder, write_beside
+from finskillbench.runs.store.version import make_folder, write_beside
 
 __all__ = ["VALIDATION", "Pack", "write_pack"]
 

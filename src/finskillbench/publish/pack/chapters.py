@@ -18,9 +18,8 @@ from finskillbench.harness.models import Entry, labels
 from finskillbench.reports.compare.gates import OF_ROWS, ThresholdMeasure, ThresholdResult
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Cell, Column, Kind, Table
-from finskillbench.reports.tables.common import contenders
+from finskillbench.reports.tables.common import contenders, framed
 from finskillbench.reports.tables.episodes.endings import failures_table, incidents_table, status_table
-from finskillbench.reports.tables.framed import framed
 from finskillbench.runs.afterwards.failures import failures_of
 
 MOST_ROWS = 15

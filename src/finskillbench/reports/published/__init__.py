@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from finskillbench.reports.formats.cells import cell_text
+from finskillbench.reports.formats import cell_text
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Table
 
 Key = tuple[str | None, ...]

@@ -119,12 +119,12 @@ class Table:
         return f"Table({self.name}: {len(self.rows)} rows, {', '.join(column.name for column in self.columns)})"
 
     def __str__(self) -> str:
-        from finskillbench.reports.formats.text import render_text  # it reads tables
+        from finskillbench.reports.formats import render_text  # it reads tables
 
         return render_text(self)
 
     def _repr_html_(self) -> str:
-        from finskillbench.reports.formats.notebook import render_html  # it reads tables
+        from finskillbench.reports.formats import render_html  # it reads tables
 
         return render_html(self)
 

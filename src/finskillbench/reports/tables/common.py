@@ -1,17 +1,23 @@
-"""What several tables share: who is compared and on which episodes, means, paired differences, names of columns."""
+"""What several tables share: who is compared and on which episodes, means, paired differences, names of columns.
+
+Tables of frames that the analysis has made already.
+
+Ceiling, yardstick and floors: what baseline programs score where models are compared.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import polars as pl
 
 from finskillbench.analysis.intervals import Weighting, estimate
-from finskillbench.analysis.results import Comparison, Results, distinct, pairs
+from finskillbench.analysis.results import CURATED, REFERENCE, Comparison, Results, distinct, pairs
 from finskillbench.domains.base import HEADLINE
-from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind
+from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table, interval_names
 
 Group = tuple[str, ...]
 """The values of the columns that groups are told apart by."""
@@ -173,3 +179,83 @@ def _to_means(grouped: pl.DataFrame, by: Sequence[str]) -> dict[Group, Mean]:
 
 def _groups(frame: pl.DataFrame, by: Sequence[str]) -> list[Group]:
     return frame.select(by).rows() if by else [()] * frame.height
+
+
+MODEL = Column("model", "Model")
+HARNESS = Column("harness", "Harness")
+CONDITION = Column("condition", "Condition")
+
+
+def framed(name: str, title: str, frame: pl.DataFrame, columns: Sequence[Column], notes: Sequence[str]) -> Table:
+    """A table of the columns of a frame that have these names.
+
+    A column with intervals takes its ends from `NAME_low` and `NAME_high`, or where there are none from `low` and
+    `high`. Of several harnesses there is a column; of one there is none.
+    """
+    shown = [column for column in columns if column.name != HARNESS.name or frame[HARNESS.name].n_unique() > 1]
+    cells = [_cells(frame, column) for column in shown]
+    return Table(name, title, tuple(shown), tuple(zip(*cells, strict=True)), tuple(notes))
+
+
+def of_contenders(results: Results, scope: Scope = headline_only) -> Results:
+    """The results of the models that tables compare, on the subtasks that a table counts."""
+    rows, episodes = (compared(results, frame, scope) for frame in (results.rows, results.episodes))
+    return replace(results, rows=rows, episodes=episodes)
+
+
+def _cells(frame: pl.DataFrame, column: Column) -> list[Cell]:
+    values = frame[column.name]
+    if not column.interval:
+        if column.kind is Kind.TEXT:
+            return values.cast(pl.String).to_list()
+        return values.cast(pl.Int64 if column.kind is Kind.COUNT else pl.Float64).to_list()
+    _, *own = interval_names(column)
+    low, high = (frame[name] for name in (own if own[0] in frame.columns else ("low", "high")))
+    return [
+        None if value is None else Estimate(value, *((None, None) if None in (below, above) else (below, above)))
+        for value, below, above in zip(values.to_list(), low.to_list(), high.to_list(), strict=True)
+    ]
+
+
+class Mark(NamedTuple):
+    """A program under a condition, and what it stands for."""
+
+    name: str
+    title: str
+    model: str
+    condition: str
+
+
+MARKS = (
+    Mark("floor", "Floor", "baseline/trivial", REFERENCE),
+    Mark("heuristic", "Heuristic", "baseline/heuristic", REFERENCE),
+    Mark("ceiling", "Ceiling", "baseline/reference", CURATED),
+)
+"""The best constant answer, the best fixed recipe, and what following the curated skills comes to."""
+BY_HAND = Mark("by_hand", "By hand", "baseline/reference", REFERENCE)
+NOTHING = Mark("nop", "Nulls", "baseline/nop", REFERENCE)
+WRONG = (
+    Mark("textbook", "Textbook", "baseline/textbook", CURATED),
+    Mark("trapped", "Trapped", "baseline/trapped", CURATED),
+)
+"""Programs that go wrong in ways that professionals know."""
+
+
+def marks_run(results: Results, marks: Sequence[Mark] = MARKS) -> list[Mark]:
+    """The marks that the rows have."""
+    present = set(results.episodes.select("model", "condition").unique().iter_rows())
+    return [mark for mark in marks if (mark.model, mark.condition) in present]
+
+
+def mark_columns(marks: Sequence[Mark]) -> list[Column]:
+    """A column for each mark."""
+    return [Column(mark.name, mark.title, Kind.SCORE) for mark in marks]
+
+
+def mark_means(
+    results: Results, mark: Mark, by: Sequence[str], scope: Scope = headline_only, *, macro: bool = False
+) -> dict[Group, float]:
+    """The means of one mark by group."""
+    chosen = results.episodes.filter(pl.col("model") == mark.model, pl.col("condition") == mark.condition)
+    found = (macro_means if macro else means)(scope(chosen), by)
+    return {group: mean.value for group, mean in found.items()}

@@ -26,8 +26,16 @@ from finskillbench.edition.store import LARGEST, refuse_inside_edition
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, Solve, as_agent
-from finskillbench.harness.allowance import FULL, LEAST_TOKENS, MAX_TURNS, Allowance
-from finskillbench.harness.conditions import Condition, arm_of, mount_all, parse_condition
+from finskillbench.harness.conditions import (
+    FULL,
+    LEAST_TOKENS,
+    MAX_TURNS,
+    Allowance,
+    Condition,
+    arm_of,
+    mount_all,
+    parse_condition,
+)
 from finskillbench.harness.loop import Harness, OurLoop
 from finskillbench.harness.models import Contender, Entrant, Entry, ModelOptions, entry_of, get_entrant
 from finskillbench.harness.proof import prove_arms
@@ -43,10 +51,10 @@ from finskillbench.runs.execute.work import INTERRUPTED, RUN, Limits, Work
 from finskillbench.runs.plan.choice import playable
 from finskillbench.runs.plan.items import make_plan
 from finskillbench.runs.plan.streams import Shard, make_streams
-from finskillbench.runs.store.files import make_folder
 from finskillbench.runs.store.journal import exclusive
 from finskillbench.runs.store.record import grown, make_record, write_record
 from finskillbench.runs.store.rows import ROWS, to_frame, write_rows
+from finskillbench.runs.store.version import make_folder
 
 DEFAULT_MODELS = ("baseline/reference", "baseline/heuristic", "baseline/trivial", "baseline/nop")
 DEFAULT_CONDITIONS = (Condition.NO_SKILL, Condition.CURATED, Condition.SELF_GENERATED)

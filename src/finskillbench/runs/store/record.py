@@ -20,10 +20,8 @@ import orjson
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
 from finskillbench.harness.words.prompts import wording_digest
-from finskillbench.runs.plan.asked import Asked, asked_by, joined
-from finskillbench.runs.plan.items import Item, Plan, check_names, in_order
-from finskillbench.runs.store.files import write_beside
-from finskillbench.runs.store.version import Validation, scorer_version, validation_of
+from finskillbench.runs.plan.items import Asked, Item, Plan, asked_by, check_names, in_order, joined
+from finskillbench.runs.store.version import Validation, scorer_version, validation_of, write_beside
 
 FILE = "run.json"
 _COMMON = ("edition_digest", "prompts_digest", "scorer_version", "mounts")

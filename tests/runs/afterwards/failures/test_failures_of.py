@@ -19,8 +19,8 @@ from finskillbench.errors import InputError
 from finskillbench.runs.afterwards.failures import Known, explain, failures_of, use_of
 from finskillbench.runs.afterwards.failures.attempt import subtask_called
 from finskillbench.runs.execute.run import run
-from finskillbench.runs.store.files import file_name
-from finskillbench.runs.store.trajectories import read_trajectory
+from finskillbench.runs.store.journal import read_trajectory
+from finskillbench.runs.store.version import file_name
 from finskillbench.scoring.strict_json import parse_submission
 
 SUBTASK = "stress_testing"

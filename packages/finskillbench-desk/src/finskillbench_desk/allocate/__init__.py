@@ -21,25 +21,26 @@ from finskillbench.domains.interactive import Budget, InteractiveCase
 from finskillbench.domains.tables import TableReference, reference
 from finskillbench.episode import Episode, JsonObject, Profile, Truth
 from finskillbench_desk.allocate.case import Case, draw_case
-from finskillbench_desk.allocate.dials import (
+from finskillbench_desk.allocate.procedures import PROCEDURES
+from finskillbench_desk.allocate.proof import proof
+from finskillbench_desk.allocate.sources import (
     ANALYST_SHARE,
     BAND,
     FACTORS,
     GROUP_SIZE,
+    IS_ANALYST,
     MAX_WEIGHT,
     NAMES,
     PENALTY,
     QUARTERS,
     RISK_AVERSION,
+    SOURCE_NAMES,
     TIERS,
     TURNOVER,
+    vendor_of,
 )
-from finskillbench_desk.allocate.merit import certified, stated_book, stated_doubt
-from finskillbench_desk.allocate.procedures import PROCEDURES
-from finskillbench_desk.allocate.proof import proof
-from finskillbench_desk.allocate.sources import IS_ANALYST, SOURCE_NAMES, vendor_of
-from finskillbench_desk.allocate.words import CONVENTIONS, PROMPT, memo, notes
-from finskillbench_desk.market import Listed
+from finskillbench_desk.allocate.words import CONVENTIONS, PROMPT, certified, memo, notes, stated_book, stated_doubt
+from finskillbench_desk.checks import Listed
 
 NAME = "allocate"
 EPISODES = 40

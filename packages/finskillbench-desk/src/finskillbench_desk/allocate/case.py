@@ -10,8 +10,8 @@ import numpy as np
 from finskillbench.arrays import Floats, Integers
 from finskillbench.engines.optimisation.certified import Certified
 from finskillbench.errors import InternalError
-from finskillbench_desk.allocate.book import Book
-from finskillbench_desk.allocate.dials import (
+from finskillbench_desk.allocate.posterior import Belief, Hypotheses, World, draw_world, forecast, weigh
+from finskillbench_desk.allocate.sources import (
     FIRST_COST,
     GROUPS,
     LEAST_COST,
@@ -20,10 +20,9 @@ from finskillbench_desk.allocate.dials import (
     PLANTED_COST,
     SOURCES,
     TIERS,
+    Book,
 )
-from finskillbench_desk.allocate.posterior import Belief, Hypotheses, forecast, weigh
 from finskillbench_desk.allocate.traps import KINDS, Place, candidates, read
-from finskillbench_desk.allocate.world import World, draw_world
 from finskillbench_desk.engines.trading.net_of_costs import TradingProblem, optimum
 
 _WORLDS, _PLANTINGS = 60, 3

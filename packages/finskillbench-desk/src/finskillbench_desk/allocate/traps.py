@@ -14,17 +14,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from finskillbench.arrays import Floats, Integers
-from finskillbench_desk.allocate.dials import GROUP_SIZE, GROUPS, PER_VENDOR, QUARTERS, UNIT_FACTOR
-from finskillbench_desk.allocate.posterior import Belief, Reading
+from finskillbench_desk.allocate.posterior import Belief, Reading, World
 from finskillbench_desk.allocate.sources import (
+    GROUP_SIZE,
+    GROUPS,
     IS_ANALYST,
     LATE,
+    PER_VENDOR,
+    QUARTERS,
     SOURCE_NAMES,
+    UNIT_FACTOR,
     Sources,
     columns_of_vendor,
     vendor_of,
 )
-from finskillbench_desk.allocate.world import World
 
 KINDS = ("backfill", "predecessor", "copies", "unit", "reversed", "stale")
 _CONSIDERED, _MOST = 24, 4

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from finskillbench.arrays import Booleans, Floats, Integers
-from finskillbench_desk.trade_over_time import dials
-from finskillbench_desk.trade_over_time.dials import DECISIONS, VENDORS, WEEKS, Tier
+from finskillbench_desk.trade_over_time import world
 from finskillbench_desk.trade_over_time.world import (
+    DECISIONS,
     SIGNALS,
     STYLES,
     VENDOR_OF,
+    VENDORS,
+    WEEKS,
     Book,
     Draws,
     News,
@@ -21,6 +23,7 @@ from finskillbench_desk.trade_over_time.world import (
     Plan,
     Risk,
     Signals,
+    Tier,
     World,
 )
 
@@ -41,7 +44,7 @@ def draw(tickers: Sequence[str], sector_of: Sequence[str], tier: Tier, rng: np.r
     vendors = rng.permutation(len(VENDORS))
     late = rng.random() < 2 / 3
     signals = _signals(tier, vendors, late, rng)
-    outage = int(rng.integers(2, DECISIONS - dials.OUTAGE)) if rng.random() < 2 / 3 else None
+    outage = int(rng.integers(2, DECISIONS - world.OUTAGE)) if rng.random() < 2 / 3 else None
     edges = _edges(tier, signals.decay, rng)
     news, calm = _news(edges, rng)
     free = [place for place in range(2, DECISIONS) if place not in plan.flows]
@@ -66,33 +69,33 @@ def _book(places: Integers, rng: np.random.Generator) -> Book:
     benchmark = (size / size.sum()).round(5)
     benchmark[benchmark.argmax()] += 1 - benchmark.sum()
     benchmark = benchmark.round(5)
-    tilt = rng.normal(0.0, dials.SECTOR_TILT, len(members))
-    active = (tilt / members)[places] + rng.normal(0.0, dials.NAME_TILT, n)
-    holdings = (dials.CAPITAL * benchmark + active - active.mean()).round(1)
+    tilt = rng.normal(0.0, world.SECTOR_TILT, len(members))
+    active = (tilt / members)[places] + rng.normal(0.0, world.NAME_TILT, n)
+    holdings = (world.CAPITAL * benchmark + active - active.mean()).round(1)
     clip = float(rng.choice(_CLIPS))
-    impact = dials.IMPACT * clip / 5 * np.sqrt(1 / n / benchmark) * np.exp(rng.normal(0.0, 0.25, n))
+    impact = world.IMPACT * clip / 5 * np.sqrt(1 / n / benchmark) * np.exp(rng.normal(0.0, 0.25, n))
     return Book(benchmark, holdings, impact.round(4), clip)
 
 
 def _flow(rng: np.random.Generator) -> float:
     """Millions of a flow; redemptions are the more frequent."""
     sign = rng.choice([-1.0, -1.0, 1.0])
-    return float(round(sign * rng.uniform(*dials.FLOW) * dials.CAPITAL, -1))
+    return float(round(sign * rng.uniform(*world.FLOW) * world.CAPITAL, -1))
 
 
 def _plan(tier: Tier, rng: np.random.Generator) -> Plan:
     limit_from = int(rng.integers(5, 8))
-    capital = np.full(DECISIONS, dials.CAPITAL)
+    capital = np.full(DECISIONS, world.CAPITAL)
     for first, last in ((2, limit_from), (limit_from + 1, DECISIONS - 1)):
         capital[int(rng.integers(first, last)) :] += _flow(rng)
-    aversion = np.full(DECISIONS, dials.AVERSION)
+    aversion = np.full(DECISIONS, world.AVERSION)
     aversion[limit_from:] *= tier.tightens
     return Plan(capital, aversion, limit_from)
 
 
 def _signals(tier: Tier, vendors: Integers, late: bool, rng: np.random.Generator) -> Signals:
     """What the vendors sell: the first came late, the last resell what others make."""
-    half_life = rng.choice(dials.HALF_LIVES, size=len(SIGNALS))
+    half_life = rng.choice(world.HALF_LIVES, size=len(SIGNALS))
     copied = np.full(len(SIGNALS), -1)
     for seller in range(tier.copies):
         at = np.flatnonzero(vendors[-1 - seller] == VENDOR_OF)
@@ -100,7 +103,7 @@ def _signals(tier: Tier, vendors: Integers, late: bool, rng: np.random.Generator
         half_life[at] = half_life[copied[at]]
     live_from = np.zeros(len(SIGNALS), dtype=np.int64)
     if late:
-        first, last = (round(share * WEEKS) for share in dials.BACKFILL_WEEKS)
+        first, last = (round(share * WEEKS) for share in world.BACKFILL_WEEKS)
         live_from[vendors[0] == VENDOR_OF] = int(rng.integers(first, last))
     told = np.isin(VENDOR_OF, rng.permutation(len(VENDORS))[: tier.told])
     return Signals(half_life, told, live_from, copied)
@@ -127,19 +130,19 @@ class Edges:
 
 
 def _edges(tier: Tier, decay: Floats, rng: np.random.Generator) -> Edges:
-    sound = rng.permutation(len(VENDORS))[: rng.choice(dials.SOUND)]
+    sound = rng.permutation(len(VENDORS))[: rng.choice(world.SOUND)]
     deviation = float(rng.choice(tier.strengths)) * np.sqrt(1 - decay)
     worth = rng.normal(0.0, deviation) * np.isin(VENDOR_OF, sound)
-    return Edges(worth, rng.random(len(VENDORS)) < dials.HOLDS, rng.choice(dials.ENDS, len(VENDORS)))
+    return Edges(worth, rng.random(len(VENDORS)) < world.HOLDS, rng.choice(world.ENDS, len(VENDORS)))
 
 
 def _news(edges: Edges, rng: np.random.Generator) -> tuple[News, int | None]:
     """What is said on the day, and where a tariff is spoken of that is not this book's."""
-    audited = sorted(rng.permutation(len(VENDORS))[: dials.AUDITED].tolist())
+    audited = sorted(rng.permutation(len(VENDORS))[: world.AUDITED].tolist())
     verdicts = {vendor: bool(edges.today[vendor == VENDOR_OF].any()) for vendor in audited}
-    audit, day = int(rng.integers(*dials.AUDIT)), int(rng.integers(*dials.TARIFF))
+    audit, day = int(rng.integers(*world.AUDIT)), int(rng.integers(*world.TARIFF))
     changes = rng.random() < 2 / 3
-    tariff = (day, float(rng.choice(dials.TARIFFS))) if changes else None
+    tariff = (day, float(rng.choice(world.TARIFFS))) if changes else None
     return News(audit, verdicts, tariff), None if changes else day
 
 
@@ -147,24 +150,24 @@ def _draws(risk: Risk, signals: Signals, edges: Edges, places: Integers, rng: np
     weeks, n, count = WEEKS + DECISIONS, len(places), len(SIGNALS)
     common = rng.standard_normal((weeks, len(risk.factors), count), dtype=np.float32)[:, places]
     shocks = rng.standard_normal((weeks, n, count), dtype=np.float32)
-    shocks *= np.sqrt(1 - dials.SECTOR_SHARE)
-    shocks += np.sqrt(dials.SECTOR_SHARE) * common
+    shocks *= np.sqrt(1 - world.SECTOR_SHARE)
+    shocks += np.sqrt(world.SECTOR_SHARE) * common
     copies = np.flatnonzero(signals.copied >= 0)
-    shocks[:, :, copies] *= np.sqrt(1 - dials.COPY**2)
-    shocks[:, :, copies] += dials.COPY * shocks[:, :, signals.copied[copies]]
+    shocks[:, :, copies] *= np.sqrt(1 - world.COPY**2)
+    shocks[:, :, copies] += world.COPY * shocks[:, :, signals.copied[copies]]
     decay = signals.decay
     shocks[1:] *= np.sqrt(1 - decay**2)
     stored = np.empty((weeks, n, count), dtype=np.int16)
     before = np.zeros((n, count))
     for week in range(weeks):
-        before = np.rint(decay * before + dials.SIGNAL_UNIT * shocks[week])
+        before = np.rint(decay * before + world.SIGNAL_UNIT * shocks[week])
         stored[week] = before
     factors = rng.standard_normal((weeks, len(risk.factors))) * risk.volatility
     alive = edges.alive(weeks) & (np.arange(weeks)[:, None] >= signals.live_from)
-    worth = edges.worth * alive / dials.SIGNAL_UNIT
+    worth = edges.worth * alive / world.SIGNAL_UNIT
     specific = rng.standard_normal((weeks, n)) + np.matmul(stored, worth[:, :, None])[:, :, 0]
     moves = factors @ risk.exposures.T + specific * risk.specific
-    returns = np.rint(dials.RETURN_UNIT * moves).clip(-32_000, 32_000).astype(np.int16)
+    returns = np.rint(world.RETURN_UNIT * moves).clip(-32_000, 32_000).astype(np.int16)
     _backfill(stored, returns, signals, risk, places, rng)
     return Draws(stored, returns)
 
@@ -182,8 +185,8 @@ def _backfill(
         return
     weeks = int(signals.live_from[late[0]])
     members = np.bincount(places)
-    known = returns[:weeks] / dials.RETURN_UNIT
+    known = returns[:weeks] / world.RETURN_UNIT
     relative = (known - (known @ np.eye(len(members))[places] / members)[:, places]) / risk.specific
-    share = rng.uniform(*dials.BACKFILL, len(late)) * rng.choice([-1.0, 1.0], len(late))
-    hints = np.rint(dials.SIGNAL_UNIT * relative[:, :, None] * share)
+    share = rng.uniform(*world.BACKFILL, len(late)) * rng.choice([-1.0, 1.0], len(late))
+    hints = np.rint(world.SIGNAL_UNIT * relative[:, :, None] * share)
     stored[:weeks, :, late] += hints.astype(stored.dtype)

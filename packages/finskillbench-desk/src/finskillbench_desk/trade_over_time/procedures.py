@@ -11,8 +11,8 @@ from typing import Any
 
 from finskillbench.domains.interactive import Ask
 from finskillbench.episode import JsonObject
-from finskillbench_desk.trade_over_time.dials import DECISIONS, HALF_LIVES, RETURN_UNIT, SIGNAL_UNIT
 from finskillbench_desk.trade_over_time.second import Memo, heard, read_memo
+from finskillbench_desk.trade_over_time.world import DECISIONS, HALF_LIVES, RETURN_UNIT, SIGNAL_UNIT
 
 Playing = Generator[tuple[Ask, ...], list[JsonObject], JsonObject]
 _SCRIPTS = "signal-trading/scripts"

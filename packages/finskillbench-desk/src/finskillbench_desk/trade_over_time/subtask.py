@@ -24,11 +24,9 @@ from finskillbench.domains.tables import TableReference, reference
 from finskillbench.episode import Episode, JsonObject, Profile, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import json_equal
-from finskillbench_desk.market import Listed
+from finskillbench_desk.checks import Listed
 from finskillbench_desk.trade_over_time import second
-from finskillbench_desk.trade_over_time.dials import DECISIONS, LEAST_WORTH, TIERS, VENDORS
 from finskillbench_desk.trade_over_time.generate import draw
-from finskillbench_desk.trade_over_time.merit import as_orders, certified, followed
 from finskillbench_desk.trade_over_time.optimum import (
     Desk,
     Optimum,
@@ -46,8 +44,11 @@ from finskillbench_desk.trade_over_time.procedures import PROCEDURES
 from finskillbench_desk.trade_over_time.stage import (
     ADVANCE,
     Notice,
+    as_orders,
+    certified,
     current_frame,
     delivered,
+    followed,
     hidden_of,
     open_stage,
     packed_future,
@@ -56,7 +57,16 @@ from finskillbench_desk.trade_over_time.stage import (
     unpacked_future,
 )
 from finskillbench_desk.trade_over_time.words import PROMPT, memo, notices
-from finskillbench_desk.trade_over_time.world import SIGNALS, STYLES, VENDOR_OF, World
+from finskillbench_desk.trade_over_time.world import (
+    DECISIONS,
+    LEAST_WORTH,
+    SIGNALS,
+    STYLES,
+    TIERS,
+    VENDOR_OF,
+    VENDORS,
+    World,
+)
 
 NAME = "trade_over_time"
 SKILL = "desk"

@@ -18,9 +18,8 @@ from finskillbench_desk.committee_case.documents.kinds import KINDS
 from finskillbench_desk.committee_case.documents.phrases import ALWAYS, EXEMPT, PURCHASE, RAISED
 from finskillbench_desk.committee_case.documents.reader import read_guidelines
 from finskillbench_desk.committee_case.documents.reader.amendments import State
-from finskillbench_desk.committee_case.documents.reader.clauses import Reading, coded_clause
-from finskillbench_desk.committee_case.documents.reader.definitions import country_names, definitions
-from finskillbench_desk.committee_case.documents.reader.structure import UnreadableError
+from finskillbench_desk.committee_case.documents.reader.definitions import UnreadableError, country_names, definitions
+from finskillbench_desk.committee_case.documents.reader.subjects import Reading, coded_clause
 from finskillbench_desk.committee_case.documents.rendering import defined, sentence
 from finskillbench_desk.committee_case.documents.terms import draw_terms, filters
 from finskillbench_desk.committee_case.rules.instruments import probe_universe

@@ -16,8 +16,8 @@ from tests.sampling import sampled
 from finskillbench.domains.examples import Label
 from finskillbench.findings import Findings
 from finskillbench_desk.forensic_screen import subtask
-from finskillbench_desk.forensic_screen.second.traps import traps
-from finskillbench_desk.forensic_screen.traps import stored_traps
+from finskillbench_desk.forensic_screen.second import traps
+from finskillbench_desk.forensic_screen.subtask import stored_traps
 
 pytestmark = pytest.mark.slow
 

@@ -14,9 +14,9 @@ from tests.sampling import THOROUGH, sampled, thorough
 
 from finskillbench.domains import by_name
 from finskillbench.domains.building import Task
-from finskillbench_desk.market import Listed
-from finskillbench_desk.trade_over_time.dials import DECISIONS
+from finskillbench_desk.checks import Listed
 from finskillbench_desk.trade_over_time.subtask import task_of
+from finskillbench_desk.trade_over_time.world import DECISIONS
 
 TIERS = sampled(["medium", "easy", "hard"], 3)
 

@@ -18,9 +18,8 @@ from finskillbench.domains.fundamental.checks.rows import (
     since,
     terms_of,
 )
-from finskillbench.domains.fundamental.second.basis import recast
 from finskillbench.domains.fundamental.second.definitions import QUARTER_APART, SHORTER, kind_of
-from finskillbench.domains.fundamental.second.identities import NOT_NEGATIVE
+from finskillbench.domains.fundamental.second.identities import NOT_NEGATIVE, recast
 from finskillbench.findings import Findings
 
 PER_SHARE = ("eps_diluted", "diluted_shares")

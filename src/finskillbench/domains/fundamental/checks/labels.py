@@ -16,7 +16,7 @@ from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.findings import Findings
-from finskillbench.panels.filings.filed import build_filed
+from finskillbench.panels.filings.statements import build_filed
 from finskillbench.scoring.values import array, mapping, number, text
 from finskillbench.sources.edgar.collection import load_filings
 

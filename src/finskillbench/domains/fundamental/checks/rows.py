@@ -12,7 +12,7 @@ from typing import NamedTuple
 import polars as pl
 
 from finskillbench.domains.checks.examination import examining
-from finskillbench.domains.fundamental.second.basis import Restated, restatements_of
+from finskillbench.domains.fundamental.second.identities import Restated, restatements_of
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 

@@ -10,8 +10,7 @@ from typing import Any
 from finskillbench.domains.examples import GradedExample, Label
 from finskillbench.domains.fundamental.inputs import FilingInput, QuartersInput, filing_facts
 from finskillbench.domains.fundamental.second.answers import decomposed, normalised, quality
-from finskillbench.domains.fundamental.second.definitions import QUARTER_APART, YEAR_APART, Kind
-from finskillbench.domains.fundamental.second.visible import VisibleFacts
+from finskillbench.domains.fundamental.second.definitions import QUARTER_APART, YEAR_APART, Kind, VisibleFacts
 from finskillbench.scoring.values import is_array, is_object
 
 _INVENTED = {"beneish_m_score": -2.5, "beneish_flag": False}

@@ -17,11 +17,12 @@ from finskillbench.domains.fundamental.second.definitions import (
     QUARTER_APART,
     YEAR_APART,
     Kind,
+    VisibleFacts,
     a_year_apart,
     compared,
     period_of,
+    segment_changes,
 )
-from finskillbench.domains.fundamental.second.visible import VisibleFacts, segment_changes
 from finskillbench.engines.accounting.quality import COMPONENTS
 from finskillbench.engines.accounting.statements import NORMALISED
 from finskillbench.episode import JsonObject

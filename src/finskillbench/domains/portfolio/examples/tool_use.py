@@ -10,7 +10,7 @@ from typing import Any
 from finskillbench.domains.examples import GradedExample, Label
 from finskillbench.domains.portfolio.examples.exploits import Answers
 from finskillbench.domains.portfolio.inputs import ToolUseInput
-from finskillbench.domains.portfolio.tool_use.call import ANOTHER_OBJECTIVE
+from finskillbench.domains.portfolio.tool_use import ANOTHER_OBJECTIVE
 from finskillbench.engines.portfolio.mandates.text import read_mandate
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import JsonObject

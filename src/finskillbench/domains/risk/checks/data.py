@@ -21,7 +21,7 @@ from finskillbench.domains.risk.second import FACTORS, turnover, weights
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
-from finskillbench.panels.market.estimates.covariance import WINDOW
+from finskillbench.panels.market.estimates.views import WINDOW
 from finskillbench.scoring.values import mapping, number
 
 _VOLUME_SESSIONS = 21

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from finskillbench.reports.figures.base import Figure
-from finskillbench.reports.formats.cells import cell_text
+from finskillbench.reports.figures.forest import Figure
+from finskillbench.reports.formats import cell_text
 from finskillbench.reports.page.sections.gains import gain_figures
 from finskillbench.reports.page.sections.outcomes import (
     HeatMap,

@@ -25,7 +25,7 @@ from finskillbench.harness.programs.reference import Recipe, find_recipe
 from finskillbench.harness.skills.loader import SkillPackage, curated
 from finskillbench.harness.trace import ToolRecord, Trace
 from finskillbench.harness.words.prompts import INPUT_SECTION, SCHEMA_SECTION
-from finskillbench.runs.store.trajectories import Trajectory
+from finskillbench.runs.store.journal import Trajectory
 from finskillbench.runs.verdicts import judged_answer
 from finskillbench.scoring.strict_json import InvalidSubmission
 from finskillbench.scoring.values import array, is_object, mapping, number, text

@@ -9,11 +9,10 @@ from typing import Any
 from finskillbench_desk.committee_case.documents import phrases
 from finskillbench_desk.committee_case.documents.clauses import Carve, Clause, Timing
 from finskillbench_desk.committee_case.documents.drafting import Draft, draw_carve
-from finskillbench_desk.committee_case.documents.fitting import raised
 from finskillbench_desk.committee_case.documents.guidelines import Item, Operation, Style
 from finskillbench_desk.committee_case.documents.kinds import KINDS
 from finskillbench_desk.committee_case.documents.rendering import quantity, sentence, spoken
-from finskillbench_desk.committee_case.documents.terms import Term
+from finskillbench_desk.committee_case.documents.terms import Term, raised
 
 AMENDMENTS, ITEMS = 2, 3
 """Amendments of a document, and items of each."""

@@ -11,11 +11,10 @@ import numpy as np
 from finskillbench.errors import InputError
 from finskillbench_desk.committee_case.documents.amending import AMENDMENTS, ITEMS, UNDO, Undoing, twice
 from finskillbench_desk.committee_case.documents.clauses import Clause, Timing
-from finskillbench_desk.committee_case.documents.drafting import Draft, draw_style
+from finskillbench_desk.committee_case.documents.drafting import GRANTS, Draft, choose_clauses, draw_style
 from finskillbench_desk.committee_case.documents.guidelines import Grant, Guidelines, Item
 from finskillbench_desk.committee_case.documents.kinds import KINDS
 from finskillbench_desk.committee_case.documents.rendering import rendered
-from finskillbench_desk.committee_case.documents.selection import GRANTS, choose_clauses
 from finskillbench_desk.committee_case.documents.terms import draw_terms
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
 from finskillbench_desk.engines.guidelines.book import Book

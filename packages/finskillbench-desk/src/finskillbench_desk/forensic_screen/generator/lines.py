@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finskillbench.arrays import Floats, Integers
-from finskillbench_desk.forensic_screen.layout import IDENTITIES, LAYOUT
+from finskillbench_desk.forensic_screen.reading import IDENTITIES, LAYOUT
 
 Lines = dict[str, Integers]
 

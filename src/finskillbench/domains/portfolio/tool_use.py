@@ -1,4 +1,7 @@
-"""The optimiser call of tool use: which parameters count, and what a call is worth."""
+"""Tool use: the grammar of its mandates, and what a call of the optimiser is worth.
+
+The optimiser call of tool use: which parameters count, and what a call is worth.
+"""
 
 from __future__ import annotations
 
