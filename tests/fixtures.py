@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from finskillbench.domains import Subtask
     from finskillbench.domains.risk.objects.construct import RiskObjects
     from finskillbench.edition import Edition
-    from finskillbench.edition.checks.report import CheckReport
+    from finskillbench.edition.checks.catalog import CheckReport
 
 # Nothing that is made while tests are collected is garbage.
 gc.disable()

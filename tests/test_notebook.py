@@ -14,7 +14,7 @@ import pytest
 from tests.small_rows import simple, table
 
 from finskillbench.edition import Edition
-from finskillbench.edition.checks.report import CheckReport, Level
+from finskillbench.edition.checks.catalog import CheckReport, Level
 from finskillbench.findings import Check, Finding, State
 from finskillbench.notebook import Bar, drawn_interval
 from finskillbench.notebook import table as html_table

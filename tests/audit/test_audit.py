@@ -13,7 +13,7 @@ from tests.audit import toy
 
 from finskillbench import cli
 from finskillbench.domains.examples import GradedExample, Shortcuts
-from finskillbench.edition.checks.report import CheckReport
+from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.episode import Episode, Profile, Score, Truth
 from finskillbench.errors import InputError
 

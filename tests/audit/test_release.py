@@ -22,8 +22,8 @@ import pytest
 from tests.editions import one_process
 
 from finskillbench.edition import load_edition
+from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.edition.checks.engine import audit_edition
-from finskillbench.edition.checks.report import CheckReport
 from finskillbench.edition.release import import_release
 
 Found = dict[str, dict[str, set[str]]]

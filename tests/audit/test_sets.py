@@ -12,8 +12,8 @@ from tests.audit import toy
 from tests.editions import write_edition
 
 from finskillbench.edition import load_edition
+from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.edition.checks.engine import audit_edition
-from finskillbench.edition.checks.report import CheckReport
 from finskillbench.edition.checks.samples import _effective_markets, _repeats  # pyright: ignore[reportPrivateUsage]
 
 Audited = Callable[..., CheckReport]

@@ -13,7 +13,7 @@ import pytest
 from tests.edition.examined import validated
 
 from finskillbench.edition import Edition, load_edition
-from finskillbench.edition.checks.report import CheckReport
+from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.edition.store import read_lines, write_lines, write_manifest
 
 Row = dict[str, Any]

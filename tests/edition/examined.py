@@ -19,8 +19,8 @@ from finskillbench.domains.examples import Label
 from finskillbench.domains.tables import Table
 from finskillbench.edition import Edition
 from finskillbench.edition.checks import labels
+from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.edition.checks.engine import Progress, validate_edition
-from finskillbench.edition.checks.report import CheckReport
 from finskillbench.findings import Findings
 
 _examine = vars(labels)["_examine"]

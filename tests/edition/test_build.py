@@ -14,7 +14,7 @@ from tests.registry import SUBTASKS
 from tests.sampling import THOROUGH, thorough
 
 from finskillbench.edition import Edition, build_edition
-from finskillbench.edition.checks.report import CheckReport
+from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.edition.store import new_folder
 from finskillbench.errors import InputError
 from finskillbench.findings import State

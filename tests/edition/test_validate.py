@@ -10,9 +10,8 @@ from tests.edition.examined import validated
 from tests.registry import DOMAINS, SUBTASKS
 
 from finskillbench.edition import load_edition
-from finskillbench.edition.checks.catalog import checks_of
+from finskillbench.edition.checks.catalog import CheckReport, checks_of
 from finskillbench.edition.checks.engine import validate_edition
-from finskillbench.edition.checks.report import CheckReport
 from finskillbench.findings import State
 
 PORTFOLIO = "portfolio_construction"

@@ -18,7 +18,7 @@ from finskillbench.episode import Episode
 from finskillbench.harness.conditions import FULL, Allowance, Condition, mount
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.model import ToolCall, Turn, Usage
-from finskillbench.harness.programs import reading
+from finskillbench.harness.programs import program
 from finskillbench.harness.programs.program import Textbook, Trapped
 from finskillbench.harness.seat import Assignment, Surroundings
 from finskillbench.harness.tools import contracts as tools_module
@@ -78,7 +78,7 @@ def played(monkeypatch: pytest.MonkeyPatch, episode: Episode, tabled: str):
         ),
     )
     monkeypatch.setattr(tools_module, "by_name", lambda name: toy)
-    monkeypatch.setattr(reading, "by_name", lambda name: toy)
+    monkeypatch.setattr(program, "by_name", lambda name: toy)
     given = {"history": reference("t", "history", FRAME), "current": {"moves": 0}, "memo": {"text": "Read me."}}
     shown = replace(episode, skill=tabled, input=given)
     data = {**given, "history": Table(FRAME)}

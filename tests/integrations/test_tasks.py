@@ -26,7 +26,7 @@ from finskillbench.errors import EditionError, InputError
 from finskillbench.harness.models import BASELINES
 from finskillbench.integrations import tasks as tasks_module
 from finskillbench.integrations.tasks import EVERYTHING, TASKS, verdict
-from finskillbench.runs.plan.choice import choose_episodes
+from finskillbench.runs.plan.items import choose_episodes
 
 
 def _ids(task: Task) -> list[Any]:

@@ -30,7 +30,6 @@ import finskillbench_desk
 from finskillbench.domains.tables import Table, dump
 from finskillbench.episode import Profile, Truth
 from finskillbench_desk.allocate import SUBTASK, input_of, label_of, tables_of
-from finskillbench_desk.allocate.case import Case, Study, draw_case
 from finskillbench_desk.allocate.posterior import STRETCHES, Hypotheses, forecast
 from finskillbench_desk.allocate.procedures import play
 from finskillbench_desk.allocate.sources import (
@@ -43,7 +42,7 @@ from finskillbench_desk.allocate.sources import (
     TIERS,
     vendor_of,
 )
-from finskillbench_desk.allocate.traps import read
+from finskillbench_desk.allocate.traps import Case, Study, draw_case, read
 from finskillbench_desk.allocate.words import notes
 from finskillbench_desk.checks import INDUSTRIES
 from finskillbench_desk.engines.sources import evidence, sums_by_group

@@ -20,7 +20,7 @@ from finskillbench.cli import audit, data, demo, doctor, plan, read, run, skills
 from finskillbench.cli.afterwards import compare, report, show
 from finskillbench.cli.display import console
 from finskillbench.cli.groups import ExtensibleGroup
-from finskillbench.cli.options.arms import command
+from finskillbench.cli.options.kinds import command
 from finskillbench.errors import CatalogError, FinSkillBenchError, InputError, InternalError
 from finskillbench.redaction import logger, redactor_of_process
 

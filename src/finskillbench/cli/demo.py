@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from finskillbench.cli.display.console import Progress
-from finskillbench.cli.display.results import print_result
+from finskillbench.cli.display.console import Progress, print_result
 from finskillbench.cli.options.kinds import RunFolder
 from finskillbench.cli.options.runs import RunOptions
 from finskillbench.cli.run import perform

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from finskillbench.cli.display import console
-from finskillbench.cli.display.results import print_end
+from finskillbench.cli.display.console import print_end
 from finskillbench.cli.options import kinds
 from finskillbench.cli.options.runs import RunOptions
 from finskillbench.cli.run import perform

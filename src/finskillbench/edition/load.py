@@ -16,15 +16,16 @@ from finskillbench import notebook
 from finskillbench.domains import EVERY_SUITE, by_name, domains, subtasks, suite_of, suites_named
 from finskillbench.domains.base import Domain
 from finskillbench.domains.interactive import Stage
-from finskillbench.edition.manifest import Manifest, read_manifest
 from finskillbench.edition.references import FACTS, References
 from finskillbench.edition.store import (
     CANARY_FILE,
     MANIFEST,
     STAGES,
     WITHHELD,
+    Manifest,
     digest_file,
     read_lines,
+    read_manifest,
     read_records,
 )
 from finskillbench.episode import Episode, JsonObject, Truth

@@ -15,10 +15,11 @@ from datetime import date
 from functools import partial
 
 from finskillbench.fetch.client import AbsentError, Question
-from finskillbench.fetch.configuration import Addresses, Window
-from finskillbench.fetch.contents import (
+from finskillbench.fetch.configuration import (
+    Addresses,
     ContentError,
     NothingError,
+    Window,
     cik_in,
     first_words,
     object_of,

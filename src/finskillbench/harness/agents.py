@@ -23,8 +23,7 @@ from typing import Any, Protocol
 import orjson
 
 from finskillbench.errors import Cause, FinSkillBenchError, InputError, ProviderError, RunStoppedError
-from finskillbench.harness.cleaning import clean_text, clean_turn
-from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
+from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage, clean_text, clean_turn
 from finskillbench.harness.seat import Assignment, Seat, Surroundings
 from finskillbench.harness.tools.contracts import SUBMIT_ANSWER
 from finskillbench.harness.trace import Ended, Trace

@@ -36,9 +36,8 @@ import orjson
 from finskillbench.domains import domain as registered
 from finskillbench.errors import InputError, InternalError
 from finskillbench.harness.model import ToolSpec, Turn
-from finskillbench.harness.skills.given import GIVEN_ARM, NOTHING_GIVEN, Given
+from finskillbench.harness.skills.given import EMPTY, GIVEN_ARM, NOTHING_GIVEN, Given, Memory
 from finskillbench.harness.skills.loader import SkillPackage, curated, of_other_suites, placebo
-from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.skills.outline import outlines
 from finskillbench.harness.words.tokens import output_tokens
 from finskillbench.sandbox.process import THIS_PYTHON

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from finskillbench.domains.base import HEADLINE
-from finskillbench.edition.checks.report import CheckReport, Level
+from finskillbench.edition.checks.catalog import CheckReport, Level
 from finskillbench.errors import InputError
 from finskillbench.findings import Check
 from finskillbench.reports.compare.gates import Threshold, ThresholdMeasure

@@ -22,7 +22,7 @@ from markupsafe import Markup
 
 from finskillbench.analysis.cutoffs import Cutoffs, Side, dated, side
 from finskillbench.analysis.results import Results, collect
-from finskillbench.edition.checks.report import CheckReport
+from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
 from finskillbench.reports.compare.gates import Threshold

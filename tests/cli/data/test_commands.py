@@ -10,7 +10,7 @@ import pytest
 
 from finskillbench import cli
 from finskillbench import edition as editions
-from finskillbench.edition.checks.report import CheckReport, Level
+from finskillbench.edition.checks.catalog import CheckReport, Level
 from finskillbench.findings import Check, Finding, State
 
 

@@ -3,7 +3,7 @@
 from finskillbench.domains import by_name
 from finskillbench.engines.accounting.statements import NORMALISED
 from finskillbench.episode import JsonObject
-from finskillbench.harness.programs.reading import naive_answer
+from finskillbench.harness.programs.program import naive_answer
 
 END = "2024-03-30"
 

@@ -15,8 +15,7 @@ from finskillbench.domains import domains
 from finskillbench.domains.fundamental.checks.tables import FLOWS, INSTANTS, PERIODIC, UNITS
 from finskillbench.domains.fundamental.second import answers, definitions
 from finskillbench.edition import Edition
-from finskillbench.edition.checks.catalog import checks_of
-from finskillbench.edition.checks.report import CheckReport
+from finskillbench.edition.checks.catalog import CheckReport, checks_of
 from finskillbench.engines.accounting import drivers, periods, quality, statements
 from finskillbench.findings import State
 from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS

@@ -11,7 +11,7 @@ from tests.domains.package import solved
 from finskillbench.domains import by_name
 from finskillbench.episode import JsonObject
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.programs.reading import naive_answer
+from finskillbench.harness.programs.program import naive_answer
 from finskillbench.sandbox.runner import ScriptRunner
 
 

@@ -14,8 +14,8 @@ from tests.sampling import sampled
 
 from finskillbench.domains.portfolio.definitions import moved
 from finskillbench.edition import Edition
+from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.edition.checks.engine import validate_edition
-from finskillbench.edition.checks.report import CheckReport
 from finskillbench.engines.statistics.covariance import ledoit_wolf
 from finskillbench.findings import State
 from finskillbench.panels import read_panels

@@ -5,7 +5,7 @@ import pytest
 from finskillbench.arrays import FACTORS
 from finskillbench.domains import by_name
 from finskillbench.episode import JsonObject
-from finskillbench.harness.programs.reading import naive_answer
+from finskillbench.harness.programs.program import naive_answer
 
 RISK = ("constraint_monitoring", "risk_identification", "stress_testing", "risk_remediation")
 PORTFOLIO = {

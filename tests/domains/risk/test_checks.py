@@ -24,7 +24,7 @@ from finskillbench.domains import domain
 from finskillbench.domains.risk import second
 from finskillbench.domains.risk.objects.recipes import TYPES
 from finskillbench.edition import Edition
-from finskillbench.edition.checks.report import CheckReport
+from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.engines.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.risk import exposures, mandate, monitor
 from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE

@@ -19,7 +19,7 @@ from finskillbench.domains.checks.agreement import leaf_by_leaf
 from finskillbench.domains.risk import DOMAIN, second
 from finskillbench.episode import JsonObject
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.programs.reading import naive_answer
+from finskillbench.harness.programs.program import naive_answer
 from finskillbench.harness.skills.lint import lint
 from finskillbench.harness.skills.loader import load_package
 from finskillbench.sandbox.runner import ScriptRunner

@@ -19,8 +19,8 @@ from finskillbench.harness.models import ModelOptions
 from finskillbench.harness.providers.prices import Price
 from finskillbench.runs.execute.metered import Budget, Metered
 from finskillbench.runs.execute.run import run
-from finskillbench.runs.store.events import Dropped, Finished
 from finskillbench.runs.store.journal import JOURNAL, read_events, read_history
+from finskillbench.runs.store.record import Dropped, Finished
 from finskillbench.runs.store.rows import TIMINGS
 
 PRICE = Price(input=2.0, cached_input=0.2, cache_write=2.5, output=10.0)

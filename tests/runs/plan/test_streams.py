@@ -10,7 +10,7 @@ from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.models import Entry
-from finskillbench.harness.skills.memory import Feedback
+from finskillbench.harness.skills.given import Feedback
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.items import make_plan
 from finskillbench.runs.plan.streams import Shard, Stream, make_streams, missing, parse_shard, remembered, with_past

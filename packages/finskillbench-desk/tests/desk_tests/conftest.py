@@ -10,7 +10,7 @@ from tests.sampling import THOROUGH
 
 from finskillbench.domains import Subtask
 from finskillbench.edition import Edition
-from finskillbench.edition.checks.report import CheckReport
+from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.edition.checks.seen import Bench, Beside
 from finskillbench_desk.domain import DOMAIN
 

@@ -21,8 +21,7 @@ from tests.scoring.examples import truth
 
 from finskillbench import load_edition, run
 from finskillbench.edition import Edition
-from finskillbench.edition.checks.catalog import checks_of
-from finskillbench.edition.checks.report import CheckReport
+from finskillbench.edition.checks.catalog import CheckReport, checks_of
 from finskillbench.edition.withheld import export_public, texts
 from finskillbench.episode import Episode, Prompt
 from finskillbench.errors import EditionError

@@ -27,7 +27,7 @@ def diff(
 ) -> None:
     """Say what differs between two editions, and where scores are comparable. Exit code 1 if they are not."""
     from finskillbench.edition import load_edition
-    from finskillbench.edition.difference import PARTS, compare_editions
+    from finskillbench.edition.diagnosis import PARTS, compare_editions
 
     with console.Progress() as progress:
         found = compare_editions(load_edition(first), load_edition(second), progress)

@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Self
 import typer
 
 from finskillbench.cli.display import console
-from finskillbench.cli.options.arms import ArmOptions
-from finskillbench.cli.options.kinds import BaseUrl, EditionFolder, MaxConcurrency, MaxCost, Prices, RunFolder
+from finskillbench.cli.options.kinds import (
+    ArmOptions,
+    BaseUrl,
+    EditionFolder,
+    MaxConcurrency,
+    MaxCost,
+    Prices,
+    RunFolder,
+)
 from finskillbench.cli.options.runfile import RunFile, apply_run_file, read_run_file
 from finskillbench.episode import PAPER_SUITE
 

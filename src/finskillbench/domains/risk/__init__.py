@@ -10,7 +10,7 @@ from finskillbench.domains.building import BuildContext
 from finskillbench.domains.checks.examination import Subject
 from finskillbench.domains.risk import constraint_monitoring, risk_identification, risk_remediation, stress_testing
 from finskillbench.domains.risk.catalogs import risk_settings
-from finskillbench.domains.risk.checks import cures, data, economics
+from finskillbench.domains.risk.checks import data, economics, objects
 from finskillbench.domains.risk.checks import objects as object_checks
 from finskillbench.domains.risk.objects.construct import RiskObjects, construct
 from finskillbench.domains.risk.own.books import BOOKS
@@ -43,7 +43,7 @@ def _economics(subject: Subject, findings: Findings) -> None:
 def _certified(subject: Subject, findings: Findings) -> None:
     """Mandates can be kept, and no cure is cheaper than the certified one."""
     economics.certified(subject, findings)
-    cures.least_cost(subject, findings)
+    objects.least_cost(subject, findings)
 
 
 DOMAIN: Domain[RiskObjects] = Domain(

@@ -18,9 +18,13 @@ from finskillbench.domains.base import Domain
 from finskillbench.domains.checks.examination import Shared, Subject, examining
 from finskillbench.edition import Edition
 from finskillbench.edition.checks.catalog import (
+    ALL,
     AUDITS,
     LABELS,
+    WHOLE,
     AuditCheck,
+    CheckReport,
+    Level,
     brought_by,
     checks_of,
     names_of_audits,
@@ -28,7 +32,6 @@ from finskillbench.edition.checks.catalog import (
     registered,
 )
 from finskillbench.edition.checks.labels import every_label_touched
-from finskillbench.edition.checks.report import ALL, WHOLE, CheckReport, Level
 from finskillbench.edition.checks.seen import Bench, Beside, Seen
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.findings import Check, Findings, State

@@ -27,7 +27,7 @@ from finskillbench.domains.building import Task
 from finskillbench.edition import Edition
 from finskillbench.edition.checks.reads import leaves
 from finskillbench.edition.checks.seen import Bench
-from finskillbench.edition.work import LEVELS, work_of
+from finskillbench.edition.parts import LEVELS, work_of
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import is_array, is_object, mapping, numbers

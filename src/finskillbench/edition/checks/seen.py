@@ -24,7 +24,7 @@ from finskillbench.domains.interactive import RECORD
 from finskillbench.domains.tables import MOST_ROWS, Table
 from finskillbench.edition import Edition
 from finskillbench.edition.checks.reads import Flat, flatten
-from finskillbench.edition.manifest import read_manifest
+from finskillbench.edition.store import read_manifest
 from finskillbench.episode import Episode, JsonObject, Profile
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition, Mount, mount

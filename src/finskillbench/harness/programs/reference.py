@@ -18,14 +18,17 @@ from typing import Any
 
 from finskillbench.domains import Subtask
 from finskillbench.harness.model import Message, ToolSpec, Turn
-from finskillbench.harness.programs.program import Program, can_play, next_turn, procedure_of
-from finskillbench.harness.programs.reading import (
+from finskillbench.harness.programs.program import (
+    Program,
     appended_of,
     call,
+    can_play,
     fields_read,
     naive_answer,
+    next_turn,
     parsed,
     printed_fields,
+    procedure_of,
     read_fields,
     result_of,
     results_of,

@@ -26,7 +26,7 @@ from typing import Any
 from finskillbench.domains import domain as registered
 from finskillbench.domains import domains
 from finskillbench.errors import InputError, SkillError
-from finskillbench.harness.cleaning import clean_text
+from finskillbench.harness.model import clean_text
 from finskillbench.harness.skills.documents import MAX_TEXT_BYTES, decode_document, is_binary, split_document
 
 PLACEBO = Path(__file__).parent / "placebo"
@@ -318,7 +318,7 @@ class OwnSkills:
             return file.read().decode()
 
     def save(self, name: str, text: str) -> None:
-        """Write a skill or replace it; `name` and `text` keep the rules of `finskillbench.harness.skills.memory`."""
+        """Write a skill or replace it; `name` and `text` keep the rules of `finskillbench.harness.skills.given`."""
         if self._scratch is None:
             self._scratch = tempfile.TemporaryDirectory(
                 prefix="skills-", dir=self._scratch_root, ignore_cleanup_errors=True

@@ -19,7 +19,7 @@ from finskillbench.domains.tables import MOST_ROWS
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ALWAYS, Arm, Mount, expected_tools
 from finskillbench.harness.model import ToolSpec
-from finskillbench.harness.skills.memory import MAX_NAME_CHARS, MAX_SAVED_SKILLS
+from finskillbench.harness.skills.given import MAX_NAME_CHARS, MAX_SAVED_SKILLS
 from finskillbench.harness.tools.interpreters import LIBRARIES, LIMITS
 from finskillbench.harness.trace import CallOutcome
 from finskillbench.sandbox import snippet

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from finskillbench.episode import Episode
 from finskillbench.errors import EditionError
 from finskillbench.harness.conditions import MAX_TURNS, Arm, Mount, Remaining
-from finskillbench.harness.skills.memory import EMPTY, Memory
+from finskillbench.harness.skills.given import EMPTY, Memory
 from finskillbench.harness.words.compaction import compact_input
 from finskillbench.scoring.values import is_object
 

@@ -38,7 +38,7 @@ from finskillbench.harness.skills.loader import SKILL_FILE, SkillPackage
 from finskillbench.harness.words.compaction import refers_to_facts
 from finskillbench.harness.words.prompts import task_prompt
 from finskillbench.integrations.handout import Layout
-from finskillbench.runs.plan.choice import choose_episodes
+from finskillbench.runs.plan.items import choose_episodes
 from finskillbench.runs.store.version import file_name
 
 IMAGE = "python:3.12-slim"
@@ -219,7 +219,7 @@ def hand_out(
     condition : an arm that gives an agent documents or scripts, or nothing.
     subtasks : names; None takes every subtask of the edition but those that are played move by move.
     skills : folders of skills by NAME, for a `condition` of `skill:NAME`.
-    limit, sample : as of `finskillbench.runs.plan.choice.choose_episodes`.
+    limit, sample : as of `finskillbench.runs.plan.items.choose_episodes`.
     layout : the shape of a folder.
     image : what the images of Harbor's tasks start from; with scripts of skills one that has finskillbench.
     progress : called with the episodes that are written, and all of them.

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from finskillbench.arrays import Booleans, Floats
 from finskillbench.errors import SourceError
-from finskillbench.panels.columns import DATE, SYMBOL, Column
-from finskillbench.panels.report import Jump
+from finskillbench.panels.tables import DATE, SYMBOL, Column, Jump
 
 SESSIONS_PER_YEAR = 252
 VOLATILITY_SESSIONS = 21

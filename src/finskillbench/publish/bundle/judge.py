@@ -19,8 +19,7 @@ from finskillbench.harness.models import BASELINES
 from finskillbench.harness.words.prompts import wording_digest
 from finskillbench.publish.bundle import done
 from finskillbench.publish.bundle.read import Bundle
-from finskillbench.runs.plan.choice import choose_episodes
-from finskillbench.runs.plan.items import Item
+from finskillbench.runs.plan.items import Item, choose_episodes
 from finskillbench.runs.store.rows import Row, judged_again
 from finskillbench.runs.store.version import code_version, scorer_version
 from finskillbench.runs.verdicts import judge

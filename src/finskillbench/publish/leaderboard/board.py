@@ -19,6 +19,7 @@ from finskillbench.reports.tables.common import (
     BY_HAND,
     MARKS,
     NOTHING,
+    PAIRED,
     gaps,
     gaps_of,
     headline_only,
@@ -26,7 +27,6 @@ from finskillbench.reports.tables.common import (
     means,
     slug,
 )
-from finskillbench.reports.tables.notes import PAIRED
 from finskillbench.reports.tables.scores.models import endings
 from finskillbench.runs.store.rows import to_frame
 

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from finskillbench.analysis.results import LEAST, Results, collect
 from finskillbench.edition import Edition
-from finskillbench.edition.checks.report import CheckReport
+from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.edition.store import refuse_inside_edition
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
@@ -42,8 +42,7 @@ from finskillbench.reports.page.view import view_of
 from finskillbench.reports.read import RunRows, joined
 from finskillbench.reports.report import ReportFormat, ReportRequest, environment, source_digest
 from finskillbench.reports.tables.base import Cell, Column, Kind
-from finskillbench.reports.tables.common import contenders
-from finskillbench.reports.tables.notes import warnings
+from finskillbench.reports.tables.common import contenders, warnings
 from finskillbench.runs.afterwards.show import printable
 from finskillbench.runs.store.version import make_folder, write_beside
 

@@ -10,8 +10,7 @@ import polars as pl
 from finskillbench.analysis.results import Results, distinct
 from finskillbench.domains import domains
 from finskillbench.edition import Edition
-from finskillbench.edition.checks.catalog import checks_of, names_of_audits
-from finskillbench.edition.checks.report import WHOLE, CheckReport
+from finskillbench.edition.checks.catalog import WHOLE, CheckReport, checks_of, names_of_audits
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.findings import Check, State
 from finskillbench.harness.models import Entry, labels

@@ -14,7 +14,7 @@ from shlex import quote
 
 from finskillbench.analysis.results import distinct
 from finskillbench.edition import Edition, load_edition
-from finskillbench.edition.checks.report import CheckReport, Level
+from finskillbench.edition.checks.catalog import CheckReport, Level
 from finskillbench.edition.store import MANIFEST
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.findings import State

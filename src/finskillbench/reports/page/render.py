@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from finskillbench.analysis.results import distinct
 from finskillbench.reports.figures.bars import heat_text
-from finskillbench.reports.figures.style import difference_step, rules, score_step
+from finskillbench.reports.figures.svg import difference_step, rules, score_step
 from finskillbench.reports.formats import cell_text
 from finskillbench.reports.page.view import Located, View
 from finskillbench.reports.report import environment, source_digest

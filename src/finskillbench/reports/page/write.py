@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from finskillbench.analysis.results import Results, distinct
-from finskillbench.edition.checks.report import CheckReport
+from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.errors import InputError
 from finskillbench.reports.page.headline import CALIBRATION, Headline, headline_of
 from finskillbench.reports.page.lineage import FOLDER as EPISODES

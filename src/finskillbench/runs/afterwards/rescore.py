@@ -17,9 +17,8 @@ from finskillbench.edition import Edition
 from finskillbench.episode import Episode, Profile, Status
 from finskillbench.errors import InputError
 from finskillbench.runs.plan.items import Item
-from finskillbench.runs.store.events import Rescored
 from finskillbench.runs.store.journal import Journal, exclusive, read_history, read_trajectory
-from finskillbench.runs.store.record import FILE, RunRecord, read_record, write_record
+from finskillbench.runs.store.record import FILE, Rescored, RunRecord, read_record, write_record
 from finskillbench.runs.store.rows import ROWS, Row, answer_digest, judged_again, sealed, to_frame, write_rows
 from finskillbench.runs.store.version import scorer_version
 from finskillbench.runs.verdicts import judge

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import msgspec
 
-from finskillbench.harness.skills.memory import Memory
+from finskillbench.harness.skills.given import Memory
 from finskillbench.harness.trace import Trace
 from finskillbench.runs.execute.board import Outcome
 from finskillbench.runs.plan.items import Item
-from finskillbench.runs.store.events import NOTHING, Expense
+from finskillbench.runs.store.record import NOTHING, Expense
 
 
 class Message(msgspec.Struct, frozen=True, tag=True, array_like=True):

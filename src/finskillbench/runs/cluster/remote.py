@@ -8,7 +8,7 @@ from collections.abc import Callable
 from finskillbench.errors import RunStoppedError
 from finskillbench.runs.cluster import messages as m
 from finskillbench.runs.execute.board import Outcome
-from finskillbench.runs.store.events import NOTHING, Expense
+from finskillbench.runs.store.record import NOTHING, Expense
 
 Say = Callable[[m.FromDesk], None]
 

@@ -32,7 +32,7 @@ from finskillbench.harness.loop import Play, run_episode
 from finskillbench.harness.model import FREE, Usage
 from finskillbench.harness.models import Entrant, Entry, allowance_of
 from finskillbench.harness.seat import Assignment, Surroundings
-from finskillbench.harness.skills.memory import EMPTY, Memory
+from finskillbench.harness.skills.given import EMPTY, Memory
 from finskillbench.harness.skills.runner import MountedScripts
 from finskillbench.harness.tools.interpreters import Interpreters
 from finskillbench.harness.tools.toolbox import Runner
@@ -41,8 +41,8 @@ from finskillbench.harness.words.prompts import task_prompt
 from finskillbench.runs.execute.board import Slots
 from finskillbench.runs.execute.metered import Metered, Purse
 from finskillbench.runs.plan.items import Item
-from finskillbench.runs.store.events import Expense
 from finskillbench.runs.store.journal import encoded, packed
+from finskillbench.runs.store.record import Expense
 
 
 class Tab:

@@ -21,13 +21,12 @@ from typing import Protocol
 import orjson
 
 from finskillbench.errors import Cause, ProviderError, RunStoppedError
-from finskillbench.harness.cleaning import possible
-from finskillbench.harness.model import FREE, Message, Model, ToolSpec, Turn, Usage, is_recalling, is_tuned
+from finskillbench.harness.model import FREE, Message, Model, ToolSpec, Turn, Usage, is_recalling, is_tuned, possible
 from finskillbench.harness.models import Entrant
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
 from finskillbench.runs.execute.board import Outcome, Slots
-from finskillbench.runs.store.events import Expense
+from finskillbench.runs.store.record import Expense
 
 
 class Purse(Protocol):

@@ -29,7 +29,7 @@ from finskillbench.harness.model import Usage
 from finskillbench.harness.models import Entrant, Entry, labels
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.prices import PROGRAMS, PriceTable
-from finskillbench.harness.skills.memory import EMPTY, Memory
+from finskillbench.harness.skills.given import EMPTY, Memory
 from finskillbench.harness.tools.contracts import budget_of
 from finskillbench.redaction import logger
 from finskillbench.runs.execute.board import Limiter, Progress, make_board
@@ -37,8 +37,8 @@ from finskillbench.runs.execute.here import Place, Played, Sitting, Terms
 from finskillbench.runs.execute.metered import Budget, price_of
 from finskillbench.runs.plan.items import Item, Plan
 from finskillbench.runs.plan.streams import Stream, feedback, missing, remembered, with_past
-from finskillbench.runs.store.events import AnyEvent, Call, Dropped, Expense, Finished
 from finskillbench.runs.store.journal import Journal, read_history, remove_parts, write_trajectory
+from finskillbench.runs.store.record import AnyEvent, Call, Dropped, Expense, Finished
 from finskillbench.runs.store.rows import ROWS, Row, make_row
 from finskillbench.runs.store.version import make_folder
 from finskillbench.runs.verdicts import judge, unjudged

@@ -29,7 +29,7 @@ from finskillbench.episode import PAPER_SUITE, Episode, Status
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import arm_of
 from finskillbench.harness.models import Entry
-from finskillbench.harness.skills.memory import EMPTY, Feedback, Memory
+from finskillbench.harness.skills.given import EMPTY, Feedback, Memory
 from finskillbench.runs.plan.items import Item, Plan
 from finskillbench.runs.store.journal import JOURNAL, read_trajectory
 from finskillbench.runs.store.rows import Row

@@ -30,7 +30,7 @@ from finskillbench.errors import InputError
 from finskillbench.harness.trace import Trace
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store import version
-from finskillbench.runs.store.events import AnyEvent, Finished, History, Rescored, history
+from finskillbench.runs.store.record import AnyEvent, Finished, History, Rescored, history
 from finskillbench.runs.store.rows import check_row, share
 from finskillbench.runs.store.version import PART, code_version, write_beside
 

@@ -20,7 +20,6 @@ from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.interactive import Budget, InteractiveCase
 from finskillbench.domains.tables import TableReference, reference
 from finskillbench.episode import Episode, JsonObject, Profile, Truth
-from finskillbench_desk.allocate.case import Case, draw_case
 from finskillbench_desk.allocate.procedures import PROCEDURES
 from finskillbench_desk.allocate.proof import proof
 from finskillbench_desk.allocate.sources import (
@@ -39,6 +38,7 @@ from finskillbench_desk.allocate.sources import (
     TURNOVER,
     vendor_of,
 )
+from finskillbench_desk.allocate.traps import Case, draw_case
 from finskillbench_desk.allocate.words import CONVENTIONS, PROMPT, certified, memo, notes, stated_book, stated_doubt
 from finskillbench_desk.checks import Listed
 

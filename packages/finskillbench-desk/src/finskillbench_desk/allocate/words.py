@@ -15,7 +15,6 @@ from finskillbench.arrays import Floats
 from finskillbench.episode import JsonObject, Prompt, Score, Truth
 from finskillbench.scoring.values import mapping, number
 from finskillbench.sums import summed
-from finskillbench_desk.allocate.case import Case
 from finskillbench_desk.allocate.posterior import Family
 from finskillbench_desk.allocate.sources import (
     ANALYST_SHARE,
@@ -37,6 +36,7 @@ from finskillbench_desk.allocate.sources import (
     Book,
     vendor_of,
 )
+from finskillbench_desk.allocate.traps import Case
 from finskillbench_desk.engines.trading.net_of_costs import TradingProblem
 from finskillbench_desk.share import share
 

@@ -22,8 +22,7 @@ from finskillbench_desk.checks import Listed as Member
 from finskillbench_desk.committee_case.draw import Case, draw_case, rates_of
 from finskillbench_desk.committee_case.judging.own import instrument_json
 from finskillbench_desk.committee_case.ledger.case import LEAST_ISSUERS
-from finskillbench_desk.committee_case.ledger.frames import tables
-from finskillbench_desk.committee_case.ledger.nouns import Ledger
+from finskillbench_desk.committee_case.ledger.nouns import Ledger, tables
 from finskillbench_desk.committee_case.rules.judging import withheld
 from finskillbench_desk.engines.books.figures import FIGURES, figures
 from finskillbench_desk.engines.guidelines.cure import after

@@ -19,9 +19,9 @@ from finskillbench.engines.optimisation.certified import InfeasibleError, Undeci
 from finskillbench.errors import InputError
 from finskillbench.panels import Panels
 from finskillbench_desk.checks import Listed as Member
-from finskillbench_desk.committee_case.documents.composing import draw_guidelines
+from finskillbench_desk.committee_case.documents.amending import draw_guidelines
 from finskillbench_desk.committee_case.documents.drafting import rotation
-from finskillbench_desk.committee_case.documents.guidelines import Guidelines
+from finskillbench_desk.committee_case.documents.rendering import Guidelines
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
 from finskillbench_desk.committee_case.ledger.case import KINDS, Draft, World, draft, papers_of, whole
 from finskillbench_desk.committee_case.ledger.nouns import Holdings, Ledger, Security

@@ -44,7 +44,7 @@ from finskillbench_desk.forensic_screen.dials import (
     stored_posterior,
     verdict,
 )
-from finskillbench_desk.forensic_screen.generator.places import LOCAL, fallen_probabilities
+from finskillbench_desk.forensic_screen.generator.lines import LOCAL, fallen_probabilities
 from finskillbench_desk.forensic_screen.generator.world import World, drawn_world
 from finskillbench_desk.forensic_screen.reading import Panel, read_archive, read_panel, usable
 from finskillbench_desk.forensic_screen.second import traps as traps_again

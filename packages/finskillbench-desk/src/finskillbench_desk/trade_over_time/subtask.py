@@ -26,7 +26,7 @@ from finskillbench.findings import Findings
 from finskillbench.scoring.values import json_equal
 from finskillbench_desk.checks import Listed
 from finskillbench_desk.trade_over_time import second
-from finskillbench_desk.trade_over_time.generate import draw
+from finskillbench_desk.trade_over_time.generate import PROCEDURES, draw
 from finskillbench_desk.trade_over_time.optimum import (
     Desk,
     Optimum,
@@ -40,7 +40,6 @@ from finskillbench_desk.trade_over_time.optimum import (
     solved,
 )
 from finskillbench_desk.trade_over_time.posterior import Stretches, history, means
-from finskillbench_desk.trade_over_time.procedures import PROCEDURES
 from finskillbench_desk.trade_over_time.stage import (
     ADVANCE,
     Notice,

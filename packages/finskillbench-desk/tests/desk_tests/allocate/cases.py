@@ -16,9 +16,9 @@ from finskillbench.domains.interactive import Ask
 from finskillbench.domains.tables import Table, dump
 from finskillbench.episode import Episode, Profile, Score, Truth
 from finskillbench_desk.allocate import SUBTASK, input_of, label_of, tables_of
-from finskillbench_desk.allocate.case import Case, draw_case
 from finskillbench_desk.allocate.procedures import play
 from finskillbench_desk.allocate.sources import TIERS
+from finskillbench_desk.allocate.traps import Case, draw_case
 from finskillbench_desk.allocate.words import PROMPT, notes
 from finskillbench_desk.checks import INDUSTRIES
 from finskillbench_desk.domain import SKILLS

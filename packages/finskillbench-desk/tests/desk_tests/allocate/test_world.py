@@ -13,7 +13,6 @@ from desk_tests.allocate.cases import NAMES, played
 from scipy.stats import multivariate_normal
 from tests.sampling import THOROUGH
 
-from finskillbench_desk.allocate.case import Study, misread
 from finskillbench_desk.allocate.posterior import HALVES, STRETCHES, draw_world, forecast, weigh
 from finskillbench_desk.allocate.sources import (
     IS_ANALYST,
@@ -25,7 +24,7 @@ from finskillbench_desk.allocate.sources import (
     TIERS,
     vendor_of,
 )
-from finskillbench_desk.allocate.traps import Place, read
+from finskillbench_desk.allocate.traps import Place, Study, misread, read
 from finskillbench_desk.allocate.words import notes
 from finskillbench_desk.engines.trading.net_of_costs import optimum
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sampling import examples, sampled
 
-from finskillbench_desk.committee_case.documents.guidelines import Trap
+from finskillbench_desk.committee_case.documents.rendering import Trap
 from finskillbench_desk.committee_case.judging import later
 from finskillbench_desk.committee_case.judging.own import Facts, Own
 from finskillbench_desk.committee_case.rules.judging import clauses_of, judge, withheld

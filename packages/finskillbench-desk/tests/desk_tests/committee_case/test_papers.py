@@ -17,7 +17,7 @@ from finskillbench.panels import Panels
 from finskillbench_desk.checks import Listed
 from finskillbench_desk.committee_case.draw import CONTROLS, TRAPS
 from finskillbench_desk.committee_case.ledger.case import KINDS, draft, papers_of, whole
-from finskillbench_desk.committee_case.ledger.frames import tables
+from finskillbench_desk.committee_case.ledger.nouns import tables
 from finskillbench_desk.committee_case.proof import examine
 from finskillbench_desk.committee_case.second.places import recovered
 

@@ -11,7 +11,7 @@ import pytest
 from desk_tests.committee_case.documents import WORDS, document
 from tests.sampling import sampled
 
-from finskillbench_desk.committee_case.documents import composing, reader
+from finskillbench_desk.committee_case.documents import amending, reader
 from finskillbench_desk.committee_case.documents.clauses import Carve, Clause, Timing, coded
 from finskillbench_desk.committee_case.documents.drafting import draw_style
 from finskillbench_desk.committee_case.documents.kinds import KINDS
@@ -126,4 +126,4 @@ def test_the_reader_shares_no_code_with_the_grammar() -> None:
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(package):
                 assert node.module.removeprefix(package).split(".")[0] in ("reader", "vocabulary"), file
     assert len(RAISED) == len(EXEMPT) == len(PURCHASE) == 8
-    assert composing.PARAGRAPHS == 40
+    assert amending.PARAGRAPHS == 40

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from finskillbench.domains.base import DomainCheck
-from finskillbench.domains.fundamental.checks.coverage import coverage, entities
-from finskillbench.domains.fundamental.checks.derived import balance_sheet, derived_quarters
+from finskillbench.domains.fundamental.checks.derived import balance_sheet, coverage, derived_quarters, entities
 from finskillbench.domains.fundamental.checks.filings import identities, point_in_time, restatements
-from finskillbench.domains.fundamental.checks.segments import segments
+from finskillbench.domains.fundamental.checks.rows import segments
 from finskillbench.domains.fundamental.checks.tables import durations, forms, units
 
 CHECKS: Mapping[str, DomainCheck] = {

@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from finskillbench.arrays import FACTORS
+from finskillbench.domains.checks.coverage import best_shift, columns_of, nyse, simple_returns
 from finskillbench.domains.checks.examination import Subject, examining
-from finskillbench.domains.checks.market import best_shift, columns_of, nyse, simple_returns
 from finskillbench.engines.statistics.covariance import Covariance
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels

@@ -13,9 +13,8 @@ import numpy as np
 import polars as pl
 
 from finskillbench.arrays import FACTORS, SECTORS
-from finskillbench.domains.checks.coverage import episodes_and_files
+from finskillbench.domains.checks.coverage import columns_of, episodes_and_files, simple_returns
 from finskillbench.domains.checks.examination import Subject, each_label, examining
-from finskillbench.domains.checks.market import columns_of, simple_returns
 from finskillbench.domains.portfolio import second
 from finskillbench.engines.optimisation.certified import UndecidedError
 from finskillbench.engines.portfolio.mandates.binding import stated, without

@@ -20,9 +20,9 @@ from finskillbench.reports.tables.common import (
     contenders,
     every_subtask,
     framed,
+    notes,
     of_contenders,
 )
-from finskillbench.reports.tables.notes import notes
 from finskillbench.runs.afterwards.failures import meaning
 from finskillbench.runs.afterwards.failures.counts import count_causes
 

@@ -36,10 +36,10 @@ from finskillbench.reports.tables.common import (
     mark_means,
     marks_run,
     means,
+    notes,
     order_of,
     with_headline,
 )
-from finskillbench.reports.tables.notes import notes
 
 REMARKS = Column("remarks", "Remarks")
 """What is wrong with a row: means that cover a part, errors."""

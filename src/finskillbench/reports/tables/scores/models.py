@@ -32,9 +32,9 @@ from finskillbench.reports.tables.common import (
     mark_means,
     marks_run,
     means,
+    notes,
     of_contenders,
 )
-from finskillbench.reports.tables.notes import notes
 from finskillbench.reports.tables.scores.grouped import REMARKS, remarks
 
 _MOSTLY = 0.5

@@ -21,6 +21,7 @@ from finskillbench.reports.tables.common import (
     MARKS,
     MODEL,
     NOTHING,
+    PAIRED,
     REFERENCE_PROGRAM,
     WRONG,
     Mark,
@@ -37,10 +38,10 @@ from finskillbench.reports.tables.common import (
     mark_means,
     marks_run,
     means,
+    notes,
     order_of,
     with_headline,
 )
-from finskillbench.reports.tables.notes import PAIRED, notes
 from finskillbench.reports.tables.scores.grouped import condition_cells, headline_table
 from finskillbench.reports.tables.scores.models import endings, mark_rows
 

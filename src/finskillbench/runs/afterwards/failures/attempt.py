@@ -20,7 +20,7 @@ from finskillbench.domains.examples import Misreading
 from finskillbench.episode import JsonObject, Profile, Status, Truth
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Arm, arm_of
-from finskillbench.harness.programs.reading import appended_of, printed_fields, prompt_of
+from finskillbench.harness.programs.program import appended_of, printed_fields, prompt_of
 from finskillbench.harness.programs.reference import Recipe, find_recipe
 from finskillbench.harness.skills.loader import SkillPackage, curated
 from finskillbench.harness.trace import ToolRecord, Trace

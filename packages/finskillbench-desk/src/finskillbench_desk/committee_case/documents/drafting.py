@@ -12,8 +12,8 @@ import numpy as np
 
 from finskillbench_desk.committee_case.documents import phrases
 from finskillbench_desk.committee_case.documents.clauses import Carve, Clause, Timing
-from finskillbench_desk.committee_case.documents.guidelines import Style
 from finskillbench_desk.committee_case.documents.kinds import KINDS
+from finskillbench_desk.committee_case.documents.rendering import Style
 from finskillbench_desk.committee_case.documents.terms import DEFINED, Term, fitted
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
 from finskillbench_desk.engines.guidelines.book import Book
