@@ -18,9 +18,8 @@ from finskillbench.edition.checks.catalog import CheckReport, Level
 from finskillbench.findings import Check, Finding, State
 from finskillbench.notebook import Bar, drawn_interval
 from finskillbench.notebook import table as html_table
-from finskillbench.reports.formats import render_text
 from finskillbench.reports.report import report
-from finskillbench.reports.tables.base import Estimate
+from finskillbench.reports.tables.base import Estimate, render_text
 from finskillbench.runs.execute.run import run
 
 

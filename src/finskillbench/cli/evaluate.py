@@ -147,8 +147,7 @@ def _report(found: Evaluation, packages: dict[str, SkillPackage], run: Path, *, 
 
 def _gains(found: Evaluation) -> list[str]:
     from finskillbench.cli.display.console import render_table
-    from finskillbench.reports.formats import difference_text
-    from finskillbench.reports.tables.base import Estimate
+    from finskillbench.reports.tables.base import Estimate, difference_text
 
     treated, reference = (side.condition for side in found.sides)
     rows = [

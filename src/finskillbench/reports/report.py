@@ -26,10 +26,9 @@ from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
 from finskillbench.reports.compare.gates import Threshold
-from finskillbench.reports.formats import render_html
 from finskillbench.reports.published import beside
 from finskillbench.reports.read import RunRows
-from finskillbench.reports.tables.base import Table
+from finskillbench.reports.tables.base import Table, render_html
 from finskillbench.reports.tables.common import contenders
 from finskillbench.reports.tables.episodes.conduct import (
     budgets_table,

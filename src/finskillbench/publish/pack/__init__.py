@@ -36,12 +36,11 @@ from finskillbench.publish.pack.outcomes import (
 )
 from finskillbench.publish.pack.subject import REVIEWED, extent_of, lineage_chapter, reference_of, scope_chapter
 from finskillbench.reports.compare.gates import Threshold, ThresholdResult, check_thresholds
-from finskillbench.reports.formats import cell_text, titled
 from finskillbench.reports.page.lineage import editions_of, lineage_of
 from finskillbench.reports.page.view import view_of
 from finskillbench.reports.read import RunRows, joined
 from finskillbench.reports.report import ReportFormat, ReportRequest, environment, source_digest
-from finskillbench.reports.tables.base import Cell, Column, Kind
+from finskillbench.reports.tables.base import Cell, Column, Kind, cell_text, titled
 from finskillbench.reports.tables.common import contenders, warnings
 from finskillbench.runs.afterwards.show import printable
 from finskillbench.runs.store.version import make_folder, write_beside

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from finskillbench.reports.figures.scatter import Scale, draw_axes
 from finskillbench.reports.figures.svg import Drawing, lines_of, png
-from finskillbench.reports.formats import difference_text
-from finskillbench.reports.tables.base import Estimate, Kind, Table
+from finskillbench.reports.tables.base import Estimate, Kind, Table, difference_text
 
 WIDE, NARROW = 860.0, 360.0
 """Widths that a figure is drawn at, in pixels: for windows, and for telephones."""

@@ -14,9 +14,8 @@ import polars as pl
 from finskillbench.analysis.inference import cluster_signs
 from finskillbench.analysis.intervals import estimate
 from finskillbench.analysis.results import distinct
-from finskillbench.reports.formats import difference_text
 from finskillbench.reports.page.view import View, many
-from finskillbench.reports.tables.base import Estimate
+from finskillbench.reports.tables.base import Estimate, difference_text
 from finskillbench.reports.tables.common import mark_means, marks_run
 
 

@@ -20,10 +20,9 @@ from markupsafe import Markup
 from finskillbench.analysis.results import distinct
 from finskillbench.reports.figures.bars import heat_text
 from finskillbench.reports.figures.svg import difference_step, rules, score_step
-from finskillbench.reports.formats import cell_text
 from finskillbench.reports.page.view import Located, View
 from finskillbench.reports.report import environment, source_digest
-from finskillbench.reports.tables.base import Cell, Estimate, Kind
+from finskillbench.reports.tables.base import Cell, Estimate, Kind, cell_text
 from finskillbench.runs.afterwards.show import printable
 from finskillbench.runs.store.version import file_name
 

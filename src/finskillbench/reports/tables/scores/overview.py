@@ -12,8 +12,7 @@ import polars as pl
 from finskillbench.analysis.cutoffs import changes
 from finskillbench.analysis.results import CURATED, REFERENCE, Comparison, Results, pairs
 from finskillbench.episode import Profile
-from finskillbench.reports.formats import difference_text
-from finskillbench.reports.tables.base import Cell, Column, Kind, Table
+from finskillbench.reports.tables.base import Cell, Column, Kind, Table, difference_text
 from finskillbench.reports.tables.common import (
     BY_HAND,
     CONDITION,
