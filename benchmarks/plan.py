@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from finskillbench.edition import Edition, load_edition
-from finskillbench.harness.conditions import MAX_TURNS
+from finskillbench.harness.allowance import MAX_TURNS
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
 from finskillbench.harness.providers.prices import Price
 from finskillbench.runs.execute.run import run

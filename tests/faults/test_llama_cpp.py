@@ -19,7 +19,7 @@ from tests.faults.hosted import play
 from tests.faults.server import closed_port
 
 from finskillbench.errors import Cause, ProviderError
-from finskillbench.harness.conditions import MAX_TURNS
+from finskillbench.harness.allowance import MAX_TURNS
 from finskillbench.harness.model import Message
 from finskillbench.harness.models import ModelOptions, get_model
 from finskillbench.harness.tools.contracts import SUBMIT_ANSWER

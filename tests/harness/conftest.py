@@ -11,7 +11,8 @@ import pytest
 
 from finskillbench import domains
 from finskillbench.episode import Episode, Prompt
-from finskillbench.harness.conditions import FULL, Allowance, Condition, Mount, mount
+from finskillbench.harness.allowance import FULL, Allowance
+from finskillbench.harness.conditions import Condition, Mount, mount
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn
 from finskillbench.harness.seat import Assignment, Surroundings

@@ -7,7 +7,8 @@ import orjson
 import pytest
 
 from finskillbench.episode import Status, Truth
-from finskillbench.harness.conditions import ARMS, LEAST_TOKENS, Allowance, Condition
+from finskillbench.harness.allowance import LEAST_TOKENS, Allowance
+from finskillbench.harness.conditions import ARMS, Condition
 from finskillbench.harness.failures import OTHERS
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
 from finskillbench.harness.programs.reference import Reference

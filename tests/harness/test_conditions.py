@@ -11,13 +11,12 @@ import pytest
 
 from finskillbench.domains import domain as registered
 from finskillbench.errors import InputError, InternalError
+from finskillbench.harness.allowance import FULL, Remaining
 from finskillbench.harness.conditions import (
     ARMS,
-    FULL,
     ArmName,
     Condition,
     Mount,
-    Remaining,
     expected_tools,
     mount,
     parse_condition,

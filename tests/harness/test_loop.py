@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from finskillbench.errors import Cause, ProviderError
-from finskillbench.harness.conditions import MAX_TURNS
+from finskillbench.harness.allowance import MAX_TURNS
 from finskillbench.harness.model import ToolCall, Turn, Usage
 from finskillbench.harness.words.prompts import LAST_TURN, REMINDER
 

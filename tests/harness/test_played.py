@@ -15,7 +15,8 @@ from finskillbench.domains import by_name
 from finskillbench.domains.interactive import Ask, Budget, InteractiveCase, StageError, ToolContract
 from finskillbench.domains.tables import Table, reference
 from finskillbench.episode import Episode
-from finskillbench.harness.conditions import FULL, Allowance, Condition, mount
+from finskillbench.harness.allowance import FULL, Allowance
+from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.model import ToolCall, Turn, Usage
 from finskillbench.harness.programs import program

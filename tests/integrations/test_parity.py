@@ -16,7 +16,7 @@ from tests.registry import SUBTASKS
 from tests.sampling import THOROUGH, sampled, thorough
 
 from finskillbench.edition import Edition
-from finskillbench.harness.conditions import FULL, Remaining
+from finskillbench.harness.allowance import FULL, Remaining
 from finskillbench.harness.models import BASELINES
 from finskillbench.harness.tools.contracts import GET_TASK_DATA, READ_TABLE, budget_of
 from finskillbench.harness.words.prompts import left_words

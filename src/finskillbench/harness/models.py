@@ -27,7 +27,7 @@ import orjson
 
 from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, as_agent, is_solver
-from finskillbench.harness.conditions import FULL, Allowance
+from finskillbench.harness.allowance import FULL, Allowance
 from finskillbench.harness.model import Model
 from finskillbench.harness.programs.program import Heuristic, Nop, Textbook, Trapped, Trivial
 from finskillbench.harness.programs.reference import Reference

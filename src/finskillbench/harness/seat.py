@@ -14,7 +14,8 @@ from pathlib import Path
 from finskillbench.domains.interactive import Stage
 from finskillbench.episode import Episode
 from finskillbench.errors import FinSkillBenchError, ProviderError
-from finskillbench.harness.conditions import FULL, Allowance, Mount, Remaining, prove_mount
+from finskillbench.harness.allowance import FULL, Allowance, Remaining
+from finskillbench.harness.conditions import Mount, prove_mount
 from finskillbench.harness.model import FREE, Message, ToolCall, ToolSpec, Turn, clean_text, understood
 from finskillbench.harness.skills.given import EMPTY, Memory
 from finskillbench.harness.tools.contracts import READS_DATA, budget_of, own_tools, tool_specs

@@ -9,7 +9,8 @@ import pytest
 from finskillbench.episode import Status, Truth
 from finskillbench.errors import InputError
 from finskillbench.harness.agents import CALLS, HARNESS, Agent, as_agent, play_episode
-from finskillbench.harness.conditions import ARMS, FULL, Allowance, Condition, Remaining
+from finskillbench.harness.allowance import FULL, Allowance, Remaining
+from finskillbench.harness.conditions import ARMS, Condition
 from finskillbench.harness.failures import OTHERS
 from finskillbench.harness.model import Usage
 from finskillbench.harness.seat import Assignment

@@ -9,7 +9,8 @@ from typing import cast
 import pytest
 
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import Allowance, Condition
+from finskillbench.harness.allowance import Allowance
+from finskillbench.harness.conditions import Condition
 from finskillbench.harness.models import Entry, canonical
 from finskillbench.harness.providers.prices import Price, PriceTable
 from finskillbench.runs.execute.run import run

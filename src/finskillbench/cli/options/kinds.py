@@ -16,7 +16,7 @@ import typer
 
 from finskillbench.cli.display import console
 from finskillbench.episode import PAPER_SUITE
-from finskillbench.harness.conditions import LEAST_TOKENS, MAX_TURNS, Allowance
+from finskillbench.harness.allowance import LEAST_TOKENS, MAX_TURNS, Allowance
 
 T = TypeVar("T", str | None, list[str] | None)
 

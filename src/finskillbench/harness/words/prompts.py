@@ -19,7 +19,8 @@ from pydantic import BaseModel
 
 from finskillbench.episode import Episode
 from finskillbench.errors import EditionError
-from finskillbench.harness.conditions import MAX_TURNS, Arm, Mount, Remaining
+from finskillbench.harness.allowance import MAX_TURNS, Remaining
+from finskillbench.harness.conditions import Arm, Mount
 from finskillbench.harness.skills.given import EMPTY, Memory
 from finskillbench.harness.words.compaction import compact_input
 from finskillbench.scoring.values import is_object

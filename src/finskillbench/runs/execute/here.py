@@ -27,7 +27,8 @@ from finskillbench.edition import Edition
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, play_episode
-from finskillbench.harness.conditions import FULL, Allowance, Mount
+from finskillbench.harness.allowance import FULL, Allowance
+from finskillbench.harness.conditions import Mount
 from finskillbench.harness.loop import Play, run_episode
 from finskillbench.harness.model import FREE, Usage
 from finskillbench.harness.models import Entrant, Entry, allowance_of

@@ -26,16 +26,8 @@ from finskillbench.edition.store import LARGEST, refuse_inside_edition
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, Solve, as_agent
-from finskillbench.harness.conditions import (
-    FULL,
-    LEAST_TOKENS,
-    MAX_TURNS,
-    Allowance,
-    Condition,
-    arm_of,
-    mount_all,
-    parse_condition,
-)
+from finskillbench.harness.allowance import FULL, LEAST_TOKENS, MAX_TURNS, Allowance
+from finskillbench.harness.conditions import Condition, arm_of, mount_all, parse_condition
 from finskillbench.harness.loop import Harness, OurLoop
 from finskillbench.harness.models import Contender, Entrant, Entry, ModelOptions, entry_of, get_entrant
 from finskillbench.harness.proof import prove_arms

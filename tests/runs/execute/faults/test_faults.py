@@ -28,7 +28,7 @@ from tests.faults.server import (
 )
 from tests.sampling import THOROUGH, thorough
 
-from finskillbench.harness.conditions import MAX_TURNS
+from finskillbench.harness.allowance import MAX_TURNS
 from finskillbench.harness.loop import MAX_RETRIES
 from finskillbench.harness.models import ModelOptions, get_model
 from finskillbench.runs.execute.run import run
