@@ -22,7 +22,7 @@ from pathlib import Path
 from finskillbench.edition import Edition, load_edition
 from finskillbench.integrations.mcp.drive import drive
 from finskillbench.runs.execute.run import RunResult, run
-from finskillbench.runs.plan.defaults import default_edition
+from finskillbench.runs.plan.streams import default_edition
 
 AGENT = Path(__file__).resolve().parents[1] / "tests" / "integrations" / "mcp" / "agent.py"
 CONDITION = "no_skill"

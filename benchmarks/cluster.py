@@ -38,9 +38,9 @@ from finskillbench.cli.display.console import Progress
 from finskillbench.domains import subtasks
 from finskillbench.edition import load_edition
 from finskillbench.runs.execute.run import run
-from finskillbench.runs.plan.defaults import default_edition
-from finskillbench.runs.store.events import Finished
+from finskillbench.runs.plan.streams import default_edition
 from finskillbench.runs.store.journal import read_events
+from finskillbench.runs.store.record import Finished
 from finskillbench.runs.store.rows import ROWS, TIMINGS
 
 MODELS = ("baseline/reference", "baseline/heuristic", "baseline/trivial")

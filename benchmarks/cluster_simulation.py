@@ -35,9 +35,8 @@ from finskillbench.edition import load_edition
 from finskillbench.harness.model import ToolCall, Turn, Usage
 from finskillbench.harness.models import Entry
 from finskillbench.runs.execute.run import RunResult, run
-from finskillbench.runs.plan.defaults import default_edition
 from finskillbench.runs.plan.items import make_plan
-from finskillbench.runs.plan.streams import make_streams
+from finskillbench.runs.plan.streams import default_edition, make_streams
 from finskillbench.runs.store.journal import JOURNAL, read_history
 from finskillbench.runs.store.rows import ROWS, to_frame
 

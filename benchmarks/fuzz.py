@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 from finskillbench.domains import subtasks
 from finskillbench.edition import Edition, load_edition
 from finskillbench.episode import Profile, Submission
-from finskillbench.runs.plan.defaults import default_edition
+from finskillbench.runs.plan.streams import default_edition
 from finskillbench.runs.verdicts import judge
 
 MOST_FOR_WRONG = 0.02

@@ -7,6 +7,7 @@ Editions are `seed-1` and `seed-7` (both suites, synthetic) and `real` (both sui
 `certificates/`, and the rows of three baselines on `seed-1` without timings, versions and digests of configurations.
 `--write` replaces `golden.json`. `--base` digests a commit in a checkout of its own with the same packages, compares
 today with it, and leaves `golden.json` alone. Exit code 1 where a digest differs. Takes about 10 minutes on two cores.
+Last digits depend on the processor: where the committed digests differ, compare with `--base`.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from finskillbench.edition import load_edition
 from finskillbench.harness.loop import Harness
 from finskillbench.integrations.hermes import Hermes
 from finskillbench.runs.execute.run import run
-from finskillbench.runs.plan.defaults import default_edition
+from finskillbench.runs.plan.streams import default_edition
 
 ALIKE = ("status", "score", "scores", "answer_digest", "valid_json", "skills_loaded", "scripts_run", "incidents")
 KEYS = ("condition", "task_id")

@@ -32,7 +32,7 @@ def earned(edition: Edition, subtask: Subtask, episodes: int) -> Mapping[str, fl
     held = edition.episodes([subtask.name]) if subtask.name in edition.sub_tasks else ()
     for episode in held[:episodes]:
         task_input, truth = edition.full_input(episode), edition.truth(episode.task_id)
-        answers = dict(subtask.exploits(task_input)) if subtask.exploits is not None else {}
+        answers = dict(subtask.examples.exploits(task_input)) if subtask.examples.exploits is not None else {}
         answers[Heuristic.name] = heuristic_answer(subtask, task_input)
         for name, answer in answers.items():
             plain = orjson.loads(orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY))

@@ -31,10 +31,9 @@ from finskillbench.harness.models import NO_ARGUMENTS
 from finskillbench.harness.seat import Assignment, Surroundings
 from finskillbench.harness.words.prompts import task_prompt
 from finskillbench.runs.plan.items import Item
-from finskillbench.runs.store.events import Finished
-from finskillbench.runs.store.journal import Journal
+from finskillbench.runs.store.journal import Journal, encoded, packed, write_trajectory
+from finskillbench.runs.store.record import Finished
 from finskillbench.runs.store.rows import make_row
-from finskillbench.runs.store.trajectories import encoded, packed, write_trajectory
 
 REQUIRED_MILLISECONDS = 3.0
 TURNS = 6

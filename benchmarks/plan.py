@@ -25,11 +25,11 @@ from pathlib import Path
 import numpy as np
 
 from finskillbench.edition import Edition, load_edition
-from finskillbench.harness.conditions import MAX_TURNS
+from finskillbench.harness.allowance import MAX_TURNS
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
 from finskillbench.harness.providers.prices import Price
 from finskillbench.runs.execute.run import run
-from finskillbench.runs.plan.defaults import default_edition
+from finskillbench.runs.plan.streams import default_edition
 from finskillbench.runs.plan.usage import Amount, Earlier, Forecast, published
 from finskillbench.runs.store.journal import read_history
 from finskillbench.runs.store.rows import Row

@@ -18,9 +18,9 @@ import orjson
 import polars as pl
 
 from finskillbench.panels.filings.facts import PANEL_SCHEMA as FACTS
-from finskillbench.panels.filings.filed import FILED_SCHEMA as FILED
 from finskillbench.panels.filings.query import AXES, DURATIONS, FactStore, FiledStore
 from finskillbench.panels.filings.segments.revenue import SEGMENTS_SCHEMA as SEGMENTS
+from finskillbench.panels.filings.statements import FILED_SCHEMA as FILED
 
 FLOWS, INSTANTS = [f"flow_{i:02d}" for i in range(14)], [f"instant_{i:02d}" for i in range(12)]
 FIRST_YEAR, YEARS, QUERIES = 2015, 10, 20_000

@@ -117,8 +117,7 @@ def report(rows: list[dict[str, Any]]) -> bool:
 
 def draw(rows: list[dict[str, Any]], file: Path) -> None:
     """Processor seconds by names, a line for each domain on logarithmic axes, with the slope that is allowed."""
-    from finskillbench.reports.figures.scale import Scale
-    from finskillbench.reports.figures.scatter import draw_axes
+    from finskillbench.reports.figures.scatter import Scale, draw_axes
     from finskillbench.reports.figures.svg import Drawing, png
 
     lines: dict[str, list[tuple[int, float]]] = {}

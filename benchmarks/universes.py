@@ -23,7 +23,7 @@ from finskillbench.domains.building import BuildContext
 from finskillbench.domains.risk.catalogs import risk_settings
 from finskillbench.domains.risk.objects.construct import construct
 from finskillbench.edition.build import build_edition, refuse_small
-from finskillbench.edition.validation import validate_edition
+from finskillbench.edition.checks.engine import validate_edition
 from finskillbench.errors import SourceError
 from finskillbench.findings import State
 from finskillbench.panels import build_panels

@@ -17,7 +17,10 @@ from finskillbench.episode import Episode, Truth
 
 
 def write_edition(
-    folder: Path, tasks: Sequence[tuple[Episode, Truth]], certificate: Mapping[str, Any] | None = None
+    folder: Path,
+    tasks: Sequence[tuple[Episode, Truth]],
+    certificate: Mapping[str, Any] | None = None,
+    source: str = "synthetic",
 ) -> Path:
     """Write episodes with their labels, subtask by subtask, each with the certificate if there is one."""
     counts: dict[str, int] = {}
@@ -32,7 +35,7 @@ def write_edition(
     write_manifest(
         folder,
         {
-            "source": {"kind": "synthetic", "names": 2},
+            "source": {"kind": source, "names": 2},
             "seed": 1,
             "universe": ["A", "B"],
             "as_of_dates": ["2025-01-31"],

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from finskillbench.domains import Subtask
     from finskillbench.domains.risk.objects.construct import RiskObjects
     from finskillbench.edition import Edition
-    from finskillbench.edition.validation import ValidationReport
+    from finskillbench.edition.checks.catalog import CheckReport
 
 # Nothing that is made while tests are collected is garbage.
 gc.disable()
@@ -160,13 +160,13 @@ def real_risk_objects(real_edition: Edition, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture(scope="session")
-def synthetic_report(synthetic_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> ValidationReport:
+def synthetic_report(synthetic_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> CheckReport:
     """The validation of the synthetic edition, run once."""
     return validated_once(tmp_path_factory, "synthetic", synthetic_edition)
 
 
 @pytest.fixture(scope="session")
-def real_report(real_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> ValidationReport:
+def real_report(real_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> CheckReport:
     """The validation of the real edition, run once."""
     return validated_once(tmp_path_factory, "real", real_edition)
 
@@ -218,7 +218,7 @@ def _risk_objects_of(factory: pytest.TempPathFactory, name: str) -> RiskObjects:
         return pickle.loads((shared / f"{name}.objects").read_bytes())
 
 
-def validated_once(factory: pytest.TempPathFactory, name: str, edition: Edition) -> ValidationReport:
+def validated_once(factory: pytest.TempPathFactory, name: str, edition: Edition) -> CheckReport:
     from tests.edition.examined import validated_in_part
 
     with _alone(factory, f"{name}-report") as shared:

@@ -14,7 +14,7 @@ from tests.reports.test_read import row
 import finskillbench
 from finskillbench.csv_output import csv_text
 from finskillbench.integrations.exports import Flat, write_flat
-from finskillbench.reports.formats.flat import render_csv
+from finskillbench.reports.formats import render_csv
 from finskillbench.reports.tables.base import Column, Kind, Table
 from finskillbench.runs.store.rows import to_frame
 

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from finskillbench.audit import audit_edition
     from finskillbench.domains.base import Domain, Extension, Subtask
     from finskillbench.edition.build import build_edition
+    from finskillbench.edition.checks.engine import validate_edition
     from finskillbench.edition.load import Edition, load_edition
-    from finskillbench.edition.validation import validate_edition
     from finskillbench.episode import Episode, Submission, Truth, Verdict
     from finskillbench.errors import FinSkillBenchError
     from finskillbench.harness.agents import Agent
@@ -77,11 +77,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "audit": ("audit_edition",),
     "domains.base": ("Domain", "Extension", "Subtask"),
     "edition.build": ("build_edition",),
     "edition.load": ("Edition", "load_edition"),
-    "edition.validation": ("validate_edition",),
+    "edition.checks.engine": ("audit_edition", "validate_edition"),
     "episode": ("Episode", "Submission", "Truth", "Verdict"),
     "errors": ("FinSkillBenchError",),
     "harness.agents": ("Agent",),

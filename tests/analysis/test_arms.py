@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 from tests.analysis.scenes import results, row
 
-from finskillbench.analysis.arms import DOCUMENTS_AND_SCRIPTS, SKILLS_AND_CODE, crossed, effects
-from finskillbench.analysis.intervals import estimate
+from finskillbench.analysis.intervals import DOCUMENTS_AND_SCRIPTS, SKILLS_AND_CODE, crossed, effects, estimate
 from finskillbench.analysis.results import Comparison, pairs
 
 ARMS = [each.value for each in DOCUMENTS_AND_SCRIPTS.conditions]

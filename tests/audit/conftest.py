@@ -15,10 +15,11 @@ from tests.editions import write_edition
 
 import finskillbench.domains as registry
 from finskillbench import extensions
-from finskillbench.audit import AuditReport, audit_edition
-from finskillbench.audit.seen import Bench, Beside
 from finskillbench.domains.base import Subtask
 from finskillbench.edition import Edition, load_edition
+from finskillbench.edition.checks.catalog import CheckReport
+from finskillbench.edition.checks.engine import audit_edition
+from finskillbench.edition.checks.seen import Bench, Beside
 from finskillbench.episode import Episode, Truth
 from finskillbench.harness.skills import loader
 
@@ -59,10 +60,10 @@ def register(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
 
 
 @pytest.fixture
-def audited(tmp_path: Path, register: Callable[..., None]) -> Callable[..., AuditReport]:
+def audited(tmp_path: Path, register: Callable[..., None]) -> Callable[..., CheckReport]:
     """Audits an edition of some tasks."""
 
-    def audit(tasks: Tasks, *names: str, **changes: Any) -> AuditReport:
+    def audit(tasks: Tasks, *names: str, **changes: Any) -> CheckReport:
         folder = write_edition(tmp_path / "edition", tasks, {"kind": "rederived"}, **changes)
         return audit_edition(load_edition(folder), names or None)
 

@@ -12,18 +12,18 @@ import pytest
 from tests.audit import toy
 
 from finskillbench import cli
-from finskillbench.audit import AuditReport
-from finskillbench.domains.base import Rung, Shortcuts
+from finskillbench.domains.examples import GradedExample, Shortcuts
+from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.episode import Episode, Profile, Score, Truth
 from finskillbench.errors import InputError
 
-Audited = Callable[..., AuditReport]
+Audited = Callable[..., CheckReport]
 Task = tuple[Episode, Truth]
 SPOILT = 3
 """The episode in which a defect is planted."""
 
 
-def found(report: AuditReport) -> set[tuple[str, str]]:
+def found(report: CheckReport) -> set[tuple[str, str]]:
     """Check and episode of every finding."""
     return {(check.name, finding.where) for check in report.checks for finding in check.findings}
 
@@ -41,7 +41,7 @@ def with_input(episode: Episode, **more: Any) -> Episode:
 def test_nothing_is_found_in_an_edition_that_is_in_order(audited: Audited) -> None:
     report = audited(toy.tasks())
     assert found(report) == set()
-    assert report.clean
+    assert report.passed
     assert {check.name for check in report.checks} >= {
         "rederived",
         "solvable",
@@ -141,16 +141,20 @@ def _shortcut(task_input: Any) -> dict[str, Any]:
 
 def test_a_shortcut_that_earns_too_much_is_named(audited: Audited, register: Any) -> None:
     """Half marks lie at the bound of easy episodes and above that of hard ones."""
-    register(toy.valuation(shortcuts=Shortcuts(_shortcut)))
+    register(toy.valuation(examples=replace(toy.EXAMPLES, shortcuts=Shortcuts(_shortcut))))
     easy = toy.tasks()
-    assert audited(easy, "shortcuts").clean
+    assert audited(easy, "shortcuts").passed
     hard = [(replace(episode, difficulty="hard"), truth) for episode, truth in easy]
     messages = {finding.message for finding in audited(hard, "shortcuts").checks[0].findings}
     assert messages == {"earns 0.500 on the mean of hard episodes; at most 0.35 is allowed"}
 
 
 def test_shortcuts_that_earn_more_in_a_harder_tier_are_named(audited: Audited, register: Any) -> None:
-    register(toy.valuation(shortcuts=Shortcuts(_shortcut), scorers=_gullible("bk_val_0", nobody=0.1)))
+    register(
+        toy.valuation(
+            examples=replace(toy.EXAMPLES, shortcuts=Shortcuts(_shortcut)), scorers=_gullible("bk_val_0", nobody=0.1)
+        )
+    )
     tasks = [(replace(e, difficulty="medium" if place else "easy"), t) for place, (e, t) in enumerate(toy.tasks())]
     (finding,) = audited(tasks, "shortcuts").checks[0].findings
     assert finding.message == "all shortcuts earn 0.500 on the mean of medium episodes, 0.100 of easy ones"
@@ -203,22 +207,22 @@ def test_a_rung_outside_its_band_is_named(audited: Audited, register: Any) -> No
 
 
 def test_a_worse_answer_that_scores_more_is_named(audited: Audited, register: Any) -> None:
-    def rising(label: Any) -> list[Rung]:
+    def rising(label: Any) -> list[GradedExample]:
         truth, name, twice = toy.ladder(label)
         wide = replace(name, least=0.0), replace(twice, least=0.0, most=1.0)
         return [truth, *(reversed(wide) if label.truth.task_id == "bk_val_3" else wide)]
 
-    register(toy.valuation(ladder=rising))
+    register(toy.valuation(examples=replace(toy.EXAMPLES, graded=rising)))
     report = audited(toy.tasks(), "ordering")
     assert found(report) == {("ordering", "bk_val_3")}
     assert "the better answer 'twice the value'" in report.checks[0].findings[0].message
 
 
 def test_a_subtask_without_a_ladder_is_named(audited: Audited, register: Any) -> None:
-    register(toy.valuation(ladder=None))
+    register(toy.valuation(examples=replace(toy.EXAMPLES, graded=None)))
     report = audited(toy.tasks(), "ordering")
     assert found(report) == {("ordering", "valuation")}
-    assert report.clean  # a package that is not ours need not have one
+    assert report.passed  # a package that is not ours need not have one
 
 
 def test_checks_of_a_domain_are_run_under_their_names(audited: Audited, register: Any) -> None:
@@ -269,23 +273,22 @@ def test_many_episodes_are_shared_out_to_processes(audited: Audited) -> None:
     assert {finding.where for finding in report.checks[0].findings} == {f"bk_val_{i}" for i in range(130)}
 
 
-def test_the_command_prints_a_table_and_writes_the_report(
+def test_the_command_prints_and_writes_the_report(
     audited: Audited, tmp_path: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     audited(spoil(lambda e, t: (with_input(e, prices={}), t)), "ordering")
     edition, out = str(tmp_path / "edition"), tmp_path / "audit.json"
     assert cli.main(["audit", edition, "--check", "solvable", "--check", "ordering", "--json", str(out)]) == 1
     shown = capsys.readouterr().out
-    assert "check     domain  episodes  findings  warnings  worst example" in shown
-    assert "FAIL solvable bk_val_3: prices: the answer depends on it and it is empty" in shown
+    assert shown.startswith("all\nFAIL  solvable labels 5, episodes 6\n      FAIL bk_val_3: prices: the answer depends")
     report = orjson.loads(out.read_bytes())
-    assert report["clean"] is False
+    assert report["passed"] is False
     assert report["checks"][0]["findings"] == [
         {
-            "episode": "bk_val_3",
+            "state": "FAIL",
+            "where": "bk_val_3",
+            "message": "the answer depends on it and it is empty",
             "field": "prices",
-            "evidence": "the answer depends on it and it is empty",
-            "severity": "FAIL",
         }
     ]
     assert cli.main(["audit", edition, "--check", "point_in_time"]) == 0

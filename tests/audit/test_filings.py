@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from finskillbench.audit.checks.leak import leak
-from finskillbench.audit.checks.point_in_time import point_in_time
-from finskillbench.audit.checks.solvable import solvable
-from finskillbench.audit.seen import Bench, Seen
 from finskillbench.domains import domain
+from finskillbench.edition.checks.episodes import point_in_time, solvable
+from finskillbench.edition.checks.leak import leak
+from finskillbench.edition.checks.seen import Bench, Seen
 from finskillbench.errors import InputError
 from finskillbench.findings import Findings
 

@@ -21,8 +21,9 @@ from pathlib import Path
 import pytest
 from tests.editions import one_process
 
-from finskillbench.audit import AuditReport, audit_edition
 from finskillbench.edition import load_edition
+from finskillbench.edition.checks.catalog import CheckReport
+from finskillbench.edition.checks.engine import audit_edition
 from finskillbench.edition.release import import_release
 
 Found = dict[str, dict[str, set[str]]]
@@ -30,7 +31,7 @@ Found = dict[str, dict[str, set[str]]]
 
 
 @pytest.fixture(scope="module")
-def report(release_sample: Path, realdata: Path, tmp_path_factory: pytest.TempPathFactory) -> AuditReport:
+def report(release_sample: Path, realdata: Path, tmp_path_factory: pytest.TempPathFactory) -> CheckReport:
     out = tmp_path_factory.mktemp("release") / "edition"
     import_release(release_sample, out)
     with one_process():
@@ -38,7 +39,7 @@ def report(release_sample: Path, realdata: Path, tmp_path_factory: pytest.TempPa
 
 
 @pytest.fixture(scope="module")
-def found(report: AuditReport) -> Found:
+def found(report: CheckReport) -> Found:
     told: Found = defaultdict(lambda: defaultdict(set))
     for check in report.checks:
         for finding in check.findings:
@@ -120,7 +121,7 @@ def test_flags_raised_at_another_threshold_than_the_prompt_s_are_found(
     assert told == [("fa_eq_AAPL_2022-09-24", "flags")] * wrong
 
 
-def test_recipes_for_our_inputs_are_not_played_on_the_release_s(report: AuditReport) -> None:
+def test_recipes_for_our_inputs_are_not_played_on_the_release_s(report: CheckReport) -> None:
     """Cheats made from the answer alone are, so that every finding names what one of them earns."""
     (cheats,) = (check for check in report.checks if check.name == "exploits")
     assert all("earns" in one.message or "scores" in one.message for one in cheats.findings)
@@ -132,7 +133,7 @@ def test_cheats_pay_under_the_published_scorers(cheat: str, found: Found) -> Non
     assert any(cheat in told for said in found["exploits"].values() for told in said)
 
 
-def test_no_label_of_the_release_is_proved(report: AuditReport) -> None:
+def test_no_label_of_the_release_is_proved(report: CheckReport) -> None:
     (unproved,) = (check for check in report.checks if (check.name, check.domain) == ("certified", "all"))
     assert len({finding.where for finding in unproved.findings}) == report.episodes == 22
-    assert not report.clean
+    assert not report.passed

@@ -11,14 +11,15 @@ import pytest
 from tests.audit import toy
 from tests.editions import write_edition
 
-from finskillbench.audit import AuditReport, audit_edition
-from finskillbench.audit.checks.distinct import _effective_markets, _repeats  # pyright: ignore[reportPrivateUsage]
 from finskillbench.edition import load_edition
+from finskillbench.edition.checks.catalog import CheckReport
+from finskillbench.edition.checks.engine import audit_edition
+from finskillbench.edition.checks.samples import _effective_markets, _repeats  # pyright: ignore[reportPrivateUsage]
 
-Audited = Callable[..., AuditReport]
+Audited = Callable[..., CheckReport]
 
 
-def found(report: AuditReport) -> list[tuple[str, str, str]]:
+def found(report: CheckReport) -> list[tuple[str, str, str]]:
     return [(check.name, one.where, one.field) for check in report.checks for one in check.findings]
 
 
@@ -61,7 +62,7 @@ def test_a_harder_level_that_is_less_work_is_named(numbers: int, told: Any, audi
         tasks[place] = replace(episode, difficulty="hard"), replace(truth, proof=proof)
     report = audited(tasks, "difficulty")
     assert found(report) == told
-    assert report.clean  # it makes no label wrong
+    assert report.passed  # it makes no label wrong
     assert report.checks[0].figures["steps"] == {"valuation": {"easy": 4.0, "hard": 2.0 + numbers}}
 
 

@@ -13,11 +13,11 @@ from typing import Any, TypedDict
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Domain, Label, Naive, Rung, Subtask
+from finskillbench.domains.base import Answer, Baselines, Domain, Naive, Subtask, Verification
+from finskillbench.domains.examples import Examples, GradedExample, Label
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.measures import clip
-from finskillbench.scoring.values import number
+from finskillbench.scoring.values import clip, number
 
 DOMAIN, SUBTASK = "bookkeeping", "valuation"
 DAY = date(2025, 1, 31)
@@ -72,14 +72,17 @@ def scored(answer: JsonObject, truth: Truth, task_input: Any) -> Score:
     return Score(0.5 * near + 0.5 * named if near else 0.0)
 
 
-def ladder(label: Label) -> list[Rung]:
+def ladder(label: Label) -> list[GradedExample]:
     """The truth, the wrong name, twice the value."""
     truth = label.truth.expected_output
     return [
-        Rung("the truth", truth, 1.0, 1.0),
-        Rung("wrong name", {**truth, "largest": "nobody"}, 0.5, 0.5),
-        Rung("twice the value", {**truth, "value": 2 * truth["value"]}, 0.0, 0.1),
+        GradedExample("the truth", truth, 1.0, 1.0),
+        GradedExample("wrong name", {**truth, "largest": "nobody"}, 0.5, 0.5),
+        GradedExample("twice the value", {**truth, "value": 2 * truth["value"]}, 0.0, 0.1),
     ]
+
+
+EXAMPLES = Examples(graded=ladder, exploits=lambda task_input: {"a million": {"value": 1e6, "largest": "A"}})
 
 
 def valuation(**changes: Any) -> Subtask:
@@ -87,15 +90,14 @@ def valuation(**changes: Any) -> Subtask:
     subtask = Subtask(
         name=SUBTASK,
         prefix="bk_val",
-        method="valuation",
-        answer=Book,
         input=BookInput,
-        scorers={Profile.PAPER: scored, Profile.STRICT: scored, Profile.CERTIFIED: scored},
-        second=second,
-        trivial=Naive((), lambda data: {"value": 0.0, "largest": ""}),
-        ladder=ladder,
-        exploits=lambda task_input: {"a million": {"value": 1e6, "largest": "A"}},
+        answer=Book,
         definitions={},
+        second=second,
+        scorers={Profile.PAPER: scored, Profile.STRICT: scored, Profile.CERTIFIED: scored},
+        verification=Verification(method="valuation"),
+        baselines=Baselines(trivial=Naive((), lambda data: {"value": 0.0, "largest": ""})),
+        examples=EXAMPLES,
     )
     return replace(subtask, **changes)
 

@@ -15,7 +15,7 @@ from finskillbench import cli
 from finskillbench.domains import subtasks, suite_of
 from finskillbench.edition import load_edition
 from finskillbench.episode import PAPER_SUITE
-from finskillbench.reports.figures.base import Figure
+from finskillbench.reports.figures.forest import Figure
 
 
 @pytest.mark.slow
@@ -23,7 +23,7 @@ def test_it_plays_the_small_edition_with_and_without_skills_and_writes_the_page(
     edition: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(Figure, "png", lambda figure: b"")  # which takes most of the time of a page
-    monkeypatch.setattr("finskillbench.runs.plan.defaults.default_edition", lambda progress, *, small: edition)
+    monkeypatch.setattr("finskillbench.runs.plan.streams.default_edition", lambda progress, *, small: edition)
     assert cli.main(["demo", "--out", str(tmp_path / "run")]) == 0
     printed = capsys.readouterr().out
     assert f"Page:         {tmp_path / 'run' / 'report' / 'index.html'}\n" in printed

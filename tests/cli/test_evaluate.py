@@ -11,7 +11,7 @@ from tests.scoring.examples import EXPECTED
 
 from finskillbench import cli
 from finskillbench.harness.model import ToolCall, Turn, Usage
-from finskillbench.harness.programs.reading import result_of
+from finskillbench.harness.programs.program import result_of
 
 NAME = "filing-notes"
 DOCUMENT = f"""---

@@ -12,8 +12,8 @@ from finskillbench import cli
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.models import NO_ARGUMENTS
 from finskillbench.runs.plan.items import Item
-from finskillbench.runs.store.events import Dropped, Expense, Finished
 from finskillbench.runs.store.journal import Journal, write_events
+from finskillbench.runs.store.record import Dropped, Expense, Finished
 
 NOP = ["--model", "baseline/nop", "--condition", "no_skill"]
 needs_llm = pytest.mark.skipif(find_spec("inspect_ai") is None, reason="the extra llm is not installed")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from finskillbench import cli
-from finskillbench.runs.store.trajectories import read_trajectory
+from finskillbench.runs.store.journal import read_trajectory
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from finskillbench.cli.display.console import Progress
 from finskillbench.edition import load_edition
 from finskillbench.errors import InputError
 from finskillbench.runs.execute.run import RunResult
-from finskillbench.runs.plan import defaults
+from finskillbench.runs.plan import streams
 from finskillbench.runs.store.rows import TIMINGS, to_frame
 from finskillbench.runs.store.version import scorer_version
 
@@ -222,7 +222,7 @@ def test_two_first_commands_build_the_default_edition_once(monkeypatch: pytest.M
         waiting.set()
 
     with ThreadPoolExecutor() as pool:
-        one, two = [pool.submit(defaults.default_edition, cast(Progress, notice)) for _ in range(2)]
+        one, two = [pool.submit(streams.default_edition, cast(Progress, notice)) for _ in range(2)]
         assert one.result(30) == two.result(30)
     assert len(built) == 1
 
@@ -239,11 +239,11 @@ def test_the_default_folder_changes_with_edition_arguments_and_code(
     edition: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded = load_edition(edition)
-    folder = defaults.run_folder(loaded, ["a"], 1)
-    assert folder == defaults.run_folder(loaded, ["a"], 1)
-    assert folder != defaults.run_folder(loaded, ["a"], 2)
-    monkeypatch.setattr(defaults, "_RUNNERS", ("episode.py",))
-    assert folder != defaults.run_folder(loaded, ["a"], 1)
+    folder = streams.run_folder(loaded, ["a"], 1)
+    assert folder == streams.run_folder(loaded, ["a"], 1)
+    assert folder != streams.run_folder(loaded, ["a"], 2)
+    monkeypatch.setattr(streams, "_RUNNERS", ("episode.py",))
+    assert folder != streams.run_folder(loaded, ["a"], 1)
 
 
 @pytest.mark.parametrize(

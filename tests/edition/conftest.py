@@ -13,8 +13,8 @@ import pytest
 from tests.edition.examined import validated
 
 from finskillbench.edition import Edition, load_edition
+from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.edition.store import read_lines, write_lines, write_manifest
-from finskillbench.edition.validation import ValidationReport
 
 Row = dict[str, Any]
 
@@ -44,7 +44,7 @@ class Workshop:
         write_manifest(self.folder, {name: value for name, value in manifest.items() if name not in derived})
         return load_edition(self.folder)
 
-    def validated(self, *domains: str) -> ValidationReport:
+    def validated(self, *domains: str) -> CheckReport:
         """The report on the edition as it now is; on the checks of some domains only, where any are named."""
         return validated(self.reload(), domains or None)
 

@@ -6,18 +6,21 @@ import hashlib
 import io
 import pickle
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.editions import one_process
 from tests.sampling import THOROUGH
 
 from finskillbench.domains import Subtask, subtasks
-from finskillbench.domains.base import Label
+from finskillbench.domains.examples import Label
 from finskillbench.domains.tables import Table
 from finskillbench.edition import Edition
-from finskillbench.edition.validation import ValidationReport, labels, validate_edition
+from finskillbench.edition.checks import labels
+from finskillbench.edition.checks.catalog import CheckReport
+from finskillbench.edition.checks.engine import Progress, validate_edition
 from finskillbench.findings import Findings
 
 _examine = vars(labels)["_examine"]
@@ -93,7 +96,7 @@ def _examined_once(subtask: Subtask, label: Label, findings: Findings) -> None:
         _examined(subtask, label, findings)
 
 
-def validated_in_part(edition: Edition) -> ValidationReport:
+def validated_in_part(edition: Edition) -> CheckReport:
     """The report on an edition; of subtasks with a budget, which take a second, one label in four is derived again.
 
     In a thorough run all are. What comes before, and every other check, is of all labels in any run.
@@ -102,19 +105,21 @@ def validated_in_part(edition: Edition) -> ValidationReport:
 
     def examine(subtask: Subtask, label: Label, findings: Findings) -> None:
         seen[subtask.name] += 1
-        if THOROUGH or subtask.budget is None or seen[subtask.name] % 4 == 1:
+        if THOROUGH or subtask.interactive is None or seen[subtask.name] % 4 == 1:
             _examined(subtask, label, findings)
 
-    with pytest.MonkeyPatch.context() as patch:
+    with one_process(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(labels, "_examine", examine)
         return validate_edition(edition)
 
 
 def validated(
-    edition: Edition, only: Collection[str] | None = None, progress: Callable[[str], None] = lambda step: None
-) -> ValidationReport:
+    edition: Edition,
+    only: Collection[str] | None = None,
+    progress: Progress = lambda stage, done, total: None,
+) -> CheckReport:
     """The report on an edition; the figures of its labels, but their number, are of those that are examined now."""
-    with pytest.MonkeyPatch.context() as patch:
+    with one_process(), pytest.MonkeyPatch.context() as patch:
         SOUND.hear()
         patch.setattr(labels, "_examine", _examined_once)
         return validate_edition(edition, progress, only)

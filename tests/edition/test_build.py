@@ -14,9 +14,10 @@ from tests.registry import SUBTASKS
 from tests.sampling import THOROUGH, thorough
 
 from finskillbench.edition import Edition, build_edition
+from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.edition.store import new_folder
-from finskillbench.edition.validation import State, ValidationReport
 from finskillbench.errors import InputError
+from finskillbench.findings import State
 
 FUNDAMENTAL = {"normalization": 244, "earnings_quality": 1002, "driver_decomposition": 997}
 LATE_STEPS = ["waiting for the other processes"] if THOROUGH else []
@@ -134,7 +135,7 @@ def test_arguments_that_cannot_be_used(arguments: dict[str, Any], told: str, tmp
 
 
 @pytest.mark.slow
-def test_the_real_collection_gives_a_valid_edition(real_edition: Edition, real_report: ValidationReport) -> None:
+def test_the_real_collection_gives_a_valid_edition(real_edition: Edition, real_report: CheckReport) -> None:
     # Half of the labels of earnings quality are whole, and the real filings have 310 that are.
     many = FUNDAMENTAL | {"earnings_quality": 2 * 310}
     counts = dict.fromkeys(real_edition.sub_tasks, 40) | many

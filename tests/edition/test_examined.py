@@ -10,7 +10,7 @@ from tests.edition.conftest import Workshop
 from tests.edition.examined import SoundLabels, validated
 
 from finskillbench.edition import Edition
-from finskillbench.edition.validation import State
+from finskillbench.findings import State
 
 ONE, TWO = bytes(range(32)), bytes(range(1, 33))
 

@@ -17,8 +17,8 @@ from finskillbench import cli
 from finskillbench.domains import domain
 from finskillbench.edition import Edition, build_edition, load_edition
 from finskillbench.edition.build import refuse_small
-from finskillbench.edition.publish import export_public
-from finskillbench.edition.validation import validate_edition
+from finskillbench.edition.checks.engine import validate_edition
+from finskillbench.edition.withheld import export_public
 from finskillbench.errors import InputError, SourceError
 from finskillbench.panels import read_panels
 from finskillbench.sources.market.collection import load_market

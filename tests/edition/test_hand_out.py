@@ -14,9 +14,9 @@ from tests.editions import write_edition
 
 from finskillbench.cli import main
 from finskillbench.edition import Edition, load_edition
-from finskillbench.edition.difference import compare_editions
-from finskillbench.edition.publish import export_public
+from finskillbench.edition.diagnosis import compare_editions
 from finskillbench.edition.store import CANARY, write_manifest
+from finskillbench.edition.withheld import export_public
 from finskillbench.episode import Episode, Prompt, Truth
 from finskillbench.errors import EditionError
 from finskillbench.publish.hub import export_hub

@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 from tests.edition.examined import validated
+from tests.editions import one_process
 from tests.registry import DOMAINS, SUBTASKS
 
 from finskillbench.domains import Answer, by_name, domain, domain_of, domains
 from finskillbench.edition import Edition
-from finskillbench.edition.validation import State, checks_of, validate_edition
-from finskillbench.edition.validation.labels import every_label_touched
+from finskillbench.edition.checks.catalog import checks_of
+from finskillbench.edition.checks.engine import validate_edition
+from finskillbench.edition.checks.labels import every_label_touched
 from finskillbench.errors import InputError
-from finskillbench.findings import Findings
+from finskillbench.findings import Findings, State
 
 
 def test_a_label_that_no_check_looks_at_fails_the_edition(slim: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,8 +99,11 @@ def test_a_subtask_that_the_build_did_not_know_is_not_missing(
         for one, more in zip(known, later, strict=True)
     )
     monkeypatch.setattr("finskillbench.edition.load.domains", lambda: registry)
-    monkeypatch.setattr("finskillbench.edition.validation.label_check", lambda subtask: lambda subject, findings: None)
-    report = validate_edition(workshop.reload(), only=[one.name for one in known])
+    monkeypatch.setattr(
+        "finskillbench.edition.checks.catalog.label_check", lambda subtask: lambda subject, findings: None
+    )
+    with one_process():  # another would have another registry
+        report = validate_edition(workshop.reload(), only=[one.name for one in known])
     found = [(f.where, f.message) for check in report.checks for f in check.findings if f.state is State.FAIL]
     assert found == [(one.name, "has no episodes") for one in later if missing]
 

@@ -11,7 +11,7 @@ from tests.sampling import THOROUGH, sampled
 from finskillbench.domains import Subtask, domain_of
 from finskillbench.domains.checks.examination import Shared, Subject
 from finskillbench.edition import Edition
-from finskillbench.edition.validation import checks_of
+from finskillbench.edition.checks.catalog import checks_of
 from finskillbench.episode import Episode, Truth
 from finskillbench.findings import Finding, Findings
 
@@ -64,7 +64,7 @@ def test_a_parameter_that_was_altered_is_found(subtask: Subtask, slim: Edition) 
     truth = _verification(slim, sub_task)
     stated = truth.verification
     changed = [(key, {**stated, key: other}) for key, value in stated.items() for other in sampled(_others(value), 3)]
-    if subtask.budget is not None and not THOROUGH:  # to look at one takes a second: one for each sixth key
+    if subtask.interactive is not None and not THOROUGH:  # to look at one takes a second: one for each sixth key
         changed = list({key: (key, altered) for key, altered in changed}.values())[::6]
     else:
         changed += [(key, {name: value for name, value in stated.items() if name != key}) for key in stated]
@@ -82,8 +82,9 @@ def test_a_parameter_that_was_altered_is_found(subtask: Subtask, slim: Edition) 
 def test_the_build_writes_what_the_subtask_says(subtask: Subtask, slim: Edition) -> None:
     for episode in slim.episodes([subtask.name]):
         truth = slim.truth(episode.task_id)
-        proved = subtask.proved(truth.expected_output) if callable(subtask.proved) else subtask.proved
-        assert list(truth.verification) == ["method", *subtask.parameters, *proved]
+        proved = subtask.verification.proved
+        proved = proved(truth.expected_output) if callable(proved) else proved
+        assert list(truth.verification) == ["method", *subtask.verification.parameters, *proved]
 
 
 def test_a_parameter_is_named_with_its_task(workshop: Any) -> None:

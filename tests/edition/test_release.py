@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from finskillbench.edition import load_edition
+from finskillbench.edition.checks.engine import validate_edition
 from finskillbench.edition.release import REPORT, Reason, import_release
-from finskillbench.edition.validation import State, validate_edition
 from finskillbench.episode import Profile, Status, Submission
 from finskillbench.errors import InputError
+from finskillbench.findings import State
 from finskillbench.runs.afterwards.scoring import score
 
 REF = "data/portfolio_construction/processed/covariance/2025-01-31.npz"

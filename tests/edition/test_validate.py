@@ -10,17 +10,19 @@ from tests.edition.examined import validated
 from tests.registry import DOMAINS, SUBTASKS
 
 from finskillbench.edition import load_edition
-from finskillbench.edition.validation import State, ValidationReport, checks_of, validate_edition
+from finskillbench.edition.checks.catalog import CheckReport, checks_of
+from finskillbench.edition.checks.engine import validate_edition
+from finskillbench.findings import State
 
 PORTFOLIO = "portfolio_construction"
 CHECKS = {domain.name: checks_of(domain) for domain in DOMAINS}
 
 
-def failed(report: ValidationReport) -> set[tuple[str, str]]:
+def failed(report: CheckReport) -> set[tuple[str, str]]:
     return {(check.domain, check.name) for check in report.checks if check.state is State.FAIL}
 
 
-def test_a_built_edition_passes_every_check(synthetic_report: ValidationReport) -> None:
+def test_a_built_edition_passes_every_check(synthetic_report: CheckReport) -> None:
     report = synthetic_report
     expected = [(domain, name) for domain, checks in CHECKS.items() for name in checks]
     assert [(check.domain, check.name) for check in report.checks] == [*expected, ("edition", "labels")]
@@ -43,11 +45,12 @@ def test_a_malformed_label_is_a_finding(workshop: Any) -> None:
     """It ends no check: the progress names each of them."""
     workshop.edit("truth", "unconstrained_optimization", lambda row: row["expected_output"].clear())
     steps: list[str] = []
-    report = validated(workshop.reload(), progress=steps.append)
+    report = validated(workshop.reload(), progress=lambda stage, done, total: steps.append(stage))
     assert failed(report) == {(PORTFOLIO, "unconstrained_optimization")}
     finding = next(f for check in report.checks for f in check.findings if f.state is State.FAIL)
     assert finding.where == workshop.rows("truth", "unconstrained_optimization")[0]["task_id"]
     assert finding.message == "malformed: KeyError: 'weights'"
     assert steps == [
-        f"checking {domain.replace('_', ' ')}: {name}" for domain, checks in CHECKS.items() for name in checks
+        "starting",
+        *(f"checking {domain.replace('_', ' ')}: {name}" for domain, checks in CHECKS.items() for name in checks),
     ]

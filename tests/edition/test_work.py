@@ -6,7 +6,7 @@ from datetime import date
 from typing import Any
 
 from finskillbench.domains.building import Task
-from finskillbench.edition.work import Work, summary, work_of
+from finskillbench.edition.parts import Work, summary, work_of
 from finskillbench.episode import Episode, Prompt, Truth
 
 

@@ -13,8 +13,7 @@ from tests.fetch.internet import IMPATIENT, PASSING, PATIENT, SLOW, Internet, Se
 
 from finskillbench.errors import DownloadError, InputError
 from finskillbench.fetch.client import AbsentError, Client, Pace, Question
-from finskillbench.fetch.configuration import Configuration, read_configuration
-from finskillbench.fetch.contents import cik_in, json_of, object_of, rows_of
+from finskillbench.fetch.configuration import Configuration, cik_in, json_of, object_of, read_configuration, rows_of
 
 pytestmark = pytest.mark.enable_socket
 

@@ -12,8 +12,7 @@ from polars.testing import assert_frame_equal
 from tests.fetch.world import World
 
 from finskillbench.errors import InputError
-from finskillbench.fetch.configuration import Addresses, Window
-from finskillbench.fetch.contents import ContentError
+from finskillbench.fetch.configuration import Addresses, ContentError, Window
 from finskillbench.fetch.prices import own_files, provider
 from finskillbench.sources.market.prices import PriceFile, parse_prices
 from finskillbench.sources.market.splice import splice

@@ -17,8 +17,7 @@ from finskillbench.fetch.collect import derive_statements
 from finskillbench.fetch.configuration import Window
 from finskillbench.sources.companies.universe import Security
 from finskillbench.sources.edgar.companyfacts import parse_companyfacts
-from finskillbench.sources.market.collection import load_market
-from finskillbench.sources.market.french import load_french
+from finskillbench.sources.market.collection import load_french, load_market
 from finskillbench.sources.market.prices import parse_prices
 from finskillbench.sources.market.splice import splice
 

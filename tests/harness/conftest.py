@@ -16,8 +16,8 @@ from finskillbench.harness.conditions import Condition, Mount, mount
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn
 from finskillbench.harness.seat import Assignment, Surroundings
+from finskillbench.harness.skills.given import EMPTY, Memory
 from finskillbench.harness.skills.loader import SkillPackage
-from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.trace import Trace
 
 NOTES = "Optimises a portfolio; give it returns and a covariance."

@@ -23,10 +23,9 @@ from finskillbench.harness.conditions import (
     prove_mount,
 )
 from finskillbench.harness.model import ToolCall, Turn
-from finskillbench.harness.programs.reading import result_of
+from finskillbench.harness.programs.program import result_of
 from finskillbench.harness.skills import loader
-from finskillbench.harness.skills.given import Given
-from finskillbench.harness.skills.memory import Feedback, Memory
+from finskillbench.harness.skills.given import Feedback, Given, Memory
 from finskillbench.harness.tools.contracts import tool_specs
 from finskillbench.harness.words.prompts import LAST_TURN, arm_prompt, left_words, system_prompt
 from finskillbench.sandbox.process import THIS_PYTHON

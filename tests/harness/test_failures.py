@@ -9,11 +9,10 @@ import pytest
 from finskillbench.episode import Status, Truth
 from finskillbench.errors import Cause, ProviderError, RunStoppedError
 from finskillbench.harness.allowance import MAX_TURNS
-from finskillbench.harness.cleaning import MAX_CALLS_PER_TURN
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.failures import OTHERS, PROVIDER, Incident, Policy
 from finskillbench.harness.loop import LONGEST_WAIT_SECONDS, MAX_RETRIES
-from finskillbench.harness.model import Stop, ToolCall, Turn, Usage
+from finskillbench.harness.model import MAX_CALLS_PER_TURN, Stop, ToolCall, Turn, Usage
 from finskillbench.harness.providers.prices import Price
 from finskillbench.harness.trace import CallOutcome, Trace
 from finskillbench.harness.words.prompts import REMINDER

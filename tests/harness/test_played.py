@@ -12,14 +12,14 @@ import polars as pl
 import pytest
 
 from finskillbench.domains import by_name
-from finskillbench.domains.base import Ask, Budget, StageError, ToolContract
+from finskillbench.domains.interactive import Ask, Budget, InteractiveCase, StageError, ToolContract
 from finskillbench.domains.tables import Table, reference
 from finskillbench.episode import Episode
 from finskillbench.harness.allowance import FULL, Allowance
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.model import ToolCall, Turn, Usage
-from finskillbench.harness.programs import reading
+from finskillbench.harness.programs import program
 from finskillbench.harness.programs.program import Textbook, Trapped
 from finskillbench.harness.seat import Assignment, Surroundings
 from finskillbench.harness.tools import contracts as tools_module
@@ -71,13 +71,15 @@ def played(monkeypatch: pytest.MonkeyPatch, episode: Episode, tabled: str):
     """Plays turns, or a program, on an episode with a table, a stage and a budget."""
     toy = replace(
         by_name(episode.sub_task),
-        budget=Budget(turns=5, output_tokens=400, data_calls=2),
-        tools=(ADVANCE,),
-        stage=lambda task_input, hidden: Walk(),
-        procedures={"textbook": procedure},
+        interactive=InteractiveCase(
+            budget=Budget(turns=5, output_tokens=400, data_calls=2),
+            procedures={"textbook": procedure},
+            tools=(ADVANCE,),
+            open_stage=lambda task_input, hidden: Walk(),
+        ),
     )
     monkeypatch.setattr(tools_module, "by_name", lambda name: toy)
-    monkeypatch.setattr(reading, "by_name", lambda name: toy)
+    monkeypatch.setattr(program, "by_name", lambda name: toy)
     given = {"history": reference("t", "history", FRAME), "current": {"moves": 0}, "memo": {"text": "Read me."}}
     shown = replace(episode, skill=tabled, input=given)
     data = {**given, "history": Table(FRAME)}

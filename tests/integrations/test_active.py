@@ -13,8 +13,7 @@ from inspect_ai.tool import ToolFunction
 from inspect_ai.util import LimitExceededError
 
 from finskillbench.errors import Cause, ProviderError, RunStoppedError
-from finskillbench.harness.cleaning import clean_turn
-from finskillbench.harness.model import AUTO, Message, Turn
+from finskillbench.harness.model import AUTO, Message, Turn, clean_turn
 from finskillbench.harness.tools.contracts import GET_TASK_DATA, SUBMIT_ANSWER
 from finskillbench.integrations.models import Active
 

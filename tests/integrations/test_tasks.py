@@ -26,7 +26,7 @@ from finskillbench.errors import EditionError, InputError
 from finskillbench.harness.models import BASELINES
 from finskillbench.integrations import tasks as tasks_module
 from finskillbench.integrations.tasks import EVERYTHING, TASKS, verdict
-from finskillbench.runs.plan.choice import choose_episodes
+from finskillbench.runs.plan.items import choose_episodes
 
 
 def _ids(task: Task) -> list[Any]:
@@ -94,7 +94,7 @@ def test_what_cannot_be_run_is_refused(
 
 
 def test_without_a_path_it_is_the_default_edition(small_edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("finskillbench.runs.plan.defaults.default_edition", lambda progress, suite: small_edition.path)
+    monkeypatch.setattr("finskillbench.runs.plan.streams.default_edition", lambda progress, suite: small_edition.path)
     assert TASKS["rebalancing"]().metadata["edition"] == small_edition.digest
 
 

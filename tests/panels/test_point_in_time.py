@@ -15,17 +15,13 @@ from tests.sampling import examples
 from finskillbench.panels import Panels, build_panels
 from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS
 from finskillbench.panels.market.benchmark_weights import build_benchmark_weights
-from finskillbench.panels.market.estimates.covariance import build_covariance
 from finskillbench.panels.market.estimates.factor_exposures import build_factor_exposures
-from finskillbench.panels.market.estimates.views import Setting, build_views
-from finskillbench.panels.market.factors import build_factors
-from finskillbench.panels.market.liquidity import build_liquidity
+from finskillbench.panels.market.estimates.views import Setting, build_covariance, build_views
 from finskillbench.panels.market.macro import build_macro
 from finskillbench.panels.market.prices import build_prices
-from finskillbench.panels.market.returns import build_returns, returns_frame
-from finskillbench.panels.market.risk_free import build_risk_free
-from finskillbench.panels.market.sessions import month_end_rows
-from finskillbench.panels.market.share_counts import share_counts
+from finskillbench.panels.market.regimes import build_returns, returns_frame
+from finskillbench.panels.market.sessions import build_factors, build_risk_free, month_end_rows
+from finskillbench.panels.market.share_counts import build_liquidity, share_counts
 from finskillbench.sources.market.collection import MarketData
 
 pytestmark = pytest.mark.slow

@@ -18,9 +18,8 @@ from finskillbench.engines.statistics.covariance import ledoit_wolf
 from finskillbench.errors import EditionError, InputError
 from finskillbench.panels import Panels, build_panels, read_panels, write_panels
 from finskillbench.panels.filings.statements import FundamentalPanels
-from finskillbench.panels.report import Jump
 from finskillbench.panels.store import DENSE_LIMIT, TABLES, covariance_bytes, read_covariance
-from finskillbench.panels.tables import Tables
+from finskillbench.panels.tables import Jump, Tables
 from finskillbench.sources.market.collection import MarketData
 
 

@@ -18,7 +18,7 @@ from tests.scoring.examples import EXPECTED, truth
 from finskillbench import load_edition, run
 from finskillbench.domains import domain_of
 from finskillbench.edition import Edition
-from finskillbench.edition.publish import export_public
+from finskillbench.edition.withheld import export_public
 from finskillbench.episode import Episode, Prompt
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
 from finskillbench.publish.bundle import Submitter

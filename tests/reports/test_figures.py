@@ -10,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finskillbench.reports.figures.bars import draw_heat
-from finskillbench.reports.figures.base import WIDE, Figure
-from finskillbench.reports.figures.forest import ForestLine, draw_forest
-from finskillbench.reports.figures.scale import Scale, log_ticks, ticks
-from finskillbench.reports.figures.style import STEPS, difference_step, luminance, rules, score_step
-from finskillbench.reports.figures.svg import Drawing
+from finskillbench.reports.figures.forest import WIDE, Figure, ForestLine, draw_forest
+from finskillbench.reports.figures.scatter import Scale, log_ticks, ticks
+from finskillbench.reports.figures.svg import STEPS, Drawing, difference_step, luminance, rules, score_step
 from finskillbench.reports.tables.base import Column, Estimate, Kind, Table
 
 ENDS = st.floats(-1e6, 1e6).map(lambda value: round(value, 6))

@@ -17,9 +17,8 @@ from scipy import stats
 from finskillbench.analysis.results import Results, collect
 from finskillbench.domains import domain_of
 from finskillbench.episode import Profile
-from finskillbench.reports.formats.cells import cell_text
 from finskillbench.reports.published import PublishedRow, beside, published, to_cell
-from finskillbench.reports.tables.base import Estimate, Table
+from finskillbench.reports.tables.base import Estimate, Table, cell_text
 from finskillbench.reports.tables.episodes.conduct import resources_table
 from finskillbench.reports.tables.scores.grouped import domains_table, harnesses_table, pooled_table, subtasks_table
 from finskillbench.reports.tables.scores.models import models_table

@@ -12,8 +12,8 @@ import pytest
 from tests.oracles.report.rows import Shape, table
 
 from finskillbench import cli
-from finskillbench.reports.figures.base import Figure
-from finskillbench.reports.formats.latex import render_latex
+from finskillbench.reports.figures.forest import Figure
+from finskillbench.reports.formats import render_latex
 from finskillbench.reports.read import RunRows, joined
 from finskillbench.reports.tables.base import Column, Kind, Table
 from finskillbench.runs.store.rows import SCHEMA

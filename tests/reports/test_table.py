@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from tests.sampling import examples
 
 from finskillbench.errors import InternalError
-from finskillbench.reports.formats.text import render_text
-from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
+from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table, render_text
 
 COLUMNS = (
     Column("model", "Model"),

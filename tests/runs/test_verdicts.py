@@ -21,7 +21,7 @@ from finskillbench.runs import verdicts
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
 
 NAMES = [subtask.name for subtask in subtasks()]
-OF_ONE_QUESTION = [subtask.name for subtask in subtasks() if subtask.budget is None]
+OF_ONE_QUESTION = [subtask.name for subtask in subtasks() if subtask.interactive is None]
 """Cases with a budget are judged against a world, which no example holds."""
 
 

@@ -134,7 +134,7 @@ def unproved(sub_task: str) -> list[Profile]:
 
 def truth(sub_task: str, expected: JsonObject | None = None, **verification: Any) -> Truth:
     """The example truth of a subtask, or one with another expected output; keywords go to its verification."""
-    rules = {"method": by_name(sub_task).method, **VERIFICATION.get(sub_task, {}), **verification}
+    rules = {"method": by_name(sub_task).verification.method, **VERIFICATION.get(sub_task, {}), **verification}
     return Truth("t1", sub_task, EXPECTED[sub_task] if expected is None else expected, rules)
 
 

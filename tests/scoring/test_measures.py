@@ -7,67 +7,67 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.scoring.strategies import JSON_VALUES, nested
 
-from finskillbench.scoring import measures, values
+from finskillbench.scoring import values
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 VECTORS = st.dictionaries(st.sampled_from("ABCD"), FINITE)
 
 
 def test_l2_runs_over_the_union_with_absent_as_zero() -> None:
-    assert measures.l2({"A": 0.3, "B": 1.0}, {"A": 0.3, "B": 1.0}) == 0
-    assert measures.l2({"A": 3.0}, {"B": 4.0}) == 5.0
-    assert measures.l2({"A": 1e308}, {}) == 1e308  # squared it would overflow
-    assert measures.l2({"A": 1e308}, {"A": -1e308}) == math.inf
+    assert values.l2({"A": 0.3, "B": 1.0}, {"A": 0.3, "B": 1.0}) == 0
+    assert values.l2({"A": 3.0}, {"B": 4.0}) == 5.0
+    assert values.l2({"A": 1e308}, {}) == 1e308  # squared it would overflow
+    assert values.l2({"A": 1e308}, {"A": -1e308}) == math.inf
 
 
 def test_mean_absolute_error_divides_by_the_union() -> None:
-    assert measures.mean_absolute_error({"A": 0.1, "B": 0.2}, {"B": 0.1, "C": 0.1}) == pytest.approx(0.1)
-    assert measures.mean_absolute_error({}, {}) == 0.0
+    assert values.mean_absolute_error({"A": 0.1, "B": 0.2}, {"B": 0.1, "C": 0.1}) == pytest.approx(0.1)
+    assert values.mean_absolute_error({}, {}) == 0.0
 
 
 def test_ramp_is_linear_and_floored() -> None:
-    assert measures.ramp(1.0, 1.0, tolerance=0.05) == 1.0
-    assert measures.ramp(1.025, 1.0, tolerance=0.05) == pytest.approx(0.5)
-    assert measures.ramp(-1.0, 1.0) == 0.0
-    assert measures.ramp(None, 1.0) == 0.0
-    assert measures.ramp(0.5e-8, 0.0) == pytest.approx(0.5)
+    assert values.ramp(1.0, 1.0, tolerance=0.05) == 1.0
+    assert values.ramp(1.025, 1.0, tolerance=0.05) == pytest.approx(0.5)
+    assert values.ramp(-1.0, 1.0) == 0.0
+    assert values.ramp(None, 1.0) == 0.0
+    assert values.ramp(0.5e-8, 0.0) == pytest.approx(0.5)
 
 
 def test_closeness_is_full_then_linear_then_nothing() -> None:
     def at(error: float, expected: float = 1.0) -> float:
-        return measures.closeness(expected + error, expected, full=0.002, full_floor=5e-5, zero=0.02, zero_floor=5e-4)
+        return values.closeness(expected + error, expected, full=0.002, full_floor=5e-5, zero=0.02, zero_floor=5e-4)
 
     assert at(0.0) == at(0.0019) == at(-0.0019) == 1.0
     assert at(0.011) == pytest.approx(0.5)
     assert at(0.0201) == at(-5.0) == at(math.inf) == 0.0
     assert at(4e-5, expected=0.0) == 1.0  # the floors rule near zero
     assert at(5.1e-4, expected=0.0) == 0.0
-    assert measures.closeness(None, 0.0, full=0.002, full_floor=5e-5, zero=0.02, zero_floor=5e-4) == 0.0
+    assert values.closeness(None, 0.0, full=0.002, full_floor=5e-5, zero=0.02, zero_floor=5e-4) == 0.0
 
 
 def test_overlaps_and_f1() -> None:
-    assert measures.overlap("aab", "aac") == 2
-    assert measures.overlap("aa", "a") == 1
-    assert measures.multiset_f1("aab", "ab") == pytest.approx(2 * (2 / 3) * 1 / (2 / 3 + 1))
-    assert measures.set_f1({1, 2}, {2, 3}) == 0.5
-    assert measures.multiset_f1([], []) == measures.set_f1(set(), set()) == 1.0
-    assert measures.set_f1(set(), {1}) == 0.0
+    assert values.overlap("aab", "aac") == 2
+    assert values.overlap("aa", "a") == 1
+    assert values.multiset_f1("aab", "ab") == pytest.approx(2 * (2 / 3) * 1 / (2 / 3 + 1))
+    assert values.set_f1({1, 2}, {2, 3}) == 0.5
+    assert values.multiset_f1([], []) == values.set_f1(set(), set()) == 1.0
+    assert values.set_f1(set(), {1}) == 0.0
 
 
 def test_dcg_discounts_by_place() -> None:
-    assert measures.dcg([1.0, 1.0, 1.0]) == pytest.approx(1 + 1 / math.log2(3) + 0.5)
+    assert values.dcg([1.0, 1.0, 1.0]) == pytest.approx(1 + 1 / math.log2(3) + 0.5)
 
 
 @given(VECTORS, VECTORS)
 def test_distances_never_become_nan(p: dict[str, float], e: dict[str, float]) -> None:
-    assert 0 <= measures.l2(p, e) <= math.inf
-    assert 0 <= measures.mean_absolute_error(p, e) <= math.inf
+    assert 0 <= values.l2(p, e) <= math.inf
+    assert 0 <= values.mean_absolute_error(p, e) <= math.inf
 
 
 @given(FINITE, FINITE, st.floats(1e-6, 10))
 def test_ramps_stay_in_the_unit_interval(p: float, e: float, tolerance: float) -> None:
-    assert 0 <= measures.ramp(p, e, tolerance=tolerance) <= 1
-    assert measures.ramp(e, e, tolerance=tolerance) == 1
+    assert 0 <= values.ramp(p, e, tolerance=tolerance) <= 1
+    assert values.ramp(e, e, tolerance=tolerance) == 1
 
 
 @pytest.mark.parametrize("value", [True, False, None, "1", [], {}, math.nan, math.inf, 10**400])

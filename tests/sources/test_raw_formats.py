@@ -15,7 +15,7 @@ from finskillbench.sources.companies.statements import FIGURES
 from finskillbench.sources.companies.universe import Security
 from finskillbench.sources.edgar import companyfacts, submissions
 from finskillbench.sources.files import files_below
-from finskillbench.sources.market import french, prices
+from finskillbench.sources.market import collection, prices
 from finskillbench.sources.raw import formats
 from finskillbench.sources.raw.doctor import write_template
 
@@ -37,7 +37,7 @@ def test_every_documented_column_is_read_and_every_column_read_is_documented() -
     assert known == {name.lower() for name in formats.PRICES.fields}
     needed = constituents._NEEDED  # pyright: ignore[reportPrivateUsage]
     assert set(needed) == set(formats.CONSTITUENTS.fields)
-    factors = french._NAMES  # pyright: ignore[reportPrivateUsage]
+    factors = collection._NAMES  # pyright: ignore[reportPrivateUsage]
     assert set(factors) == {name.lower() for one in (formats.FIVE_FACTORS, formats.MOMENTUM) for name in one.fields}
 
 

@@ -16,7 +16,7 @@ from website.blocks import Block
 from finskillbench import load_edition, run
 from finskillbench.cli import main
 from finskillbench.episode import PAPER_SUITE
-from finskillbench.runs.plan import defaults
+from finskillbench.runs.plan import streams
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTED = ("openai/gpt-5", "anthropic/claude-opus-4", "provider/model")
@@ -76,7 +76,7 @@ def make(edition: Path, folder: Path) -> Path:
 
 def cache_with_default(cache: Path, edition: Path) -> Path:
     """Put an edition where the default one is kept, under the name that it has for the code of today."""
-    code = vars(defaults)["code_digest"](vars(defaults)["_BUILDERS"])
+    code = vars(streams)["code_digest"](vars(streams)["_BUILDERS"])
     folder = cache / "finskillbench" / "editions"
     folder.mkdir(parents=True)
     (folder / f"{PAPER_SUITE}-{code[:12]}").symlink_to(edition.absolute())

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import polars as pl
 
-from finskillbench.reports.registered import ReportFormat, ReportRequest
+from finskillbench.reports.report import ReportFormat, ReportRequest
 from liquidity_ladder.subtask import NAME
 
 

@@ -8,9 +8,8 @@ from typing import cast
 import numpy as np
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Naive, Subtask
-from finskillbench.domains.building import BuildContext, Task
-from finskillbench.domains.draws import drawn, shuffled
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
+from finskillbench.domains.building import BuildContext, Task, drawn, shuffled
 from finskillbench.domains.risk.inputs import HoldingsInput, PortfolioInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
@@ -26,8 +25,7 @@ from finskillbench.domains.risk.shared import (
 )
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, required
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
-from finskillbench.scoring.measures import closeness, mean
-from finskillbench.scoring.values import numbers
+from finskillbench.scoring.values import closeness, mean, numbers
 
 NAME = "liquidity_ladder"
 METHOD = "ladder_error"
@@ -54,7 +52,7 @@ class LadderInput(HoldingsInput):
     participation_rate: float
 
 
-class Ladder(Answer):
+class GradedExamples(Answer):
     """Shares of NAV that can be sold within so many trading days."""
 
     within_1_day: float = Field(description="Fraction of NAV, >= 0 (0.15 is 15 %), sold within 1 day.")
@@ -66,7 +64,7 @@ class LiquidityLadder(Answer):
     """Answer: how long each holding takes to sell, and the ladder of the portfolio."""
 
     days_to_liquidate: dict[str, float] = Field(description="Trading days, >= 0, by ticker of every holding.")
-    ladder: Ladder = Field(description="What can be sold within each step.")
+    ladder: GradedExamples = Field(description="What can be sold within each step.")
 
 
 def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
@@ -160,14 +158,13 @@ def _all_at_once(given: JsonObject) -> JsonObject:
 SUBTASK = Subtask(
     name=NAME,
     prefix="rm_ll",
-    method=METHOD,
-    proved=PLANTED,
-    answer=LiquidityLadder,
     input=LadderInput,
-    scorers={Profile.STRICT: certified, Profile.CERTIFIED: certified},
+    answer=LiquidityLadder,
+    definitions=CONVENTIONS,
     build=build,
     second=second,
-    trivial=Naive(("portfolio",), _all_at_once),
-    definitions=CONVENTIONS,
+    scorers={Profile.STRICT: certified, Profile.CERTIFIED: certified},
+    verification=Verification(method=METHOD, proved=PLANTED),
+    baselines=Baselines(trivial=Naive(("portfolio",), _all_at_once)),
     headline=False,
 )

@@ -30,16 +30,23 @@ import finskillbench_desk
 from finskillbench.domains.tables import Table, dump
 from finskillbench.episode import Profile, Truth
 from finskillbench_desk.allocate import SUBTASK, input_of, label_of, tables_of
-from finskillbench_desk.allocate.case import Case, Study, draw_case
-from finskillbench_desk.allocate.dials import GROUP_SIZE, GROUPS, HALVES, NAMES, SOURCES, TIERS
 from finskillbench_desk.allocate.posterior import STRETCHES, Hypotheses, forecast
 from finskillbench_desk.allocate.procedures import play
-from finskillbench_desk.allocate.sources import SOURCE_NAMES, vendor_of
-from finskillbench_desk.allocate.traps import read
+from finskillbench_desk.allocate.sources import (
+    GROUP_SIZE,
+    GROUPS,
+    HALVES,
+    NAMES,
+    SOURCE_NAMES,
+    SOURCES,
+    TIERS,
+    vendor_of,
+)
+from finskillbench_desk.allocate.traps import Case, Study, draw_case, read
 from finskillbench_desk.allocate.words import notes
+from finskillbench_desk.checks import INDUSTRIES
 from finskillbench_desk.engines.sources import evidence, sums_by_group
 from finskillbench_desk.engines.trading.net_of_costs import optimum
-from finskillbench_desk.market import INDUSTRIES
 
 SKILLS = Path(finskillbench_desk.__file__).parent / "skills"
 UNIVERSE = [(f"N{place:03d}", INDUSTRIES[place // GROUP_SIZE]) for place in range(NAMES)]
@@ -162,7 +169,7 @@ def baselines(case: Case, log: str) -> tuple[dict[str, float], dict[str, dict[st
     frames = tables_of(case)
     data: dict[str, Any] = {**input_of("case", case, frames, log), **{n: Table(frame) for n, frame in frames.items()}}
     label = label_of("case", case)
-    truth = Truth("case", SUBTASK.name, label.expected_output, SUBTASK.verification(label.verification))
+    truth = Truth("case", SUBTASK.name, label.expected_output, SUBTASK.verification.for_label(label.verification))
 
     def serve(ask: Any) -> Any:
         asked = ask.arguments
@@ -178,7 +185,7 @@ def baselines(case: Case, log: str) -> tuple[dict[str, float], dict[str, dict[st
         return {"output": orjson.loads(orjson.dumps(main(orjson.loads(payload))))}
 
     scorer = SUBTASK.scorers[Profile.CERTIFIED]
-    scores = {name: scorer(play(each, serve), truth, data) for name, each in SUBTASK.procedures.items()}
+    scores = {name: scorer(play(each, serve), truth, data) for name, each in SUBTASK.interactive.procedures.items()}
     printed = sum(len(dump(Table(frame))) for frame in frames.values())
     return (
         {f"baseline/{name}": score.value for name, score in scores.items()},

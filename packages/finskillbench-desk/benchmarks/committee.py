@@ -25,16 +25,16 @@ from desk_tests.committee_case.slips import with_field
 
 import finskillbench_desk
 from finskillbench.domains.building import BuildContext, Task
-from finskillbench.domains.playing import Ask
+from finskillbench.domains.interactive import Ask
 from finskillbench.domains.tables import Table, dump
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.panels import Panels, build_panels
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.market.collection import load_market
 from finskillbench.sources.synthetic import write_collection
+from finskillbench_desk.checks import market
 from finskillbench_desk.committee_case import build, procedures
-from finskillbench_desk.committee_case.judging.score import score
-from finskillbench_desk.market import market
+from finskillbench_desk.committee_case.judging.later import score
 
 PLAYERS: dict[str, Callable[[], Any]] = {
     "reference": procedures.reference,

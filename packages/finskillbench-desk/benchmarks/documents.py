@@ -18,11 +18,11 @@ from datetime import date
 
 import numpy as np
 
-from finskillbench_desk.committee_case.documents.composing import draw_guidelines
+from finskillbench_desk.committee_case.documents.amending import draw_guidelines
 from finskillbench_desk.committee_case.documents.drafting import rotation
-from finskillbench_desk.committee_case.documents.guidelines import Guidelines, Trap
 from finskillbench_desk.committee_case.documents.kinds import KINDS
 from finskillbench_desk.committee_case.documents.reader import read_guidelines
+from finskillbench_desk.committee_case.documents.rendering import Guidelines, Trap
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
 from finskillbench_desk.committee_case.rules.judging import clauses_of, judge, withheld
 from finskillbench_desk.engines.guidelines.language import rule_json

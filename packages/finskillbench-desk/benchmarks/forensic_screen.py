@@ -33,11 +33,10 @@ from finskillbench_desk.engines.posterior.signatures import (
     signature_evidence,
 )
 from finskillbench_desk.forensic_screen import procedures
-from finskillbench_desk.forensic_screen.dials import TIERS
+from finskillbench_desk.forensic_screen.dials import TIERS, Judged, parts, stored_posterior
 from finskillbench_desk.forensic_screen.generator.world import World, drawn_world
-from finskillbench_desk.forensic_screen.merit import Judged, parts, stored_posterior
 from finskillbench_desk.forensic_screen.reading import Panel
-from finskillbench_desk.forensic_screen.second.posterior import posterior as second_posterior
+from finskillbench_desk.forensic_screen.second import posterior as second_posterior
 from finskillbench_desk.forensic_screen.subtask import certified, exact_posterior, quarters_until, task_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -118,7 +117,7 @@ def _stored_bytes(frame: Any) -> int:
 
 
 def worlds(count: int, seed: int) -> None:
-    """Ladder by tier, and what became of companies by the probability that the optimum gave them."""
+    """GradedExamples by tier, and what became of companies by the probability that the optimum gave them."""
     ladder: dict[str, dict[str, list[float]]] = {}
     gains: dict[str, list[float]] = {}
     said: list[Floats] = []

@@ -19,14 +19,13 @@ from desk_tests.trade_over_time.cases import DAYS, MARKET, full_input, play
 from desk_tests.trade_over_time.ladder import agents, score
 from threadpoolctl import threadpool_limits
 
-from finskillbench.domains.base import Label
 from finskillbench.domains.building import Task
+from finskillbench.domains.examples import Label
 from finskillbench.domains.tables import Table, dump
 from finskillbench.findings import Findings
 from finskillbench_desk.trade_over_time import subtask
-from finskillbench_desk.trade_over_time.dials import DECISIONS, TIERS
 from finskillbench_desk.trade_over_time.optimum import Desk, Optimum, from_json, losses
-from finskillbench_desk.trade_over_time.world import World
+from finskillbench_desk.trade_over_time.world import DECISIONS, TIERS, World
 
 CHARACTERS_PER_TOKEN = 3.3
 
@@ -89,7 +88,7 @@ def ladder(worlds: list[tuple[World, Optimum]]) -> None:
 def baselines(tasks: list[Task]) -> None:
     """Means of the programs and their standard errors, by tier and in all."""
     print()
-    for name in subtask.SUBTASK.procedures:
+    for name in subtask.SUBTASK.interactive.procedures:
         played = [play(task, name) for task in tasks]
         scores = np.array([result.value for result, _ in played])
         fallen = [verdict for result, _ in played for verdict in result.details["traps"].values()]

@@ -17,10 +17,10 @@ from typer import TyperException
 from typer.main import get_command
 
 from finskillbench.cli import audit, data, demo, doctor, plan, read, run, skills
-from finskillbench.cli.afterwards import compare, failures, merge, report, rescore, show
+from finskillbench.cli.afterwards import compare, report, show
 from finskillbench.cli.display import console
 from finskillbench.cli.groups import ExtensibleGroup
-from finskillbench.cli.options.arms import command
+from finskillbench.cli.options.kinds import command
 from finskillbench.errors import CatalogError, FinSkillBenchError, InputError, InternalError
 from finskillbench.redaction import logger, redactor_of_process
 
@@ -45,12 +45,12 @@ app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
 app.command("plan", epilog=plan.EXAMPLE)(command(plan.plan, plan.PlanOptions))
 app.command("run", epilog=run.EXAMPLE)(command(run.run, run.PlayOptions))
 app.command("read", epilog=read.EXAMPLE)(read.read)
-app.command("merge", epilog=merge.EXAMPLE)(merge.merge)
-app.command("show", epilog=show.EXAMPLE)(show.show)
+app.command("merge", epilog=show.MERGE_EXAMPLE)(show.merge)
+app.command("show", epilog=show.SHOW_EXAMPLE)(show.show)
 app.command("report", epilog=report.EXAMPLE)(report.report)
 app.command("compare", epilog=compare.EXAMPLE)(compare.compare)
-app.command("failures", epilog=failures.EXAMPLE)(failures.failures)
-app.command("rescore", epilog=rescore.EXAMPLE)(rescore.rescore)
+app.command("failures", epilog=show.FAILURES_EXAMPLE)(show.failures)
+app.command("rescore", epilog=show.RESCORE_EXAMPLE)(show.rescore)
 app.add_typer(skills.app, name="skills")
 app.command("doctor", epilog=doctor.EXAMPLE)(doctor.doctor)
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from finskillbench.cli.data.arguments import PartOfEdition
 from finskillbench.cli.display import console
 
-if TYPE_CHECKING:
-    from finskillbench.audit import AuditReport
-
 EXAMPLE = "Example: finskillbench audit editions/seven --json audit.json"
-_SHOWN = 5
 
 
 def audit(
@@ -40,38 +36,21 @@ def audit(
 
     Exit code 0: nothing was found; 1: something was; 2: the audit could not run.
     """
-    from finskillbench.audit import audit_edition, refuse_unknown_checks
     from finskillbench.edition import load_edition
+    from finskillbench.edition.checks.catalog import refuse_unknown_audits
+    from finskillbench.edition.checks.engine import audit_edition
 
-    refuse_unknown_checks(check or ())
+    refuse_unknown_audits(check or ())
     with console.Progress() as progress:
         progress("reading the edition")
         loaded = load_edition(edition, suite)
         beside = None if other is None else load_edition(other)
         report = audit_edition(loaded, check, other=beside, raw_dir=raw_dir, progress=progress)
-    _show(report)
+    typer.echo(report)
     if as_json is not None:
         import orjson
 
         as_json.write_bytes(orjson.dumps(report.to_json(), option=orjson.OPT_INDENT_2) + b"\n")
         typer.echo(f"Report: {as_json}")
-    if not report.clean:
+    if not report.passed:
         raise typer.Exit(1)
-
-
-def _show(report: AuditReport) -> None:
-    from finskillbench.audit.report import COLUMNS
-    from finskillbench.cli.display.tables import render_table
-
-    rows = [
-        (check, domain.replace("_", " "), str(episodes), str(found), str(warned), worst)
-        for check, domain, episodes, found, warned, worst in report.rows()
-    ]
-    typer.echo(render_table(COLUMNS, rows, words=len(COLUMNS)))
-    for one in report.checks:
-        for finding in one.findings[:_SHOWN]:
-            field = f"{finding.field}: " if finding.field else ""
-            typer.echo(f"{finding.state} {one.name} {finding.where}: {field}{finding.message}")
-        if (hidden := len(one.findings) - _SHOWN) > 0:
-            typer.echo(f"     {one.name}: and {hidden} more; --json FILE has all")
-    typer.echo(f"{report.episodes} episodes, {report.count} findings, {report.seconds:.0f} s")

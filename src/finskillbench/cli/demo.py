@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from finskillbench.cli.display.console import Progress
-from finskillbench.cli.display.results import print_result
+from finskillbench.cli.display.console import Progress, print_result
 from finskillbench.cli.options.kinds import RunFolder
 from finskillbench.cli.options.runs import RunOptions
 from finskillbench.cli.run import perform
@@ -24,7 +23,7 @@ class _DemoOptions(RunOptions):
     def open_edition(self, progress: Progress) -> Edition:
         """The small default edition."""
         from finskillbench.edition import load_edition
-        from finskillbench.runs.plan.defaults import default_edition
+        from finskillbench.runs.plan.streams import default_edition
 
         return load_edition(default_edition(progress, small=True))
 

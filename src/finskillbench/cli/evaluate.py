@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from finskillbench.cli.display import console
-from finskillbench.cli.display.results import print_end
+from finskillbench.cli.display.console import print_end
 from finskillbench.cli.options import kinds
 from finskillbench.cli.options.runs import RunOptions
 from finskillbench.cli.run import perform
@@ -146,9 +146,8 @@ def _report(found: Evaluation, packages: dict[str, SkillPackage], run: Path, *, 
 
 
 def _gains(found: Evaluation) -> list[str]:
-    from finskillbench.cli.display.tables import render_table
-    from finskillbench.reports.formats.cells import difference_text
-    from finskillbench.reports.tables.base import Estimate
+    from finskillbench.cli.display.console import render_table
+    from finskillbench.reports.tables.base import Estimate, difference_text
 
     treated, reference = (side.condition for side in found.sides)
     rows = [
@@ -166,7 +165,7 @@ def _gains(found: Evaluation) -> list[str]:
 
 
 def _costs(found: Evaluation) -> list[str]:
-    from finskillbench.cli.display.tables import render_table
+    from finskillbench.cli.display.console import render_table
 
     rows = [
         (

@@ -112,7 +112,7 @@ def _closing(options: PlanOptions, estimates: Sequence[Estimate], folder: Path, 
 
 
 def _table(title: str, estimates: Sequence[Estimate], cells: Callable[[Forecast], tuple[str, ...]]) -> str:
-    from finskillbench.cli.display.tables import render_table
+    from finskillbench.cli.display.console import render_table
 
     header = (title, "condition", "episodes", "calls", "input tokens", "output tokens", "cost USD")
 

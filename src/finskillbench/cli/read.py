@@ -39,7 +39,7 @@ def read(
     from finskillbench.harness.seat import Seat, Surroundings
     from finskillbench.harness.skills.given import parse_skills, read_given
     from finskillbench.harness.trace import OURS
-    from finskillbench.runs.execute.material import prepare
+    from finskillbench.runs.execute.here import prepare
 
     if task_id is None and (field is not None or as_json):
         raise InputError("--field and --json are of one episode; name its task")

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from finskillbench.cli.display.console import Progress
-from finskillbench.cli.display.results import print_result
+from finskillbench.cli.display.console import Progress, print_result
 from finskillbench.cli.options.runs import RunOptions
 
 if TYPE_CHECKING:

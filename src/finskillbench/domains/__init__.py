@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from finskillbench.domains.base import Answer, Domain, Extension, Label, Naive, Rung, Scorer, Subtask, by_date
+from finskillbench.domains.base import Answer, Domain, Extension, Naive, Scorer, Subtask, by_date
 from finskillbench.domains.catalog import CatalogFile
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
@@ -22,9 +22,7 @@ __all__ = [
     "Answer",
     "Domain",
     "Extension",
-    "Label",
     "Naive",
-    "Rung",
     "Scorer",
     "Subtask",
     "by_method",
@@ -89,16 +87,15 @@ def _extended(base: Domain, more: Extension, where: Registered) -> Domain:
 
 
 def _refuse_twice(known: dict[str, Domain]) -> None:
-    for attribute in ("name", "prefix", "method"):
-        seen: dict[str, str] = {}
-        for one in known.values():
-            for subtask in one.subtasks:
-                value = getattr(subtask, attribute)
-                if value in seen:
-                    raise InputError(
-                        f"subtasks {seen[value]} and {subtask.name} have the same {attribute} {value!r}; rename one"
-                    )
-                seen[value] = subtask.name
+    seen: dict[tuple[str, str], str] = {}
+    for subtask in (subtask for one in known.values() for subtask in one.subtasks):
+        stated = {"name": subtask.name, "prefix": subtask.prefix, "method": subtask.verification.method}
+        for key in stated.items():
+            if key in seen:
+                raise InputError(
+                    f"subtasks {seen[key]} and {subtask.name} have the same {key[0]} {key[1]!r}; rename one"
+                )
+            seen[key] = subtask.name
 
 
 def catalog_files() -> tuple[CatalogFile[Any], ...]:
@@ -165,9 +162,9 @@ def cluster_of(episode: Episode) -> str:
 def by_method(method: str) -> Subtask:
     """Return the subtask that a published `verification.method` belongs to; InputError lists the known ones."""
     for subtask in subtasks():
-        if subtask.method == method:
+        if subtask.verification.method == method:
             return subtask
-    known = ", ".join(one.method for one in subtasks())
+    known = ", ".join(one.verification.method for one in subtasks())
     raise InputError(f"unknown verification method {method!r}; known are {known}")
 
 

@@ -18,7 +18,7 @@ from finskillbench.domains.base import Domain
 from finskillbench.domains.catalog import Catalog, examine_catalog, read_catalog_folder
 from finskillbench.edition.handed_out import check_cluster, hand_out
 from finskillbench.edition.load import Edition, load_edition
-from finskillbench.edition.parts import Order, build_parts, units_of
+from finskillbench.edition.parts import Order, Processes, build_parts, units_of
 from finskillbench.edition.store import (
     CATALOG,
     LARGEST,
@@ -27,7 +27,6 @@ from finskillbench.edition.store import (
     new_folder,
     write_manifest,
 )
-from finskillbench.edition.work import Processes
 from finskillbench.episode import PAPER_SUITE
 from finskillbench.errors import CatalogError, InputError, SourceError
 from finskillbench.garbage import seldom_sought

@@ -15,16 +15,17 @@ import polars as pl
 from finskillbench import notebook
 from finskillbench.domains import EVERY_SUITE, by_name, domains, subtasks, suite_of, suites_named
 from finskillbench.domains.base import Domain
-from finskillbench.domains.playing import Stage
-from finskillbench.edition.manifest import Manifest, read_manifest
+from finskillbench.domains.interactive import Stage
 from finskillbench.edition.references import FACTS, References
 from finskillbench.edition.store import (
     CANARY_FILE,
     MANIFEST,
     STAGES,
     WITHHELD,
+    Manifest,
     digest_file,
     read_lines,
+    read_manifest,
     read_records,
 )
 from finskillbench.episode import Episode, JsonObject, Truth
@@ -212,7 +213,7 @@ class Edition:
         """
         if episode.sub_task not in self._staged:
             return None
-        opened = by_name(episode.sub_task).stage
+        opened = by_name(episode.sub_task).open_stage
         hidden = self.hidden(episode.sub_task).get(episode.task_id)
         if opened is None or hidden is None:
             raise EditionError(
@@ -228,7 +229,7 @@ class Edition:
     @cached_property
     def _staged(self) -> frozenset[str]:
         """The subtasks that are played move by move."""
-        return frozenset(each.name for each in subtasks() if each.stage is not None)
+        return frozenset(each.name for each in subtasks() if each.open_stage is not None)
 
     def full_input(self, episode: Episode) -> dict[str, Any]:
         """The input at full precision: references to a covariance, returns, facts or a table become what they name.

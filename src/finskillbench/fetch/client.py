@@ -23,8 +23,7 @@ from tenacity import (
 )
 
 from finskillbench.errors import DownloadError
-from finskillbench.fetch.configuration import Configuration
-from finskillbench.fetch.contents import Check, ContentError, NothingError, first_words
+from finskillbench.fetch.configuration import Check, Configuration, ContentError, NothingError, first_words
 from finskillbench.redaction import redactor_of_process
 
 

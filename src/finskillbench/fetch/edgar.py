@@ -15,10 +15,11 @@ from datetime import date
 from functools import partial
 
 from finskillbench.fetch.client import AbsentError, Question
-from finskillbench.fetch.configuration import Addresses, Window
-from finskillbench.fetch.contents import (
+from finskillbench.fetch.configuration import (
+    Addresses,
     ContentError,
     NothingError,
+    Window,
     cik_in,
     first_words,
     object_of,
@@ -28,8 +29,8 @@ from finskillbench.fetch.contents import (
 )
 from finskillbench.fetch.fetcher import Fetcher, Item, packed
 from finskillbench.sources.fetched import PARTS, Entry
+from finskillbench.sources.files import as_list, as_object
 from finskillbench.sources.market.fred import SERIES
-from finskillbench.sources.records import as_list, as_object
 
 _FORMS = frozenset({"10-K", "10-Q", "10-K/A", "10-Q/A", "10-KT", "10-QT", "20-F", "40-F", "20-F/A", "40-F/A"})
 _LISTS = ("accessionNumber", "form", "filingDate", "isXBRL", "isInlineXBRL", "primaryDocument")

@@ -20,7 +20,7 @@ import msgspec
 
 from finskillbench.errors import DownloadError, InputError, InternalError, SourceError
 from finskillbench.fetch.client import AbsentError, Answer, Client, Question
-from finskillbench.fetch.contents import ContentError, NothingError
+from finskillbench.fetch.configuration import ContentError, NothingError
 from finskillbench.redaction import redactor_of_process
 from finskillbench.sources.fetched import NAME, PARTS, Asked, Entry, Journal, Origin, digest_of_file, read_journal
 

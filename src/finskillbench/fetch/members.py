@@ -11,8 +11,7 @@ import orjson
 from finskillbench.arrays import SECTORS
 from finskillbench.errors import InputError, SourceError
 from finskillbench.fetch.client import Question
-from finskillbench.fetch.configuration import Addresses, Window
-from finskillbench.fetch.contents import ContentError, first_words, refuse_page
+from finskillbench.fetch.configuration import Addresses, ContentError, Window, first_words, refuse_page
 from finskillbench.fetch.edgar import tickers_in, tickers_item
 from finskillbench.fetch.fetcher import Fetcher, Item
 from finskillbench.sources.companies.constituents import parse_constituents

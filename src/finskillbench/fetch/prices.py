@@ -25,13 +25,19 @@ from urllib.parse import quote
 from finskillbench.errors import InputError, SourceError
 from finskillbench.extensions import PRICES, registered
 from finskillbench.fetch.client import Client, Question
-from finskillbench.fetch.configuration import Addresses, Window
-from finskillbench.fetch.contents import ContentError, NothingError, first_words, json_of, object_of
+from finskillbench.fetch.configuration import (
+    Addresses,
+    ContentError,
+    NothingError,
+    Window,
+    first_words,
+    json_of,
+    object_of,
+)
 from finskillbench.fetch.fetcher import Folder, Item
 from finskillbench.sources.fetched import Entry
-from finskillbench.sources.files import read_bytes, ticker_of
+from finskillbench.sources.files import as_list, as_object, read_bytes, ticker_of
 from finskillbench.sources.market.prices import SUFFIXES, has_ohlcv
-from finskillbench.sources.records import as_list, as_object
 
 OWN = "csv"
 """The name by which `--prices` takes the user's own files."""

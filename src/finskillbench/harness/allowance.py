@@ -19,7 +19,7 @@ from finskillbench.harness.model import Turn
 from finskillbench.harness.words.tokens import output_tokens
 
 if TYPE_CHECKING:  # the registry loads every numerical library, which starting a command must not pay for
-    from finskillbench.domains.playing import Budget
+    from finskillbench.domains.interactive import Budget
 
 MAX_TURNS = 12
 """Model calls of an episode unless it is said otherwise: the paper's."""

@@ -18,7 +18,7 @@ from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import orjson
@@ -26,11 +26,13 @@ import orjson
 from finskillbench.domains import domain as registered
 from finskillbench.errors import InputError, InternalError
 from finskillbench.harness.model import ToolSpec
-from finskillbench.harness.skills.given import GIVEN_ARM, NOTHING_GIVEN, Given
+from finskillbench.harness.skills.given import EMPTY, GIVEN_ARM, NOTHING_GIVEN, Given, Memory
 from finskillbench.harness.skills.loader import SkillPackage, curated, of_other_suites, placebo
-from finskillbench.harness.skills.memory import EMPTY, Memory
 from finskillbench.harness.skills.outline import outlines
 from finskillbench.sandbox.process import THIS_PYTHON
+
+if TYPE_CHECKING:  # the registry loads every numerical library, which starting a command must not pay for
+    pass
 
 
 class Condition(StrEnum):

@@ -17,10 +17,9 @@ from dataclasses import replace
 from typing import Protocol
 
 from finskillbench.errors import Cause, FinSkillBenchError, ProviderError, RunStoppedError
-from finskillbench.harness.cleaning import MAX_CALLS_PER_TURN, clean_turn
 from finskillbench.harness.conditions import Arm
 from finskillbench.harness.failures import PROVIDER
-from finskillbench.harness.model import AUTO, Message, Model, ToolSpec, Turn, is_tuned
+from finskillbench.harness.model import AUTO, MAX_CALLS_PER_TURN, Message, Model, ToolSpec, Turn, clean_turn, is_tuned
 from finskillbench.harness.seat import Assignment, Seat, Surroundings
 from finskillbench.harness.tools.contracts import SUBMIT_ANSWER
 from finskillbench.harness.trace import OURS, Ended, Trace

@@ -11,14 +11,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from finskillbench.domains.base import Stage
+from finskillbench.domains.interactive import Stage
 from finskillbench.episode import Episode
 from finskillbench.errors import FinSkillBenchError, ProviderError
 from finskillbench.harness.allowance import FULL, Allowance, Remaining
-from finskillbench.harness.cleaning import clean_text, understood
 from finskillbench.harness.conditions import Mount, prove_mount
-from finskillbench.harness.model import FREE, Message, ToolCall, ToolSpec, Turn
-from finskillbench.harness.skills.memory import EMPTY, Memory
+from finskillbench.harness.model import FREE, Message, ToolCall, ToolSpec, Turn, clean_text, understood
+from finskillbench.harness.skills.given import EMPTY, Memory
 from finskillbench.harness.tools.contracts import READS_DATA, budget_of, own_tools, tool_specs
 from finskillbench.harness.tools.interpreters import Interpreters
 from finskillbench.harness.tools.toolbox import Filings, Runner, TaskData, Toolbox

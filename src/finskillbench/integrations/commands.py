@@ -11,9 +11,8 @@ from typing import Annotated
 import typer
 
 from finskillbench.cli.display import console
-from finskillbench.cli.display.results import INTERRUPTED, print_result
-from finskillbench.cli.options.arms import ArmOptions, command
-from finskillbench.cli.options.kinds import checked, find_condition
+from finskillbench.cli.display.console import INTERRUPTED, print_result
+from finskillbench.cli.options.kinds import ArmOptions, checked, command, find_condition
 
 DRIVE, SERVE, EXPORT = typer.Typer(), typer.Typer(), typer.Typer()
 DRIVE_EXAMPLE = """\b

@@ -34,8 +34,8 @@ from finskillbench.integrations import require_extra
 from finskillbench.reports.formats import Format, write_tables
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.report import report
-from finskillbench.runs.store.columns import COLUMNS, Column
-from finskillbench.runs.store.files import make_folder, write_beside
+from finskillbench.runs.store.rows import COLUMNS, Column
+from finskillbench.runs.store.version import make_folder, write_beside
 
 _SEPARATOR = "_"
 

@@ -39,10 +39,10 @@ from finskillbench.harness.trace import Trace
 from finskillbench.integrations.tasks import EVERYTHING, SCORER, to_results, to_score
 from finskillbench.reports.read import only, read_run
 from finskillbench.runs.plan.items import arm_folder
-from finskillbench.runs.store.files import PART, make_folder
+from finskillbench.runs.store.journal import read_trajectory
 from finskillbench.runs.store.record import FILE, RunRecord
 from finskillbench.runs.store.rows import ROWS, Row, from_frame
-from finskillbench.runs.store.trajectories import read_trajectory
+from finskillbench.runs.store.version import PART, make_folder
 
 _ELSEWHERE = frozenset({"task_id", "run_idx", "model", "score", "scores", "score_profile", "scoring_details"})
 """Columns of a row that have a place of their own in a sample, or none: the details of a verdict tell of the truth."""

@@ -36,7 +36,7 @@ from finskillbench.harness.skills.runner import check_guards, script_runner
 from finskillbench.harness.tools.interpreters import Interpreters
 from finskillbench.harness.words.prompts import arm_prompt, task_prompt
 from finskillbench.integrations.models import Active, ProgramAPI
-from finskillbench.runs.plan.choice import choose_episodes
+from finskillbench.runs.plan.items import choose_episodes
 from finskillbench.runs.store.rows import HEADLINE_ORDER
 from finskillbench.runs.verdicts import judge
 from finskillbench.sandbox.runner import ScriptRunner
@@ -256,7 +256,7 @@ def verdict(edition: str) -> Scorer:
 
 def _build(name: str, condition: str, edition: str, limit: int | None) -> Task:
     from finskillbench.harness.proof import prove_arms
-    from finskillbench.runs.plan.defaults import default_edition
+    from finskillbench.runs.plan.streams import default_edition
     from finskillbench.runs.store.version import scorer_version
 
     wanted = [

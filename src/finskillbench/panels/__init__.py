@@ -4,8 +4,7 @@ Layer: above sources and engines, below subtasks. A row dated d depends on nothi
 """
 
 from finskillbench.panels.build import build_panels
-from finskillbench.panels.report import PanelReport
 from finskillbench.panels.store import read_panels, write_panels
-from finskillbench.panels.tables import Panels
+from finskillbench.panels.tables import PanelReport, Panels
 
 __all__ = ["PanelReport", "Panels", "build_panels", "read_panels", "write_panels"]

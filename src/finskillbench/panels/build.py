@@ -1,4 +1,9 @@
-"""From market data to panels: each panel's builder in turn, and one report of what they found."""
+"""From market data to panels: each panel's builder in turn, and one report of what they found.
+
+The panels of a collection without prices: companies' filings, and tables of the market that have no rows.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -10,29 +15,82 @@ from numpy.typing import NDArray
 
 from finskillbench.arrays import Booleans, Floats
 from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS, FundamentalPanels, build_fundamentals
-from finskillbench.panels.filings_alone import of_filings_alone
 from finskillbench.panels.market.benchmark_weights import WeightsPanel, build_benchmark_weights
-from finskillbench.panels.market.estimates.covariance import LARGE_FACTORS, WINDOW, CovariancePanel, build_covariance
 from finskillbench.panels.market.estimates.factor_exposures import MIN_OBSERVATIONS, build_factor_exposures
-from finskillbench.panels.market.estimates.views import Setting, ViewsPanel, build_views
-from finskillbench.panels.market.factors import build_factors
-from finskillbench.panels.market.liquidity import average_daily_volume, build_liquidity
+from finskillbench.panels.market.estimates.views import (
+    LARGE_FACTORS,
+    WINDOW,
+    CovariancePanel,
+    Setting,
+    ViewsPanel,
+    build_covariance,
+    build_views,
+)
 from finskillbench.panels.market.macro import build_macro, stale
 from finskillbench.panels.market.prices import PriceGrid, build_prices
-from finskillbench.panels.market.regimes import RiskDates, choose_month_ends, choose_risk_dates, with_own_dates
-from finskillbench.panels.market.returns import JUMP_LIMIT, build_returns, find_jumps, returns_frame
-from finskillbench.panels.market.risk_free import build_risk_free
+from finskillbench.panels.market.regimes import (
+    JUMP_LIMIT,
+    RiskDates,
+    build_returns,
+    choose_month_ends,
+    choose_risk_dates,
+    find_jumps,
+    returns_frame,
+    with_own_dates,
+)
 from finskillbench.panels.market.sessions import (
+    build_factors,
+    build_risk_free,
     last_full_year,
     month_end_rows,
     refuse_short_series,
     rows_up_to,
 )
-from finskillbench.panels.market.share_counts import ShareCounts, share_counts
-from finskillbench.panels.report import Jump, PanelReport
-from finskillbench.panels.tables import Panels, Tables
+from finskillbench.panels.market.share_counts import ShareCounts, average_daily_volume, build_liquidity, share_counts
+from finskillbench.panels.store import TABLES
+from finskillbench.panels.tables import Jump, PanelReport, Panels, Tables, schema_of
 from finskillbench.sources.edgar.collection import FilingsData
 from finskillbench.sources.market.collection import MarketData
+
+_LONG = ("returns", "factors", "factor_exposures", "benchmark_weights", "views", "liquidity")
+
+
+def of_filings_alone(fundamentals: FundamentalPanels) -> Panels:
+    """The panels of filings alone: those of the market have no rows, and no column of a name or a series."""
+    of_no_name = pl.DataFrame(schema={"date": pl.Date})
+    return Panels(
+        symbols=(),
+        sectors={},
+        month_ends=(),
+        tables=fundamentals.tables.over(
+            Tables(
+                {
+                    "prices": of_no_name,
+                    "macro": of_no_name,
+                    **{name: pl.DataFrame(schema=schema_of(TABLES[name])) for name in _LONG},
+                }
+            )
+        ),
+        regimes={},
+        covariance={},
+        risk_free={},
+        report=PanelReport(
+            first_session=None,
+            last_session=None,
+            sessions=0,
+            observations={},
+            forward_filled={},
+            gaps=(),
+            jumps=(),
+            short_history=(),
+            absent_signals={},
+            stale_shares={},
+            shrinkage={},
+            ridged=(),
+            notes=fundamentals.notes,
+            unusable=fundamentals.unusable,
+        ),
+    )
 
 
 def build_panels(

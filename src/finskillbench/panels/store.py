@@ -20,31 +20,29 @@ import pyarrow.parquet as pq
 
 from finskillbench.engines.statistics.covariance import Covariance
 from finskillbench.errors import EditionError, InputError
-from finskillbench.panels.columns import Column, column_of
-from finskillbench.panels.filings import facts, filed, quarters
+from finskillbench.panels.filings import facts, quarters, statements
 from finskillbench.panels.filings.segments import revenue as segments
 from finskillbench.panels.filings.statements import SCHEMAS, FundamentalPanels, fundamentals_in_parts
-from finskillbench.panels.market import benchmark_weights, factors, liquidity, macro, prices, returns
+from finskillbench.panels.market import benchmark_weights, macro, prices, regimes, sessions, share_counts
 from finskillbench.panels.market.estimates import factor_exposures, views
 from finskillbench.panels.reading import read_arrays, read_json, read_schema, read_table
-from finskillbench.panels.report import PanelReport
-from finskillbench.panels.tables import Panels, Tables
+from finskillbench.panels.tables import Column, PanelReport, Panels, Tables, column_of
 from finskillbench.sources.edgar.collection import FilingsData
 
 TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
     {
         "prices": prices.COLUMNS,
-        "returns": returns.COLUMNS,
-        "factors": factors.COLUMNS,
+        "returns": regimes.COLUMNS,
+        "factors": sessions.COLUMNS,
         "factor_exposures": factor_exposures.COLUMNS,
         "benchmark_weights": benchmark_weights.COLUMNS,
         "views": views.COLUMNS,
-        "liquidity": liquidity.COLUMNS,
+        "liquidity": share_counts.COLUMNS,
         "macro": macro.COLUMNS,
         "facts": facts.COLUMNS,
         "filings": quarters.COLUMNS,
         "segments": segments.COLUMNS,
-        "filed": filed.COLUMNS,
+        "filed": statements.COLUMNS,
     }
 )
 DENSE_LIMIT = 252

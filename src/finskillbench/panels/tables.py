@@ -1,4 +1,9 @@
-"""The panels of one build, with the few look-ups that every user of them needs."""
+"""The panels of one build, with the few look-ups that every user of them needs.
+
+What building the panels found: counts, flags and notes, as plain data.
+
+What a column of a panel holds: unit, horizon and meaning, written into its Parquet field, and its type.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -17,7 +22,106 @@ from finskillbench.engines.statistics.covariance import Covariance
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
 from finskillbench.panels.reading import read_table
-from finskillbench.panels.report import PanelReport
+
+
+@dataclass(frozen=True, slots=True)
+class PriceGap:
+    """A run of sessions without a price inside a name's history, longer than prices are carried forward.
+
+    `last` is the session of the last price before it and `next` that of the first after it, absent (None) where the
+    prices never resume; `sessions` counts the run, of which the first five are filled and the rest are null.
+    """
+
+    symbol: str
+    last: date
+    next: date | None
+    sessions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """A one-session move beyond the limit: a corporate action adjusted wrongly, or news. Reported, never altered."""
+
+    symbol: str
+    date: date
+    simple_return: float
+
+
+@dataclass(frozen=True, slots=True)
+class PanelReport:
+    """Counts and findings of one build.
+
+    Attributes
+    ----------
+    first_session, last_session, sessions : the range of sessions and their number; None and 0 without prices.
+    observations : sessions with an observed price, per symbol.
+    forward_filled : sessions filled with the last price, per symbol (symbols with none are left out).
+    gaps, jumps : see `PriceGap` and `Jump`.
+    short_history : symbols with fewer observations than a regression needs.
+    absent_signals : per view signal, the number of (month-end, symbol) pairs where it could not be computed.
+    stale_shares : symbols whose shares were older than two reporting years at a month-end or risk date: the greatest
+        age in days.
+    shrinkage : Ledoit-Wolf intensity per month-end and risk date (ISO date).
+    ridged : month-ends and risk dates (ISO dates) whose covariance needed a ridge.
+    notes : sentences for the reader, those of the sources first.
+    unusable : which companies' facts cannot be used, with the reason and the remedy, one sentence each.
+    """
+
+    first_session: date | None
+    last_session: date | None
+    sessions: int
+    observations: Mapping[str, int]
+    forward_filled: Mapping[str, int]
+    gaps: tuple[PriceGap, ...]
+    jumps: tuple[Jump, ...]
+    short_history: tuple[str, ...]
+    absent_signals: Mapping[str, int]
+    stale_shares: Mapping[str, int]
+    shrinkage: Mapping[str, float]
+    ridged: tuple[str, ...]
+    notes: tuple[str, ...]
+    unusable: tuple[str, ...] = ()
+
+
+class Column(NamedTuple):
+    """Unit ("decimal per year"), horizon (over what span, or "point in time"), one phrase of meaning, and the type."""
+
+    unit: str
+    horizon: str
+    meaning: str
+    kind: type[pl.DataType] = pl.Float64
+
+    def metadata(self) -> dict[str, str]:
+        """What is written into the Parquet field."""
+        return {"unit": self.unit, "horizon": self.horizon, "meaning": self.meaning}
+
+
+DATE = Column("date", "point in time", "trading session", pl.Date)
+SYMBOL = Column("identifier", "point in time", "ticker symbol", pl.String)
+START = Column("date", "point in time", "first day of the period; null for an instant", pl.Date)
+END = Column("date", "point in time", "last day of the period, or the instant", pl.Date)
+FILED = Column("date", "point in time", "day it was filed: known from then on", pl.Date)
+DURATION = Column(
+    "category", "the period", "instant, quarterly, half, nine_months, annual or other, from the dates", pl.String
+)
+FORM = Column("identifier", "point in time", "form of the filing", pl.String)
+ACCESSION = Column(
+    "identifier", "point in time", "accession number of the filing; of a derived row, of its last parent", pl.String
+)
+DERIVED = Column("boolean", "the period", "whether it was computed from filed figures", pl.Boolean)
+
+
+def schema_of(columns: Mapping[str, Column]) -> dict[str, type[pl.DataType]]:
+    """The types of a table by column, in its order."""
+    return {name: column.kind for name, column in columns.items()}
+
+
+def column_of(columns: Mapping[str, Column], name: str) -> Column:
+    """The description of a column; `field:SYMBOL` columns of a wide table are described by their field."""
+    field, _, symbol = name.partition(":")
+    described = columns[field]
+    return described._replace(meaning=f"{described.meaning} of {symbol}") if symbol else described
+
 
 Half: TypeAlias = Literal["prices", "company facts"]
 """What panels are built from; a collection has one of the two or both."""

@@ -196,7 +196,7 @@ def export(
     --hub writes a folder that can be uploaded to a data set hub as it is. Labels are in it only with --with-truth.
     """
     from finskillbench.edition import load_edition
-    from finskillbench.edition.publish import export_public
+    from finskillbench.edition.withheld import export_public
 
     if (out is None) == (hub is None):
         raise InputError("name where to export to: either --public --out PATH, or --hub PATH")

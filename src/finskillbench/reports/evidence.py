@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
 
-from finskillbench.audit.report import AuditReport
 from finskillbench.domains.base import HEADLINE
-from finskillbench.edition.validation.report import ValidationReport
+from finskillbench.edition.checks.catalog import CheckReport, Level
 from finskillbench.errors import InputError
-from finskillbench.findings import Check, Finding, State
+from finskillbench.findings import Check
 from finskillbench.reports.compare.gates import Threshold, ThresholdMeasure
 
 Kind = TypeVar("Kind")
@@ -25,65 +23,39 @@ _LARGEST = 64 * 2**20
 """Bytes of a report: a finding for each of 100,000 episodes takes about 20 MiB."""
 
 
-class _Checks(Struct):
+class _Report(Struct):
     digest: str
+    levels: tuple[Level, ...]
+    episodes: int
     checks: tuple[Check, ...]
 
 
-class _AuditFinding(Struct):
-    episode: str
-    field: str
-    evidence: str
-    severity: State
-
-
-class _AuditCheck(Struct):
-    check: str
-    domain: str
-    state: State
-    figures: Mapping[str, Any]
-    findings: tuple[_AuditFinding, ...] = ()
-    reason: str = ""
-
-
-class _Audit(Struct):
-    digest: str
-    episodes: int
-    seconds: float
-    checks: tuple[_AuditCheck, ...]
-
-
-def read_checks(path: Path) -> ValidationReport:
+def read_checks(path: Path) -> CheckReport:
     """Read what `finskillbench data validate EDITION --json` printed.
 
     Raises
     ------
     InputError : the file cannot be read, or is something else.
     """
-    found = _read(path, _Checks, "finskillbench data validate EDITION --json")
-    return ValidationReport(found.digest, found.checks)
+    return _read_report(path, "finskillbench data validate EDITION --json", audit=False)
 
 
-def read_audit(path: Path) -> AuditReport:
+def read_audit(path: Path) -> CheckReport:
     """Read what `finskillbench audit EDITION --json FILE` wrote.
 
     Raises
     ------
     InputError : the file cannot be read, or is something else.
     """
-    found = _read(path, _Audit, "finskillbench audit EDITION --json FILE")
-    checks = tuple(
-        Check(
-            each.domain,
-            each.check,
-            each.state,
-            each.figures,
-            tuple(Finding(one.severity, one.episode, one.evidence, one.field) for one in each.findings),
-            each.reason,
-        )
-        for each in found.checks
-    )
-    return AuditReport(found.digest, found.episodes, found.seconds, checks)
+    return _read_report(path, "finskillbench audit EDITION --json FILE", audit=True)
+
+
+def _read_report(path: Path, command: str, *, audit: bool) -> CheckReport:
+    found = _read(path, _Report, command)
+    if (Level.AUDIT in found.levels) is not audit:
+        levels = ", ".join(found.levels)
+        raise InputError(f"{path}: not what {command} writes: its checks are of the levels {levels}")
+    return CheckReport(found.digest, found.levels, found.episodes, found.checks)
 
 
 class _Criterion(Struct, forbid_unknown_fields=True):

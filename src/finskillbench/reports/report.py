@@ -1,20 +1,34 @@
-"""What rows come to: every table that can be made of them."""
+"""What rows come to: every table that can be made of them.
+
+What every page that is written from templates shares: escaping, control characters, digests for its policy.
+
+Formats of `finskillbench report` that distributions register under the entry points `finskillbench.reports`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import base64
+import hashlib
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from enum import StrEnum
+from functools import cache
+from pathlib import Path
 
 import polars as pl
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from finskillbench.analysis.cutoffs import Cutoffs, Side, dated, side
 from finskillbench.analysis.results import Results, collect
+from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
-from finskillbench.reports.formats.notebook import render_html
+from finskillbench.reports.compare.gates import Threshold
 from finskillbench.reports.published import beside
-from finskillbench.reports.tables.base import Table
+from finskillbench.reports.read import RunRows
+from finskillbench.reports.tables.base import Table, render_html
 from finskillbench.reports.tables.common import contenders
 from finskillbench.reports.tables.episodes.conduct import (
     budgets_table,
@@ -42,6 +56,29 @@ from finskillbench.reports.tables.scores.grouped import (
 )
 from finskillbench.reports.tables.scores.models import arms_table, models_table, significance_table, strata_table
 from finskillbench.reports.tables.scores.overview import contamination_table, floors_table, overview_table
+from finskillbench.runs.afterwards.show import printable
+
+
+@cache
+def environment(folder: Path) -> Environment:
+    """Templates of a folder: all is escaped that is not marked as safe, and control characters are made plain."""
+    return Environment(
+        loader=FileSystemLoader(folder),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+
+
+def source_digest(text: str) -> str:
+    """How a content security policy names a style or a script that stands in the page."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _shown(value: object) -> object:
+    return value if isinstance(value, Markup) or not isinstance(value, str) else printable(value)
 
 
 class By(StrEnum):
@@ -212,3 +249,26 @@ def _profile(name: str) -> Profile:
         return Profile(name)
     except ValueError:
         raise InputError(f"profile {name!r} is unknown; choose from: {', '.join(Profile)}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportRequest:
+    """A report to write into the folder `out`: its runs, and what the user states of the edition and requires.
+
+    `checks`, `audit` and `criteria` are those of `finskillbench.reports.evidence`, absent where no file was named.
+    """
+
+    report: Report
+    runs: Sequence[RunRows]
+    out: Path
+    today: date
+    checks: CheckReport | None = None
+    audit: CheckReport | None = None
+    criteria: Sequence[Threshold] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFormat:
+    """A format by its function, which writes the report and returns the files that a reader opens."""
+
+    write: Callable[[ReportRequest], Sequence[Path]]

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from finskillbench.domains import Subtask, by_method, by_name
-from finskillbench.domains.playing import RECORD
-from finskillbench.edition.validation.labels import defects
+from finskillbench.domains.interactive import RECORD
+from finskillbench.edition.checks.labels import defects
 from finskillbench.episode import JsonObject, Profile, Score, Status, Submission, Truth, Verdict
 from finskillbench.errors import EditionError, InputError, InternalError
 from finskillbench.garbage import seldom_sought
@@ -75,7 +75,7 @@ def judged_answer(submission: Submission, subtask: Subtask | None) -> dict[str, 
     InvalidSubmission : the text is no JSON object.
     """
     answer = {} if submission.answer is None else parse_submission(submission.answer)
-    if subtask is not None and subtask.stage is not None:  # an answer cannot put another record in its place
+    if subtask is not None and subtask.open_stage is not None:  # an answer cannot put another record in its place
         answer = {**answer, RECORD: submission.record or {}}
     return answer
 

@@ -79,7 +79,7 @@ def test_an_edition_that_moved_is_found_by_option(run: Path, edition: Path, caps
     moved = edition.rename(edition.with_name("moved"))
     other = edition.with_name("other")
     (moved / "truth").rename(edition.with_name("withheld"))
-    monkeypatch.setattr("finskillbench.runs.plan.defaults.default_edition", lambda progress: other)
+    monkeypatch.setattr("finskillbench.runs.plan.streams.default_edition", lambda progress: other)
     assert f"{other} is no edition" in refused(capsys, run)
     assert "was handed out without truth" in refused(capsys, run, "--edition", moved)
     edition.with_name("withheld").rename(moved / "truth")

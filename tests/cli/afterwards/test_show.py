@@ -10,7 +10,7 @@ import pytest
 
 from finskillbench import cli
 from finskillbench.harness.trace import Trace
-from finskillbench.runs.store.trajectories import read_trajectory
+from finskillbench.runs.store.journal import read_trajectory
 
 
 @pytest.fixture

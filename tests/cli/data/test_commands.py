@@ -10,7 +10,8 @@ import pytest
 
 from finskillbench import cli
 from finskillbench import edition as editions
-from finskillbench.edition.validation import Check, Finding, State, ValidationReport
+from finskillbench.edition.checks.catalog import CheckReport, Level
+from finskillbench.findings import Check, Finding, State
 
 
 def test_info_describes_an_edition(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,18 +104,19 @@ def test_validate_shows_findings_and_fails_with_exit_code_1(
         Check("risk_management", "dates", State.SKIP, {}, reason="no episodes"),
         Check("risk_management", "stress", State.SKIP, {}, reason="no episodes"),
     )
-    monkeypatch.setattr(editions.validation, "validate_edition", lambda *_: ValidationReport("d", checks))
+    report = CheckReport("d", (Level.INTEGRITY, Level.LABELS), 10, checks)
+    monkeypatch.setattr("finskillbench.edition.checks.engine.validate_edition", lambda *_: report)
     assert cli.main(["data", "validate", str(edition)]) == 1
     assert capsys.readouterr().out.splitlines() == [
         "portfolio construction",
-        "PASS  coverage       episodes 3",
-        "FAIL  truth          episodes 7",
+        "PASS  coverage episodes 3",
+        "FAIL  truth    episodes 7",
         *[f"      FAIL pc_{number}: turnover is 0.3, allowed 0.2" for number in range(5)],
-        "      and 2 more; --json prints all",
-        "SKIP  prices         no panels",
+        "      and 2 more; --json has all",
+        "SKIP  prices   no panels",
         "risk management",
-        "SKIP  all 2          no episodes",
-        "1 PASS, 1 FAIL, 3 SKIP",
+        "SKIP  all 2    no episodes",
+        "10 episodes, 7 findings: 1 PASS, 1 FAIL, 3 SKIP",
     ]
     assert cli.main(["data", "validate", str(edition), "--json"]) == 1
     assert len(orjson.loads(capsys.readouterr().out)["checks"][1]["findings"]) == 7

@@ -16,7 +16,7 @@ from tests.sources.synthetic.truth import Public, filers_of, published, true_seg
 from finskillbench.domains import by_name
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.agreement import leaf_by_leaf
-from finskillbench.domains.fundamental.objects.construct import prepare
+from finskillbench.domains.fundamental.objects.reports import prepare
 from finskillbench.domains.fundamental.second.answers import margins, normalised, quality
 from finskillbench.edition import Edition
 from finskillbench.engines.accounting import task as engine

@@ -15,8 +15,9 @@ from finskillbench.domains import domains
 from finskillbench.domains.fundamental.checks.tables import FLOWS, INSTANTS, PERIODIC, UNITS
 from finskillbench.domains.fundamental.second import answers, definitions
 from finskillbench.edition import Edition
-from finskillbench.edition.validation import State, ValidationReport, checks_of
+from finskillbench.edition.checks.catalog import CheckReport, checks_of
 from finskillbench.engines.accounting import drivers, periods, quality, statements
+from finskillbench.findings import State
 from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS
 from finskillbench.sources.edgar.numerals import CANONICAL, METRICS
 
@@ -30,15 +31,15 @@ Change = Callable[[Row], Any]
 CHECKS = {domain.name: checks_of(domain) for domain in domains()}
 
 
-def failed(report: ValidationReport) -> set[tuple[str, str]]:
+def failed(report: CheckReport) -> set[tuple[str, str]]:
     return {(check.domain, check.name) for check in report.checks if check.state is State.FAIL}
 
 
-def defects_of(report: ValidationReport) -> list[tuple[str, str, str]]:
+def defects_of(report: CheckReport) -> list[tuple[str, str, str]]:
     return [(c.name, f.where, f.message) for c in report.checks for f in c.findings if f.state is State.FAIL]
 
 
-def test_a_built_edition_passes_its_checks(edition: Edition, synthetic_report: ValidationReport) -> None:
+def test_a_built_edition_passes_its_checks(edition: Edition, synthetic_report: CheckReport) -> None:
     checks = {check.name: check for check in synthetic_report.checks if check.domain == FUNDAMENTAL}
     assert list(checks) == list(CHECKS[FUNDAMENTAL])
     assert [finding for finding in defects_of(synthetic_report) if finding[0] in checks] == []

@@ -25,7 +25,7 @@ from tests.domains.fundamental.test_checks import (
 from tests.sampling import sampled
 
 from finskillbench.domains.fundamental.checks.rows import terms_of
-from finskillbench.edition.validation import State
+from finskillbench.findings import State
 
 
 def test_malformed_labels_are_findings(workshop: Any) -> None:

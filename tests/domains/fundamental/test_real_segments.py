@@ -15,8 +15,8 @@ from finskillbench.domains.fundamental import driver_decomposition
 from finskillbench.domains.fundamental.objects.pools import Candidate, Pool
 from finskillbench.domains.fundamental.objects.reports import Case, opened
 from finskillbench.domains.fundamental.second.segments import RawSegments
+from finskillbench.panels.build import of_filings_alone
 from finskillbench.panels.filings.statements import build_fundamentals
-from finskillbench.panels.filings_alone import of_filings_alone
 from finskillbench.sources.edgar.collection import FilingsData, load_filings
 from finskillbench.sources.edgar.instance import Instance
 from finskillbench.sources.edgar.instance_reader import InstanceFact

@@ -11,7 +11,7 @@ from tests.domains.package import solved
 from finskillbench.domains import by_name
 from finskillbench.episode import JsonObject
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.programs.reading import naive_answer
+from finskillbench.harness.programs.program import naive_answer
 from finskillbench.sandbox.runner import ScriptRunner
 
 
@@ -41,4 +41,4 @@ def test_the_reference_program_follows_the_table(
 def test_without_the_package_it_answers_by_hand(
     sub_task: str, condition: Condition, task: JsonObject, warm: ScriptRunner, tmp_path: Path
 ) -> None:
-    assert solved(sub_task, task, condition, warm, tmp_path) == naive_answer(by_name(sub_task).by_hand, task)
+    assert solved(sub_task, task, condition, warm, tmp_path) == naive_answer(by_name(sub_task).baselines.no_skill, task)

@@ -9,12 +9,12 @@ from typing import Any, cast
 import polars as pl
 import pytest
 
-from finskillbench.domains.fundamental.checks.scale import check_scale
+from finskillbench.domains.fundamental.checks.tables import check_scale
 from finskillbench.episode import Episode, Prompt
 from finskillbench.findings import Findings, State
 from finskillbench.panels import Panels
 from finskillbench.panels.filings.facts import PANEL_SCHEMA
-from finskillbench.panels.filings.filed import FILED_SCHEMA
+from finskillbench.panels.filings.statements import FILED_SCHEMA
 
 QUARTER = (date(2024, 4, 1), date(2024, 6, 30))
 WRONG, MENDED = date(2024, 8, 1), date(2024, 9, 15)

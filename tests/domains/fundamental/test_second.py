@@ -13,12 +13,13 @@ from finskillbench.domains.fundamental.second.answers import Figures, SegmentCha
 from finskillbench.domains.fundamental.second.definitions import (
     QUARTER_APART,
     YEAR_APART,
+    VisibleFacts,
     a_year_apart,
     kind_of,
     nearest_first,
     period_of,
+    segment_changes,
 )
-from finskillbench.domains.fundamental.second.visible import VisibleFacts, segment_changes
 from finskillbench.panels.filings.facts import build_facts
 from finskillbench.panels.filings.query import FactStore
 from finskillbench.panels.filings.statements import FundamentalPanels

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from finskillbench.domains.fundamental.second.filed import AsFiled, FiledRow
-from finskillbench.domains.fundamental.second.ledger import LedgerSource
+from finskillbench.domains.fundamental.second.identities import LedgerSource
 from finskillbench.domains.fundamental.second.witness import Witnesses
 from finskillbench.engines.accounting.statements import ledger
 from finskillbench.panels.filings import concepts, facts

@@ -14,9 +14,10 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.portfolio import second
-from finskillbench.domains.portfolio.audits import conflicts, exploits
-from finskillbench.domains.portfolio.audits.exploits import EVERYTHING, by_ticker, portfolios, traded
 from finskillbench.domains.portfolio.definitions import WAIVABLE, family, level, printed, waived
+from finskillbench.domains.portfolio.examples import exploits
+from finskillbench.domains.portfolio.examples import infeasibility as conflicts
+from finskillbench.domains.portfolio.examples.exploits import EVERYTHING, by_ticker, portfolios, traded
 from finskillbench.engines.portfolio.formulation import Goal
 from finskillbench.engines.portfolio.mandates.fields import black_litterman_from, problem_from
 from finskillbench.engines.portfolio.measures import check_limits

@@ -21,8 +21,8 @@ from tests.domains.shared.attacks import FLOOR, right_answer, scored
 from tests.sampling import sampled
 
 from finskillbench.domains import by_name
-from finskillbench.domains.portfolio.audits import view_shortcuts
 from finskillbench.domains.portfolio.black_litterman import NEARLY_RIGHT
+from finskillbench.domains.portfolio.examples import black_litterman
 from finskillbench.domains.portfolio.worth import judge_rebalancing
 from finskillbench.edition import Edition
 from finskillbench.engines.portfolio.mandates.fields import problem_from
@@ -271,7 +271,7 @@ def test_half_an_answer_to_black_litterman_is_worth_nothing(edition: Edition) ->
 
 def test_no_standard_mistake_with_black_litterman_is_nearly_right(edition: Edition) -> None:
     for episode in sampled(edition.episodes(["black_litterman"]), 2):
-        for name, answer in view_shortcuts.shortcuts(edition.full_input(episode)).items():
+        for name, answer in black_litterman.shortcuts(edition.full_input(episode)).items():
             assert scored(edition, episode, answer).value <= NEARLY_RIGHT + 1e-9, (episode.task_id, name)
 
 

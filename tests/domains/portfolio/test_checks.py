@@ -14,8 +14,10 @@ from tests.sampling import sampled
 
 from finskillbench.domains.portfolio.definitions import moved
 from finskillbench.edition import Edition
-from finskillbench.edition.validation import State, ValidationReport, validate_edition
+from finskillbench.edition.checks.catalog import CheckReport
+from finskillbench.edition.checks.engine import validate_edition
 from finskillbench.engines.statistics.covariance import ledoit_wolf
+from finskillbench.findings import State
 from finskillbench.panels import read_panels
 from finskillbench.panels.store import covariance_bytes
 
@@ -29,12 +31,12 @@ def edition(synthetic_edition: Edition) -> Edition:
     return synthetic_edition
 
 
-def failed(report: ValidationReport) -> set[str]:
+def failed(report: CheckReport) -> set[str]:
     """The names of the portfolio checks that failed."""
     return {check.name for check in report.checks if check.domain == PORTFOLIO and check.state is State.FAIL}
 
 
-def test_every_certificate_of_a_built_edition_is_repeated(synthetic_report: ValidationReport) -> None:
+def test_every_certificate_of_a_built_edition_is_repeated(synthetic_report: CheckReport) -> None:
     figures = {check.name: check.figures for check in synthetic_report.checks if check.domain == PORTFOLIO}
     optimised = [name for name in figures["coverage"] if "recomputed" in figures.get(name, {})]
     for name in optimised:

@@ -9,7 +9,7 @@ from tests.edition.conftest import Workshop
 
 from finskillbench.domains import domains, subtasks
 from finskillbench.domains.risk.objects.recipes import LEAST
-from finskillbench.edition.validation import checks_of
+from finskillbench.edition.checks.catalog import checks_of
 
 RISK = "risk_management"
 Row = dict[str, Any]

@@ -5,7 +5,7 @@ import pytest
 from finskillbench.arrays import FACTORS
 from finskillbench.domains import by_name
 from finskillbench.episode import JsonObject
-from finskillbench.harness.programs.reading import naive_answer
+from finskillbench.harness.programs.program import naive_answer
 
 RISK = ("constraint_monitoring", "risk_identification", "stress_testing", "risk_remediation")
 PORTFOLIO = {
@@ -26,7 +26,7 @@ SECTORS = {"AAA": "Technology", "BBB": "Technology", "CCC": "Energy", "DDD": "Ut
 
 def by_hand(sub_task: str, data: JsonObject) -> JsonObject:
     """What the subtask's arithmetic makes of the fields; an empty answer where there is none."""
-    return naive_answer(by_name(sub_task).by_hand, data)
+    return naive_answer(by_name(sub_task).baselines.no_skill, data)
 
 
 def task(*constraints: JsonObject) -> JsonObject:
@@ -154,7 +154,7 @@ def test_without_caps_nothing_is_traded() -> None:
 @pytest.mark.parametrize("sub_task", RISK)
 def test_arithmetic_reads_only_the_fields_that_it_asks_for(sub_task: str) -> None:
     data = task({"type": "hhi_max", "value": 0.1})
-    assert by_hand(sub_task, {field: data[field] for field in by_name(sub_task).by_hand.fields}) == by_hand(
+    assert by_hand(sub_task, {field: data[field] for field in by_name(sub_task).baselines.no_skill.fields}) == by_hand(
         sub_task, data
     )
 

@@ -24,10 +24,11 @@ from finskillbench.domains import domain
 from finskillbench.domains.risk import second
 from finskillbench.domains.risk.objects.recipes import TYPES
 from finskillbench.edition import Edition
-from finskillbench.edition.validation import State, ValidationReport
+from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.engines.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.risk import exposures, mandate, monitor
 from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE
+from finskillbench.findings import State
 
 
 @pytest.fixture(scope="session")
@@ -36,15 +37,15 @@ def edition(synthetic_edition: Edition) -> Edition:
     return synthetic_edition
 
 
-def failed(report: ValidationReport) -> set[tuple[str, str]]:
+def failed(report: CheckReport) -> set[tuple[str, str]]:
     return {(check.domain, check.name) for check in report.checks if check.state is State.FAIL}
 
 
-def told(report: ValidationReport) -> list[tuple[str, str, str]]:
+def told(report: CheckReport) -> list[tuple[str, str, str]]:
     return [(c.name, f.where, f.message) for c in report.checks for f in c.findings if f.state is State.FAIL]
 
 
-def test_a_built_edition_passes_every_check(synthetic_report: ValidationReport) -> None:
+def test_a_built_edition_passes_every_check(synthetic_report: CheckReport) -> None:
     checks = {check.name: check for check in synthetic_report.checks if check.domain == RISK}
     assert list(checks) == list(CHECKS[RISK])
     assert told(synthetic_report) == []

@@ -19,7 +19,7 @@ from finskillbench.domains.checks.agreement import leaf_by_leaf
 from finskillbench.domains.risk import DOMAIN, second
 from finskillbench.episode import JsonObject
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.programs.reading import naive_answer
+from finskillbench.harness.programs.program import naive_answer
 from finskillbench.harness.skills.lint import lint
 from finskillbench.harness.skills.loader import load_package
 from finskillbench.sandbox.runner import ScriptRunner
@@ -292,5 +292,5 @@ def test_without_the_package_it_answers_by_hand(
     sub_task: str, condition: Condition, task: JsonObject, warm: ScriptRunner, tmp_path: Path
 ) -> None:
     answer = solved(sub_task, task, condition, warm, tmp_path)
-    assert answer == naive_answer(by_name(sub_task).by_hand, task)
+    assert answer == naive_answer(by_name(sub_task).baselines.no_skill, task)
     assert tuple(answer) == tuple(by_name(sub_task).answer.model_fields)

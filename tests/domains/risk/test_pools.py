@@ -11,11 +11,11 @@ from tests.sampling import sampled
 from finskillbench.arrays import FACTORS
 from finskillbench.domains.checks.agreement import leaf_by_leaf
 from finskillbench.domains.risk import second, second_stress
-from finskillbench.domains.risk.audits.cure import Cure
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
 from finskillbench.domains.risk.objects.stress import at_tier
+from finskillbench.domains.risk.remediation.cure import Cure
 from finskillbench.domains.risk.shared import by_ticker, factor_exposures, resolved_covariance, sector_mapping
 from finskillbench.edition import Edition
 from finskillbench.engines.portfolio.problem import required

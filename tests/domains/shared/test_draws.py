@@ -7,8 +7,7 @@ from datetime import date
 
 import numpy as np
 
-from finskillbench.domains.building import Task
-from finskillbench.domains.draws import drawn, shuffled
+from finskillbench.domains.building import Task, drawn, shuffled
 from finskillbench.episode import Episode, Prompt, Truth
 
 

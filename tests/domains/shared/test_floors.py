@@ -20,7 +20,7 @@ from finskillbench.runs.verdicts import judge
 Table = dict[str, dict[str, list[float]]]
 ATTACKS: dict[str, Callable[[Any], Mapping[str, Json]]] = {
     **risk_attacks.ATTACKS,
-    **{subtask.name: subtask.exploits for subtask in fundamental.DOMAIN.subtasks if subtask.exploits},
+    **{subtask.name: subtask.examples.exploits for subtask in fundamental.DOMAIN.subtasks if subtask.examples.exploits},
 }
 NOTHING = ("empty object", "nulls")
 

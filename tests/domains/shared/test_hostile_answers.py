@@ -16,7 +16,7 @@ from finskillbench.episode import Profile, Score
 
 pytestmark = pytest.mark.slow
 
-NAMES = [subtask.name for subtask in subtasks() if subtask.budget is None]
+NAMES = [subtask.name for subtask in subtasks() if subtask.interactive is None]
 """Cases with a budget are judged against a world; their own tests attack their scorers with one."""
 HEAVY = settings(
     max_examples=80 if THOROUGH else 10,

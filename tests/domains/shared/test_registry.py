@@ -13,6 +13,7 @@ from tests.scoring.examples import EXPECTED
 from finskillbench import domains as registry
 from finskillbench import extensions
 from finskillbench.domains import Domain, Extension, Subtask, by_method, by_name, domain_of, subtasks
+from finskillbench.domains.base import Verification
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
 
@@ -58,7 +59,7 @@ def test_the_subtasks_of_the_specification_in_its_order() -> None:
 def test_subtasks_are_found_by_name_and_by_method() -> None:
     for subtask in subtasks():
         assert by_name(subtask.name) is subtask
-        assert by_method(subtask.method) is subtask
+        assert by_method(subtask.verification.method) is subtask
         assert Profile.STRICT in subtask.scorers
         assert Profile.PAPER in subtask.scorers or not subtask.headline
     for find in (by_name, by_method):
@@ -112,7 +113,9 @@ def outside(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def test_an_extension_may_come_before_its_domain(outside: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     known = by_name("stress_testing")
-    more = [replace(known, name=name, prefix=f"x_{name}", method=name) for name in ("first", "second")]
+    more = [
+        replace(known, name=name, prefix=f"x_{name}", verification=Verification(name)) for name in ("first", "second")
+    ]
     outside.domain = replace(domain_of("stress_testing"), name="outside", subtasks=(more[0],), skills=())
     outside.extension = Extension("outside", subtasks=(more[1],))
     *_, last = _registered(monkeypatch, a="extension", b="domain")

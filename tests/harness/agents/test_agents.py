@@ -8,8 +8,7 @@ import pytest
 
 from finskillbench.episode import Status, Truth
 from finskillbench.errors import InputError
-from finskillbench.harness.agents import CALLS, HARNESS, Agent, as_agent
-from finskillbench.harness.agents.play import play_episode
+from finskillbench.harness.agents import CALLS, HARNESS, Agent, as_agent, play_episode
 from finskillbench.harness.allowance import FULL, Allowance, Remaining
 from finskillbench.harness.conditions import ARMS, Condition
 from finskillbench.harness.failures import OTHERS

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from tests.harness.programs.cheat import pick
 
 from finskillbench.harness.model import AUTO, Message, ToolCall, ToolSpec, Turn
-from finskillbench.harness.programs.program import Program
-from finskillbench.harness.programs.reading import call, turns_taken
+from finskillbench.harness.programs.program import Program, call, turns_taken
 
 
 class Faulty(Program):

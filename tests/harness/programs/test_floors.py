@@ -18,7 +18,7 @@ from finskillbench.harness.programs.program import Heuristic, heuristic_answer
 from finskillbench.harness.seat import Assignment, Surroundings
 from finskillbench.harness.words.prompts import task_prompt
 
-FITTED = [subtask for subtask in SUBTASKS if subtask.heuristic]
+FITTED = [subtask for subtask in SUBTASKS if subtask.baselines.heuristic]
 EPISODES = 40
 DERIVED = {"normalization": {"the oldest figure of every metric"}}
 """Recipes on derived figures, which `get_task_data` does not hand out and the program therefore cannot follow."""
@@ -29,13 +29,13 @@ def test_the_fitted_recipe_is_about_the_best_on_another_seed_too_and_earns_littl
     earned: dict[str, list[float]] = defaultdict(list)
     for episode in edition.episodes([subtask.name])[:EPISODES]:
         task_input, truth = edition.full_input(episode), edition.truth(episode.task_id)
-        for name, answer in subtask.exploits(task_input).items():
+        for name, answer in subtask.examples.exploits(task_input).items():
             plain = orjson.loads(orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY))
             earned[name].append(subtask.scorers[Profile.CERTIFIED](plain, truth, task_input).value)
     means = {name: fmean(scores) for name, scores in earned.items()}
     assert max(means.values()) <= 0.25
     followed = [mean for name, mean in means.items() if name not in DERIVED.get(subtask.name, ())]
-    assert means[subtask.heuristic] >= max(followed) - 0.05
+    assert means[subtask.baselines.heuristic] >= max(followed) - 0.05
 
 
 @pytest.mark.parametrize("subtask", FITTED, ids=lambda subtask: subtask.name)
@@ -53,4 +53,4 @@ def test_the_program_answers_from_what_tools_hand_out(subtask, edition: Edition)
 
 
 def test_every_subtask_of_the_headline_has_a_second_floor() -> None:
-    assert not [subtask.name for subtask in SUBTASKS if subtask.headline and not subtask.heuristic]
+    assert not [subtask.name for subtask in SUBTASKS if subtask.headline and not subtask.baselines.heuristic]

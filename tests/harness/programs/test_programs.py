@@ -38,7 +38,7 @@ def solve(play, episode):
 
     def go(model: Model, sub_task: str, condition=Condition.NO_SKILL, *, salt: int = 0, **more):
         subtask = by_name(sub_task)
-        read = subtask.trivial.fields if subtask.trivial is not None else ()
+        read = subtask.baselines.trivial.fields if subtask.baselines.trivial is not None else ()
         types = get_type_hints(subtask.input) if read else {}
         task_input = {**{field: example_of(types[field]) for field in read}, **episode.input, "salt": salt, **more}
         other = dataclasses.replace(episode, sub_task=sub_task, skill=domain_of(subtask.name).name, input=task_input)

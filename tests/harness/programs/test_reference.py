@@ -7,14 +7,13 @@ import orjson
 import pytest
 
 from finskillbench.domains import by_name
-from finskillbench.domains.playing import Ask
+from finskillbench.domains.interactive import Ask
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.model import Message
 from finskillbench.harness.models import get_model
-from finskillbench.harness.programs.program import next_turn
-from finskillbench.harness.programs.reading import result_of, submit
+from finskillbench.harness.programs.program import next_turn, result_of, submit
+from finskillbench.harness.skills.given import Memory
 from finskillbench.harness.skills.loader import curated
-from finskillbench.harness.skills.memory import Memory
 from finskillbench.harness.skills.runner import script_runner
 from finskillbench.harness.trace import Trace
 from finskillbench.harness.words.prompts import task_prompt

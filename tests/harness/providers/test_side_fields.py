@@ -16,8 +16,7 @@ from tests.faults.hosted import SERVED, TALK, TOOLS, served, warm
 from tests.faults.random_replies import odd_side_fields
 from tests.faults.server import SUBMIT
 
-from finskillbench.harness.cleaning import clean_turn
-from finskillbench.harness.model import Turn, Usage
+from finskillbench.harness.model import Turn, Usage, clean_turn
 
 pytestmark = [
     pytest.mark.enable_socket,

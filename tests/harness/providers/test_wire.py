@@ -10,8 +10,7 @@ from tests.faults.hosted import CAUSES, SERVED, TALK, TOOLS, WAITS, served
 from tests.faults.server import FINAL_FAULTS, MODEL, PROVIDER_FAULTS, SUBMIT, Reply, answer
 
 from finskillbench.errors import ProviderError
-from finskillbench.harness.cleaning import clean_turn
-from finskillbench.harness.model import Message, Usage
+from finskillbench.harness.model import Message, Usage, clean_turn
 
 pytestmark = [
     pytest.mark.slow,

@@ -10,8 +10,8 @@ import pytest
 from finskillbench.errors import InputError, SkillError
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.model import ToolCall
-from finskillbench.harness.skills.memory import MAX_SAVED_SKILLS, MAX_SKILL_CHARS, Feedback, Memory, skill_problem
-from finskillbench.harness.skills.own import OwnSkills
+from finskillbench.harness.skills.given import MAX_SAVED_SKILLS, MAX_SKILL_CHARS, Feedback, Memory, skill_problem
+from finskillbench.harness.skills.loader import OwnSkills
 from finskillbench.harness.tools.contracts import tool_specs
 from finskillbench.harness.tools.toolbox import Toolbox
 

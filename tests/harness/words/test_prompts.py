@@ -17,7 +17,7 @@ from finskillbench.edition import Edition
 from finskillbench.episode import Episode, Prompt
 from finskillbench.errors import EditionError, InputError
 from finskillbench.harness.conditions import ARMS, Condition, Mount
-from finskillbench.harness.skills.memory import EMPTY, Feedback, Memory
+from finskillbench.harness.skills.given import EMPTY, Feedback, Memory
 from finskillbench.harness.tools.contracts import own_tools, tool_specs
 from finskillbench.harness.words.compaction import compact_input, compact_value
 from finskillbench.harness.words.prompts import (

@@ -13,8 +13,7 @@ from tests.reports.test_read import row
 
 from finskillbench.errors import InputError
 from finskillbench.integrations.exports import Flat, described, flat_rows, write_flat
-from finskillbench.runs.store.columns import COLUMNS
-from finskillbench.runs.store.rows import to_frame
+from finskillbench.runs.store.rows import COLUMNS, to_frame
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from finskillbench import cli
 from finskillbench.domains import by_name
 from finskillbench.domains.tables import Table
 from finskillbench.edition import Edition
-from finskillbench.edition.publish import export_public
 from finskillbench.edition.store import CANARY
+from finskillbench.edition.withheld import export_public
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.models import NO_ARGUMENTS
@@ -28,8 +28,8 @@ from finskillbench.integrations.handout.answers import HARNESS, take_back
 from finskillbench.integrations.handout.write import ANSWER, RECORD, hand_out
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.items import Item
+from finskillbench.runs.store.journal import read_trajectory
 from finskillbench.runs.store.rows import SCHEMA
-from finskillbench.runs.store.trajectories import read_trajectory
 
 MOST = 10_000 if THOROUGH else 2
 """Episodes of each subtask that are read byte by byte."""
@@ -51,7 +51,7 @@ def _record(folder: Path) -> Mapping[str, Any]:
 
 def _foldable(edition: Edition) -> list[str]:
     """The subtasks that are not played move by move, which no folder could do."""
-    return [name for name in edition.sub_tasks if by_name(name).stage is None]
+    return [name for name in edition.sub_tasks if by_name(name).open_stage is None]
 
 
 def test_a_folder_holds_what_an_agent_would_be_served(synthetic_edition: Edition, handed: Path) -> None:

@@ -16,8 +16,8 @@ import pytest
 from finskillbench import cli
 from finskillbench.domains import domains
 from finskillbench.edition import Edition
-from finskillbench.edition.publish import export_public
 from finskillbench.edition.store import CANARY
+from finskillbench.edition.withheld import export_public
 from finskillbench.episode import PAPER_SUITE
 from finskillbench.errors import InputError
 from finskillbench.integrations.handout import Layout

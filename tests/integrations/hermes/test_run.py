@@ -16,7 +16,7 @@ from finskillbench.edition import Edition
 from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.agents import Task, Tools
 from finskillbench.harness.model import Turn, Usage
-from finskillbench.harness.programs.reading import result_of
+from finskillbench.harness.programs.program import result_of
 from finskillbench.harness.programs.reference import Reference
 from finskillbench.integrations.hermes import Hermes
 from finskillbench.runs.execute.run import RunResult, run

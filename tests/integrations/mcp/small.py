@@ -8,7 +8,7 @@ from pathlib import Path
 
 from finskillbench.harness.trace import Trace
 from finskillbench.runs.execute.run import RunResult
-from finskillbench.runs.store.trajectories import read_trajectory
+from finskillbench.runs.store.journal import read_trajectory
 
 AGENT = f"{sys.executable} -I {Path(__file__).with_name('agent.py')}"
 NAME = "agent/small"

@@ -18,7 +18,7 @@ from finskillbench.integrations.mcp import drive
 from finskillbench.integrations.mcp.drive import KEPT_CHARS
 from finskillbench.integrations.mcp.server import HARNESS
 from finskillbench.runs.afterwards.show import conversation, find_trajectory
-from finskillbench.runs.store.trajectories import read_trajectory
+from finskillbench.runs.store.journal import read_trajectory
 
 pytestmark = pytest.mark.slow
 

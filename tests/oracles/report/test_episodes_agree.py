@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.sampling import examples
 
-from finskillbench.analysis.arms import DOCUMENTS_AND_SCRIPTS, effects
+from finskillbench.analysis.intervals import DOCUMENTS_AND_SCRIPTS, effects
 from finskillbench.analysis.repeats import Measure, area_within, passes, score_within
 from finskillbench.analysis.results import Comparison, coverage, difference_bounds
 

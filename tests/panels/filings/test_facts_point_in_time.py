@@ -17,14 +17,12 @@ from polars.testing import assert_frame_equal
 from tests.sampling import THOROUGH, sampled
 
 from finskillbench.domains.fundamental.inputs import FactRow
-from finskillbench.domains.fundamental.second.definitions import LENGTHS
+from finskillbench.domains.fundamental.second.definitions import LENGTHS, VisibleFacts
 from finskillbench.domains.fundamental.second.filed import AsFiled, FiledRow
-from finskillbench.domains.fundamental.second.visible import VisibleFacts
 from finskillbench.domains.fundamental.second.witness import Witnesses
 from finskillbench.panels.filings.facts import build_facts
-from finskillbench.panels.filings.filed import build_filed
 from finskillbench.panels.filings.query import LARGEST_LIMIT, FactStore, FiledStore
-from finskillbench.panels.filings.statements import FundamentalPanels
+from finskillbench.panels.filings.statements import FundamentalPanels, build_filed
 from finskillbench.sources.edgar.companyfacts import CompanyFacts, parse_companyfacts
 
 FIRST, LAST = dt.date(2009, 6, 1), dt.date(2026, 8, 1)

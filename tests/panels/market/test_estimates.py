@@ -13,12 +13,11 @@ from sklearn.covariance import LedoitWolf as Oracle
 
 from finskillbench.errors import InputError, SourceError
 from finskillbench.panels import Panels, build_panels
-from finskillbench.panels.market.estimates.covariance import build_covariance
 from finskillbench.panels.market.estimates.factor_exposures import build_factor_exposures
+from finskillbench.panels.market.estimates.views import build_covariance
 from finskillbench.panels.market.prices import build_prices
-from finskillbench.panels.market.returns import build_returns
-from finskillbench.panels.market.risk_free import build_risk_free
-from finskillbench.panels.market.sessions import month_end_rows
+from finskillbench.panels.market.regimes import build_returns
+from finskillbench.panels.market.sessions import build_risk_free, month_end_rows
 from finskillbench.sources.market.collection import MarketData
 
 FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")

@@ -10,9 +10,9 @@ import pytest
 
 from finskillbench.errors import SourceError
 from finskillbench.panels.market.prices import build_prices
-from finskillbench.panels.market.returns import build_returns, find_jumps, returns_frame
+from finskillbench.panels.market.regimes import build_returns, find_jumps, returns_frame
 from finskillbench.panels.market.sessions import last_full_year, month_end_rows, trading_sessions
-from finskillbench.panels.report import Jump, PriceGap
+from finskillbench.panels.tables import Jump, PriceGap
 from finskillbench.sources.market.collection import MarketData
 
 

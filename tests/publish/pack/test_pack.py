@@ -19,9 +19,8 @@ from tests.rows import synthetic_rows
 from tests.sampling import sampled, thorough
 
 from finskillbench import cli
-from finskillbench.audit import names_of_checks
 from finskillbench.domains import domain
-from finskillbench.edition.validation import checks_of
+from finskillbench.edition.checks.catalog import checks_of, names_of_audits
 from finskillbench.errors import InputError
 from finskillbench.publish.pack import write_pack
 from finskillbench.publish.pack.subject import REVIEWED, reference_of
@@ -36,8 +35,8 @@ EVIL = '</style><script>window.broken=1</script><img src="https://x.example/y">{
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 CHECKS = {
     "digest": "e" * 64,
-    "passed": False,
-    "counts": {},
+    "levels": ["integrity", "labels"],
+    "episodes": 2,
     "checks": [
         {"domain": "edition", "check": "labels", "state": "PASS", "figures": {"labels": 2}},
         {
@@ -52,17 +51,15 @@ CHECKS = {
 }
 AUDIT = {
     "digest": "e" * 64,
-    "clean": False,
+    "levels": ["integrity", "labels", "audit"],
     "episodes": 2,
-    "findings": 1,
-    "seconds": 1.0,
     "checks": [
         {
             "domain": "all",
             "check": "leak",
             "state": "FAIL",
             "figures": {"episodes": 2},
-            "findings": [{"episode": "r1", "field": "weights", "evidence": "stands in the prompt", "severity": "FAIL"}],
+            "findings": [{"where": "r1", "field": "weights", "message": "stands in the prompt", "state": "FAIL"}],
             "reason": "",
         }
     ],
@@ -134,13 +131,13 @@ def test_what_is_not_known_is_stated(tmp_path: Path) -> None:
 def test_checks_not_run_are_listed_and_failed_ones_warned_of(tmp_path: Path) -> None:
     checks = read_checks(evidence(tmp_path, CHECKS, "checks.json"))
     audit = read_audit(evidence(tmp_path, AUDIT, "audit.json"))
-    assert (checks.passed, audit.clean, audit.count) == (False, False, 1)
+    assert (checks.passed, audit.passed, audit.count) == (False, False, 1)
     text = pack([small()], tmp_path / "out", checks=checks, audit=audit).text
     # The rows are of two domains: nine of their subtasks, their own checks, and the labels of the whole edition.
     there = [domain(name) for name in ("portfolio_construction", "risk_management")]
     every = 1 + sum(len(checks_of(one)) for one in there)
     assert f"Validation of edition eeeeeeeeeeee: 2 of {every} checks run, 1 failed. Not run: " in text
-    names = names_of_checks(one.name for one in there)
+    names = names_of_audits(one.name for one in there)
     assert f"Audit of edition eeeeeeeeeeee: 1 of {len(names)} checks run, 1 failed. Not run: rederived, sol" in text
     assert f"Audit: {len(names) - 1} of {len(names)} checks of the edition were not run." in text
     assert f"Validation: 1 of {every} checks failed. Results are not supported until they pass." in text
@@ -289,7 +286,7 @@ def test_the_body_of_the_largest_pack_has_at_most_5000_words(edition_run: Path, 
         .with_columns(**{name: pl.lit(value) for name, value in plain.items()}, causes=pl.concat_list("cause"))
     )
     monkeypatch.setattr("finskillbench.publish.pack.chapters.failures_of", lambda path: causes)
-    found = [{**AUDIT["checks"][0]["findings"][0], "evidence": "word " * 20}] * 200
+    found = [{**AUDIT["checks"][0]["findings"][0], "message": "word " * 20}] * 200
     audit = {**AUDIT, "digest": "0" * 64, "checks": [{**AUDIT["checks"][0], "findings": found}] * 39}
     limits = [Threshold("headline", "curated", 0.99, measure) for measure in ThresholdMeasure] * 6
     written = write_pack(

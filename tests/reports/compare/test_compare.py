@@ -10,11 +10,9 @@ from tests.reports.compare.cases import row, run, two
 
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
-from finskillbench.reports.compare.flips import find_flips, flips_table
-from finskillbench.reports.compare.moves import Cut, for_reading, moved_table, took_table
-from finskillbench.reports.compare.paired import Paired, make_pairs
+from finskillbench.reports.compare.moves import Cut, cheaper_table, for_reading, moved_table, took_table, within_table
+from finskillbench.reports.compare.paired import Paired, find_flips, flips_table, make_pairs
 from finskillbench.reports.compare.sides import Choice, Over, make_sides
-from finskillbench.reports.compare.within import cheaper_table, within_table
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Table
 

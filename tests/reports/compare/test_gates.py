@@ -21,8 +21,7 @@ from finskillbench.reports.compare.gates import (
     gates_table,
     parse_floor,
 )
-from finskillbench.reports.compare.paired import Paired, make_pairs
-from finskillbench.reports.compare.regression import check_regression, regressions
+from finskillbench.reports.compare.paired import Paired, check_regression, make_pairs, regressions
 from finskillbench.reports.compare.sides import make_sides
 
 ROWS = [

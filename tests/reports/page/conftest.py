@@ -19,7 +19,7 @@ from finskillbench.analysis.results import collect
 from finskillbench.domains import domain_of, domains
 from finskillbench.episode import Episode, Prompt
 from finskillbench.harness.model import ToolCall, Turn
-from finskillbench.reports.figures.base import Figure
+from finskillbench.reports.figures.forest import Figure
 from finskillbench.reports.page import WrittenPage, write_page
 from finskillbench.reports.read import RunRows, read_run
 

@@ -20,8 +20,7 @@ from finskillbench.reports.page import WrittenPage, write_page
 from finskillbench.reports.page.headline import headline_of
 from finskillbench.reports.page.sections.outcomes import outcome_figures
 from finskillbench.reports.page.sections.spending import budget_figures, spending_figures
-from finskillbench.reports.page.trajectories import choose
-from finskillbench.reports.page.view import view_of, views_of
+from finskillbench.reports.page.view import choose, view_of, views_of
 from finskillbench.reports.read import RunRows
 
 ELEMENTS = (

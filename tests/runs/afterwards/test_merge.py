@@ -14,10 +14,9 @@ from finskillbench.errors import InputError
 from finskillbench.runs.afterwards.merge import merge
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.streams import Shard
-from finskillbench.runs.store.events import Finished, Rescored
-from finskillbench.runs.store.journal import JOURNAL, Journal, read_events, read_history
+from finskillbench.runs.store.journal import JOURNAL, Journal, Trajectory, read_events, read_history, read_trajectory
+from finskillbench.runs.store.record import Finished, Rescored
 from finskillbench.runs.store.rows import TIMINGS, sealed
-from finskillbench.runs.store.trajectories import Trajectory, read_trajectory
 
 CONDITIONS = ["no_skill", "self_generated_persistent"]
 

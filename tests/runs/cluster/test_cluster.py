@@ -23,8 +23,8 @@ from finskillbench.errors import EditionError, InputError
 from finskillbench.harness.models import Contender, ModelOptions
 from finskillbench.runs.cluster.room import EDITION, Room, furnish
 from finskillbench.runs.execute.run import RunResult, run
-from finskillbench.runs.store.events import Finished
 from finskillbench.runs.store.journal import read_events
+from finskillbench.runs.store.record import Finished
 from finskillbench.runs.store.rows import TIMINGS, Row
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.slow]

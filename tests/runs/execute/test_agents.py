@@ -12,9 +12,8 @@ from finskillbench.harness.agents import HARNESS, Agent
 from finskillbench.harness.model import Usage
 from finskillbench.harness.models import check_model, get_entrant
 from finskillbench.runs.execute.run import RunResult, run
-from finskillbench.runs.store.journal import read_history
+from finskillbench.runs.store.journal import read_history, read_trajectory
 from finskillbench.runs.store.rows import TIMINGS
-from finskillbench.runs.store.trajectories import read_trajectory
 
 ANSWER = '{"weights": {"T00": 1.0}, "feasible": false, "conflicting_limits": [], "least_attainable": 0.4}'
 

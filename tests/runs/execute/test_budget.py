@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.sampling import examples
 
 from finskillbench.errors import RunStoppedError
-from finskillbench.runs.execute.budget import Budget
+from finskillbench.runs.execute.metered import Budget
 
 calls = st.tuples(st.floats(0.001, 1.0), st.floats(0.0, 1.0), st.floats(0.01, 3.0))
 """Bound in dollars, the part of it that is really spent, and seconds of latency."""

@@ -7,7 +7,7 @@ from tests.sampling import THOROUGH, thorough
 from finskillbench.errors import InputError
 from finskillbench.harness.tools import interpreters
 from finskillbench.runs.execute.run import run
-from finskillbench.runs.store.trajectories import read_trajectory
+from finskillbench.runs.store.journal import read_trajectory
 
 CODE = {"code_curated": "curated", "code": "no_skill"} if THOROUGH else {"code_curated": "curated"}
 """Arms whose agents write code, and the same without; of an arm an interpreter takes a second to start."""

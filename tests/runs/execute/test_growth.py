@@ -14,17 +14,15 @@ from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.models import BASELINES, Entry
 from finskillbench.harness.providers.prices import Price
-from finskillbench.reports.tables.notes import notes
+from finskillbench.reports.tables.common import notes
 from finskillbench.runs.afterwards.merge import merge
 from finskillbench.runs.afterwards.show import find_trajectory
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.items import make_plan
 from finskillbench.runs.plan.streams import Shard, make_streams, missing
-from finskillbench.runs.store.events import Finished
-from finskillbench.runs.store.journal import read_events, read_history
-from finskillbench.runs.store.record import read_record
+from finskillbench.runs.store.journal import read_events, read_history, read_trajectory
+from finskillbench.runs.store.record import Finished, read_record
 from finskillbench.runs.store.rows import TIMINGS
-from finskillbench.runs.store.trajectories import read_trajectory
 
 KEPT = "self_generated_persistent"
 CONDITIONS = ["no_skill", "self_generated", KEPT]

@@ -12,9 +12,8 @@ from finskillbench.harness import conditions as conditions_module
 from finskillbench.harness.model import Turn
 from finskillbench.harness.programs.program import Nop
 from finskillbench.runs.execute.run import run
-from finskillbench.runs.store.journal import exclusive, read_history
+from finskillbench.runs.store.journal import exclusive, read_history, read_trajectory
 from finskillbench.runs.store.rows import SCHEMA, TIMINGS, to_frame
-from finskillbench.runs.store.trajectories import read_trajectory
 
 SPECIFIED = {
     *(

@@ -17,11 +17,10 @@ from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.model import Turn, Usage
 from finskillbench.harness.models import ModelOptions
 from finskillbench.harness.providers.prices import Price
-from finskillbench.runs.execute.budget import Budget
-from finskillbench.runs.execute.metered import Metered
+from finskillbench.runs.execute.metered import Budget, Metered
 from finskillbench.runs.execute.run import run
-from finskillbench.runs.store.events import Dropped, Finished
 from finskillbench.runs.store.journal import JOURNAL, read_events, read_history
+from finskillbench.runs.store.record import Dropped, Finished
 from finskillbench.runs.store.rows import TIMINGS
 
 PRICE = Price(input=2.0, cached_input=0.2, cache_write=2.5, output=10.0)
@@ -218,7 +217,7 @@ def test_a_trajectory_that_does_not_fit_leaves_no_part(edition, oracle, tmp_path
 
     run(edition, [oracle()], ["no_skill"], out=tmp_path)
     (tmp_path / "rows.parquet").unlink()
-    monkeypatch.setattr("finskillbench.runs.store.files.os.fsync", full)
+    monkeypatch.setattr("finskillbench.runs.store.version.os.fsync", full)
     with pytest.raises(InputError, match=r"rows\.parquet: cannot be written .* free some space"):
         run(edition, [oracle()], ["no_skill"], out=tmp_path)
     assert not list(tmp_path.rglob("*.part"))

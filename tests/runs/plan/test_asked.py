@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.models import Entry
-from finskillbench.runs.plan.asked import Asked, asked_by, joined
-from finskillbench.runs.plan.items import make_plan
+from finskillbench.runs.plan.items import Asked, asked_by, joined, make_plan
 
 ENTRIES = [Entry("a", '{"seed":1}'), Entry("a"), Entry("baseline/nop")]
 CONDITIONS = [Condition.NO_SKILL, Condition.CURATED, "skill:mine"]

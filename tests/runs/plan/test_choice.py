@@ -11,7 +11,7 @@ from tests.runs.conftest import make_episode
 from finskillbench.domains import cluster_of
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
-from finskillbench.runs.plan.choice import choose_episodes
+from finskillbench.runs.plan.items import choose_episodes
 
 LEVELS = ("easy", "medium", "hard")
 

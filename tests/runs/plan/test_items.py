@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.models import NO_ARGUMENTS, Entry
-from finskillbench.runs.plan.asked import asked_by
-from finskillbench.runs.plan.choice import choose_episodes
-from finskillbench.runs.plan.items import Item, make_plan
-from finskillbench.runs.store.files import file_name
+from finskillbench.runs.plan.items import Item, asked_by, choose_episodes, make_plan
+from finskillbench.runs.store.version import file_name
 
 ARMS = [Condition.NO_SKILL, Condition.CURATED]
 

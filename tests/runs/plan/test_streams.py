@@ -10,13 +10,12 @@ from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.models import Entry
-from finskillbench.harness.skills.memory import Feedback
+from finskillbench.harness.skills.given import Feedback
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.items import make_plan
 from finskillbench.runs.plan.streams import Shard, Stream, make_streams, missing, parse_shard, remembered, with_past
-from finskillbench.runs.store.journal import read_history
+from finskillbench.runs.store.journal import read_history, read_trajectory
 from finskillbench.runs.store.rows import TIMINGS
-from finskillbench.runs.store.trajectories import read_trajectory
 
 KEPT = "self_generated_persistent"
 ARMS = [Condition.NO_SKILL, Condition(KEPT)]

@@ -6,8 +6,7 @@ import polars as pl
 import pyarrow.parquet as pq
 from tests.runs.examples import row
 
-from finskillbench.runs.store.columns import COLUMNS
-from finskillbench.runs.store.rows import SCHEMA, TIMINGS, to_frame, write_rows
+from finskillbench.runs.store.rows import COLUMNS, SCHEMA, TIMINGS, to_frame, write_rows
 
 PAGE = Path(__file__).parents[3] / "docs" / "rows.md"
 

@@ -18,8 +18,8 @@ from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.harness.model import FREE, Usage
 from finskillbench.harness.providers.prices import Price
-from finskillbench.runs.store.events import AnyEvent, Call, Dropped, Expense, Finished, Rescored, history
 from finskillbench.runs.store.journal import JOURNAL, SYNC_LINES, Journal, exclusive, read_events, read_history
+from finskillbench.runs.store.record import AnyEvent, Call, Dropped, Expense, Finished, Rescored, history
 from finskillbench.runs.store.rows import SCHEMA, from_frame, to_frame
 
 PAID = Expense(1, Usage(input_tokens=1_000, output_tokens=50, cost_usd=0.25))

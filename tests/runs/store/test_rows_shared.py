@@ -7,8 +7,8 @@ from pathlib import Path
 from tests.runs.examples import row
 
 from finskillbench.runs.store import journal
-from finskillbench.runs.store.events import Finished
 from finskillbench.runs.store.journal import read_history, write_events
+from finskillbench.runs.store.record import Finished
 from finskillbench.runs.store.rows import to_frame
 
 

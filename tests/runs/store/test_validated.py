@@ -15,8 +15,8 @@ from tests.scoring.examples import truth
 from finskillbench.cli import main
 from finskillbench.domains import domain_of
 from finskillbench.edition import Edition, load_edition
-from finskillbench.edition.publish import export_public
 from finskillbench.edition.store import MANIFEST, read_lines, write_lines, write_manifest
+from finskillbench.edition.withheld import export_public
 from finskillbench.episode import Episode, Prompt
 from finskillbench.runs.store.version import keep_validation, validation_of
 

@@ -43,7 +43,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("domains/risk/catalog/risk.json", True),
         ("domains/risk/released.py", True),
         ("domains/risk/stress_testing.py", False),
-        ("scoring/measures.py", False),
+        ("scoring/values.py", False),
         ("runs/verdicts.py", False),
     ],
 )

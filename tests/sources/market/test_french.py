@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from finskillbench.errors import SourceError
-from finskillbench.sources.market.french import load_french, parse_french
+from finskillbench.sources.market.collection import load_french, parse_french
 
 FIVE = "F-F_Research_Data_5_Factors_2x3_daily.csv"
 MOMENTUM = "F-F_Momentum_Factor_daily.csv"

@@ -13,8 +13,8 @@ import pytest
 from tests.sampling import THOROUGH, sampled, thorough
 from tests.sources.synthetic.truth import filed_facts, filers_of, true_value
 
-from finskillbench.domains.fundamental.objects import raw_companies
-from finskillbench.domains.fundamental.objects.raw_companies import RawCompanies
+from finskillbench.domains.fundamental.objects import reports
+from finskillbench.domains.fundamental.objects.reports import RawCompanies
 from finskillbench.panels.filings import statements
 from finskillbench.panels.filings.facts import build_facts
 from finskillbench.panels.store import write_filings
@@ -263,7 +263,7 @@ def test_a_company_that_is_read_again_says_the_same(
     kept = RawCompanies(data)
     first = {symbol: kept.filed[symbol] for symbol in symbols}
     assert all(kept.filed[symbol] is one for symbol, one in first.items())
-    monkeypatch.setattr(raw_companies, "_KEPT", 1)
+    monkeypatch.setattr(reports, "_KEPT", 1)
     few = RawCompanies(data)
     again = [{symbol: few.filed[symbol] for symbol in symbols} for _ in range(2)]
     assert again[0][symbols[0]] is again[1][symbols[0]]

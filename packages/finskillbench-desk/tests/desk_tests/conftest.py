@@ -8,10 +8,10 @@ import pytest
 from tests.fixtures import built_once, validated_once
 from tests.sampling import THOROUGH
 
-from finskillbench.audit.seen import Bench, Beside
 from finskillbench.domains import Subtask
 from finskillbench.edition import Edition
-from finskillbench.edition.validation import ValidationReport
+from finskillbench.edition.checks.catalog import CheckReport
+from finskillbench.edition.checks.seen import Bench, Beside
 from finskillbench_desk.domain import DOMAIN
 
 CASES = 40 if THOROUGH else 3
@@ -25,7 +25,7 @@ def synthetic_edition(tmp_path_factory: pytest.TempPathFactory) -> Edition:
 
 
 @pytest.fixture(scope="session")
-def synthetic_report(synthetic_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> ValidationReport:
+def synthetic_report(synthetic_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> CheckReport:
     """The validation of the edition, run once."""
     return validated_once(tmp_path_factory, "desk", synthetic_edition)
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from finskillbench.audit.checks.leak import leak
-from finskillbench.audit.checks.solvable import solvable
-from finskillbench.audit.seen import Bench, Seen
 from finskillbench.domains import domain
+from finskillbench.edition.checks.episodes import solvable
+from finskillbench.edition.checks.leak import leak
+from finskillbench.edition.checks.seen import Bench, Seen
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 

@@ -21,11 +21,11 @@ from tests.scoring.examples import truth
 
 from finskillbench import load_edition, run
 from finskillbench.edition import Edition
-from finskillbench.edition.publish import export_public
-from finskillbench.edition.validation import State, ValidationReport, checks_of
-from finskillbench.edition.withheld import texts
+from finskillbench.edition.checks.catalog import CheckReport, checks_of
+from finskillbench.edition.withheld import export_public, texts
 from finskillbench.episode import Episode, Prompt
 from finskillbench.errors import EditionError
+from finskillbench.findings import State
 from finskillbench.publish.bundle.judge import required
 from finskillbench.scoring.values import objects
 from finskillbench_desk import allocate
@@ -42,7 +42,7 @@ def test_every_subtask_has_the_cases_of_the_specification(synthetic_edition: Edi
     assert synthetic_edition.manifest["counts"] == {subtask.name: CASES for subtask in DOMAIN.subtasks}
 
 
-def test_a_built_edition_passes_every_check(synthetic_report: ValidationReport) -> None:
+def test_a_built_edition_passes_every_check(synthetic_report: CheckReport) -> None:
     found = {(check.domain, check.name) for check in synthetic_report.checks}
     assert found >= {(DOMAIN.name, name) for name in checks_of(DOMAIN)}
     assert [(f.where, f.message) for check in synthetic_report.checks for f in check.findings] == []

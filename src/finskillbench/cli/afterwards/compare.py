@@ -74,8 +74,7 @@ def compare(
     from finskillbench.episode import Profile
     from finskillbench.reports.compare.gates import check_finished, check_thresholds, parse_floor
     from finskillbench.reports.compare.moves import USUAL, Cut
-    from finskillbench.reports.compare.paired import make_pairs
-    from finskillbench.reports.compare.regression import check_regression
+    from finskillbench.reports.compare.paired import check_regression, make_pairs
     from finskillbench.reports.compare.sides import Choice, Over, make_sides
     from finskillbench.reports.formats import Format
     from finskillbench.reports.read import read_run
@@ -117,16 +116,15 @@ def _print(paired: Paired, cuts: Sequence[Cut], most: int | None) -> None:
 
 
 def _tables(paired: Paired, cuts: Sequence[Cut]) -> list[Table]:
-    from finskillbench.reports.compare.moves import moved_table, took_table
-    from finskillbench.reports.compare.within import cheaper_table, within_table
+    from finskillbench.reports.compare.moves import cheaper_table, moved_table, took_table, within_table
 
     return [moved_table(paired, cuts), within_table(paired), cheaper_table(paired), took_table(paired)]
 
 
 def _write(paired: Paired, cuts: Sequence[Cut], gates: Sequence[Outcome], form: Format) -> None:
     """For a program: everything."""
-    from finskillbench.reports.compare.flips import find_flips, flips_table
     from finskillbench.reports.compare.gates import gates_table
+    from finskillbench.reports.compare.paired import find_flips, flips_table
     from finskillbench.reports.formats import render
 
     tables = [*_tables(paired, cuts), flips_table(find_flips(paired))]
@@ -134,7 +132,7 @@ def _write(paired: Paired, cuts: Sequence[Cut], gates: Sequence[Outcome], form: 
 
 
 def _flips(paired: Paired, most: int | None) -> Iterator[str]:
-    from finskillbench.reports.compare.flips import find_flips
+    from finskillbench.reports.compare.paired import find_flips
 
     flips = find_flips(paired)
     fallen, risen = [each for each in flips if each.change < 0], [each for each in flips[::-1] if each.change > 0]

@@ -13,13 +13,12 @@ import typer
 from finskillbench.cli.afterwards.compare import print_gates
 from finskillbench.cli.data.arguments import PartOfEdition
 from finskillbench.cli.display import console
-from finskillbench.cli.display.results import PAGE
+from finskillbench.cli.display.console import PAGE
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from finskillbench.audit.report import AuditReport
-    from finskillbench.edition.validation import ValidationReport
+    from finskillbench.edition.checks.catalog import CheckReport
     from finskillbench.reports.compare.gates import Threshold
     from finskillbench.reports.formats import Format
     from finskillbench.reports.read import RunRows
@@ -130,12 +129,10 @@ def report(
     from finskillbench.reports.compare.gates import check_finished, check_thresholds, parse_floor
     from finskillbench.reports.formats import Format
     from finskillbench.reports.read import joined, only, read_runs
-    from finskillbench.reports.registered import ReportFormat, ReportRequest
-    from finskillbench.reports.report import By
+    from finskillbench.reports.report import By, ReportFormat, ReportRequest
     from finskillbench.reports.report import report as make_report
-    from finskillbench.reports.tables.common import contenders
+    from finskillbench.reports.tables.common import contenders, warnings
     from finskillbench.reports.tables.episodes.endings import failures_table
-    from finskillbench.reports.tables.notes import warnings
 
     others = registered(REPORTS, (*Format, PAGE_FORMAT))
     if form not in {PAGE_FORMAT, *Format, *others}:
@@ -219,8 +216,8 @@ def _trajectories(asked: str | None) -> int | None:
 class _Known(NamedTuple):
     """Reports on the edition and acceptance criteria, as far as they were supplied."""
 
-    checks: ValidationReport | None
-    audit: AuditReport | None
+    checks: CheckReport | None
+    audit: CheckReport | None
     criteria: list[Threshold]
 
 

@@ -1,20 +1,10 @@
-"""`finskillbench data`: fetch, build, describe, check, compare, import and hand out editions. One file per command."""
+"""`finskillbench data`: fetch, build, describe, check, compare, import and hand out editions.."""
 
 from __future__ import annotations
 
 import typer
 
-from finskillbench.cli.data import (
-    build,
-    catalog,
-    diff,
-    doctor,
-    explain,
-    info,
-    release,
-    template,
-    validate,
-)
+from finskillbench.cli.data import build, info
 from finskillbench.cli.display import console
 from finskillbench.cli.groups import ExtensibleGroup
 
@@ -22,15 +12,15 @@ app = typer.Typer(
     cls=ExtensibleGroup,
     help="Fetch, build, describe, validate, compare, import and hand out editions of the benchmark.",
 )
-app.command("build", epilog=build.EXAMPLE)(build.build)
-app.command("catalog", epilog=catalog.EXAMPLE)(catalog.catalog)
-app.command("doctor", epilog=doctor.EXAMPLE)(doctor.doctor)
-app.command("template", epilog=template.EXAMPLE)(template.template)
-app.command("info", epilog=info.EXAMPLE)(info.info)
-app.command("validate", epilog=validate.EXAMPLE)(validate.validate)
-app.command("import", epilog=release.EXAMPLE)(release.import_release)
-app.command("diff", epilog=diff.EXAMPLE)(diff.diff)
-app.command("explain", epilog=explain.EXAMPLE)(explain.explain)
+app.command("build", epilog=build.BUILD_EXAMPLE)(build.build)
+app.command("catalog", epilog=build.CATALOG_EXAMPLE)(build.catalog)
+app.command("doctor", epilog=info.DOCTOR_EXAMPLE)(info.doctor)
+app.command("template", epilog=build.TEMPLATE_EXAMPLE)(build.template)
+app.command("info", epilog=info.INFO_EXAMPLE)(info.info)
+app.command("validate", epilog=build.VALIDATE_EXAMPLE)(build.validate)
+app.command("import", epilog=build.RELEASE_EXAMPLE)(build.import_release)
+app.command("diff", epilog=info.DIFF_EXAMPLE)(info.diff)
+app.command("explain", epilog=info.EXPLAIN_EXAMPLE)(info.explain)
 
 
 @app.callback(invoke_without_command=True)

@@ -1,20 +1,122 @@
-"""`finskillbench data build`: an edition from a seed or from raw files."""
+"""`finskillbench data build`: an edition from a seed or from raw files.
+
+`finskillbench data catalog`: what is built in, as files to start from.
+
+`finskillbench data template`: a small file of every format that a raw collection may hold.
+
+`finskillbench data import`: the published release as an edition.
+
+`finskillbench data validate`: every check of an edition, and every label against its proof.
+"""
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from finskillbench.cli.data.arguments import NewFolder
+from finskillbench.cli.data.arguments import EditionArgument, NewFolder, PartOfEdition
 from finskillbench.cli.data.info import describe
 from finskillbench.cli.display import console
 from finskillbench.episode import PAPER_SUITE
 from finskillbench.errors import InputError
 
-EXAMPLE = "Example: finskillbench data build --seed 7 --out editions/seven"
+CATALOG_EXAMPLE = (
+    "Example: finskillbench data catalog --out mine, then: finskillbench data build --catalog mine --out editions/mine"
+)
+
+
+def catalog(out: NewFolder) -> None:
+    """Write the built-in mandates, scenarios, tiers and texts, to edit and build from with `data build --catalog`."""
+    from finskillbench.domains import catalog_files
+    from finskillbench.edition.store import new_folder
+
+    with new_folder(out) as folder:
+        for kind in catalog_files():
+            for name, text in kind.example().items():
+                path = folder / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+                typer.echo(f"{out / name}")
+
+
+TEMPLATE_EXAMPLE = "Example: finskillbench data template downloads/raw"
+
+
+def template(
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", parser=console.out_path, help="Folder to make, or an empty one.")
+    ],
+) -> None:
+    """Write a small file of every format that `data build --raw-dir` reads, and a README that documents each field.
+
+    The companies are fictional and too few to be built: put your own files in their place.
+    """
+    from finskillbench.sources.raw.doctor import write_template
+
+    for name in write_template(out):
+        typer.echo(name)
+
+
+RELEASE_EXAMPLE = "Example: finskillbench data import downloads/release --out editions/published"
+
+
+def import_release(
+    release: Annotated[Path, typer.Argument(metavar="RELEASE_DIR", help="Folder of the published release.")],
+    out: NewFolder,
+) -> None:
+    """Import the published release as an edition; report the episodes whose inputs do not resolve."""
+    from finskillbench.edition import load_edition
+    from finskillbench.edition import release as releases
+
+    with console.Progress() as progress:
+        progress("Importing the release")
+        report = releases.import_release(release, out)
+    describe(load_edition(out))
+    for task_id, reason in report.unresolved.items():
+        typer.echo(f"unresolved: {task_id}: {reason}")
+
+
+VALIDATE_EXAMPLE = "Example: finskillbench data validate editions/seven"
+
+
+def validate(
+    edition: EditionArgument,
+    suite: PartOfEdition = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the whole report as JSON, with every finding.")
+    ] = False,
+) -> None:
+    """Check an edition: its panels, and every label against its proof. Exit code 1 if a check fails.
+
+    The verdict is kept in your state folder, by the digest of the edition: `run` and `score` state it.
+    """
+    import orjson
+
+    from finskillbench.edition import load_edition
+    from finskillbench.edition.checks.engine import validate_edition
+    from finskillbench.errors import InputError
+    from finskillbench.runs.store.version import keep_validation
+
+    with console.Progress() as progress:
+        loaded = load_edition(edition, suite)
+        report = validate_edition(loaded, progress)
+    if as_json:
+        typer.echo(orjson.dumps(report.to_json(), option=orjson.OPT_INDENT_2).decode())
+    else:
+        typer.echo(report)
+    try:
+        keep_validation(loaded, passed=report.passed)
+    except InputError as error:
+        print(f"note: the verdict is not kept: {error}", file=sys.stderr)
+    if not report.passed:
+        raise typer.Exit(1)
+
+
+BUILD_EXAMPLE = "Example: finskillbench data build --seed 7 --out editions/seven"
 
 
 class Source(StrEnum):

@@ -1,12 +1,146 @@
-"""`finskillbench data info`: what an edition holds."""
+"""`finskillbench data info`: what an edition holds.
+
+`finskillbench data diff`: what two editions differ in.
+
+`finskillbench data doctor`: everything that is missing or wrong in a folder of raw files, and what can be built.
+
+`finskillbench data explain`: where a figure of a fundamental label comes from.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from finskillbench.cli.data.arguments import EditionArgument
+from finskillbench.cli.display import console
+
+DIFF_EXAMPLE = "Example: finskillbench data diff editions/seven editions/seven-again"
+
+
+def diff(
+    first: EditionArgument,
+    second: Annotated[Path, typer.Argument(metavar="OTHER", help="Folder of the edition to compare it with.")],
+) -> None:
+    """Say what differs between two editions, and where scores are comparable. Exit code 1 if they are not."""
+    from finskillbench.edition import load_edition
+    from finskillbench.edition.diagnosis import PARTS, compare_editions
+
+    with console.Progress() as progress:
+        found = compare_editions(load_edition(first), load_edition(second), progress)
+    for field, (one, other) in found.fields.items():
+        typer.echo(f"{field}: {_shortened(one)} -> {_shortened(other)}")
+    columns = ("episodes", "removed", "added", *PARTS)
+    typer.echo(f"{'':<28}" + "".join(f"{name:>{len(name) + 2}}" for name in columns) + "  scores comparable")
+    for each in found.subtasks:
+        changed = (len(each.changed[part]) for part in PARTS)
+        counts = (each.common, len(each.only_first), len(each.only_second), *changed)
+        texts = (f"{count:>{len(name) + 2}}" for name, count in zip(columns, counts, strict=True))
+        typer.echo(f"{each.name:<28}" + "".join(texts) + f"  {'yes' if each.same_scores else 'no'}")
+    if not found.compared_truth:
+        typer.echo("One of them was handed out without truth: whether scores are comparable cannot be said.")
+    if not found.same_scores:
+        raise typer.Exit(1)
+
+
+def _shortened(value: object, most: int = 60) -> str:
+    text = "none" if value is None else str(value)
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
+if TYPE_CHECKING:
+    from finskillbench.edition.diagnosis import Prospect
+    from finskillbench.sources.raw.doctor import Examined
+
+DOCTOR_EXAMPLE = "Example: finskillbench data doctor downloads/raw --json findings.json"
+_SHOWN = 10
+
+
+def doctor(
+    raw_dir: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of raw files, as for `data build --raw-dir`.")],
+    as_json: Annotated[
+        Path | None,
+        typer.Option("--json", parser=console.out_path, metavar="FILE", help="Write the report, with every finding."),
+    ] = None,
+) -> None:
+    """Say all that is missing or wrong in a folder of raw files, file by file, and what can be built from it.
+
+    `finskillbench data template` shows the format of every file. Exit code 0: all is well; 1: something was found;
+    2: it could not run.
+    """
+    from finskillbench.edition.diagnosis import diagnose
+
+    with console.Progress() as progress:
+        report = diagnose(raw_dir, progress)
+    for one in report.diagnosis.examined:
+        _show_files(one)
+    _show_notes("company facts", report.unusable)
+    _show_notes("note", report.notes)
+    typer.echo("")
+    for prospect in report.prospects:
+        _show_prospect(prospect)
+    if as_json is not None:
+        import orjson
+
+        as_json.write_bytes(orjson.dumps(report.to_json(), option=orjson.OPT_INDENT_2) + b"\n")
+        typer.echo(f"Report: {as_json}")
+    if not report.clean:
+        raise typer.Exit(1)
+
+
+def _show_files(one: Examined) -> None:
+    """One kind of file: a line if nothing is wrong with it, else what is and the format."""
+    worst = "FAIL" if any(finding.state == "FAIL" for finding in one.found) else "WARN"
+    state = worst if one.found else "PASS" if one.files else "SKIP"
+    typer.echo(f"{state:<5} {one.format.path}: {one.files} file{'' if one.files == 1 else 's'}")
+    for finding in one.found[:_SHOWN]:
+        typer.echo(f"      {finding.state} {finding.where}: {finding.message}")
+    if (hidden := len(one.found) - _SHOWN) > 0:
+        typer.echo(f"      and {hidden} more; --json FILE has all")
+    if one.found:
+        typer.echo(f"      format: {one.format.header}")
+
+
+def _show_notes(title: str, notes: Sequence[str]) -> None:
+    """The first of some sentences, a line each."""
+    for note in notes[:_SHOWN]:
+        typer.echo(f"{title}: {note}")
+    if (hidden := len(notes) - _SHOWN) > 0:
+        typer.echo(f"{title}: and {hidden} more; --json FILE has all")
+
+
+def _show_prospect(prospect: Prospect) -> None:
+    told = (
+        f"{', '.join(prospect.subtasks)} (of {prospect.size})" if prospect.subtasks else f"not built: {prospect.reason}"
+    )
+    typer.echo(f"{prospect.domain.replace('_', ' ')}: {told}")
+
+
+EXPLAIN_EXAMPLE = "Example: finskillbench data explain editions/seven fa_norm_AAPL_2024-03-30 total_liabilities"
+
+
+def explain(
+    edition: EditionArgument,
+    task_id: Annotated[str, typer.Argument(metavar="TASK_ID", help="Episode of fundamental analysis.")],
+    metric: Annotated[str, typer.Argument(metavar="METRIC", help="Metric of its label, such as revenue.")],
+) -> None:
+    """Print the facts considered for a metric, the rule that chose, and its witnesses, with accession numbers."""
+    from finskillbench.domains.fundamental.explain import explain as lines
+    from finskillbench.edition import load_edition
+    from finskillbench.errors import InputError
+    from finskillbench.panels.store import read_panel
+
+    opened = load_edition(edition)
+    episode = next((one for one in opened.episodes() if one.task_id == task_id), None)
+    if episode is None:
+        raise InputError(f"{edition} has no episode {task_id}; `finskillbench data info {edition}` names its subtasks")
+    filed = read_panel(edition / "panels", "filed")
+    for line in lines(episode, opened.full_input(episode), filed, metric):
+        typer.echo(line)
+
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,7 +148,7 @@ if TYPE_CHECKING:
     from finskillbench.analysis.cutoffs import Cutoffs
     from finskillbench.edition import Edition
 
-EXAMPLE = """\b
+INFO_EXAMPLE = """\b
 Examples:
   finskillbench data info editions/seven
   finskillbench data info editions/seven --shortcuts
@@ -54,15 +188,15 @@ def info(
 
 def _shortcuts(edition: Edition) -> list[str]:
     """Mean certified score of each shortcut by tier, with its bounds."""
-    from finskillbench.audit import audit_edition
-    from finskillbench.audit.checks.shortcuts import SHORTCUTS, Means
     from finskillbench.domains import by_name
+    from finskillbench.edition.checks.engine import audit_edition
+    from finskillbench.edition.checks.scores import SHORTCUTS, Means
 
     (check,) = audit_edition(edition, [SHORTCUTS]).checks
     means: Mapping[str, Means] = check.figures.get("means", {})
     lines: list[str] = []
     for name, by_shortcut in means.items():
-        stated = by_name(name).shortcuts
+        stated = by_name(name).examples.shortcuts
         tiers = list(dict.fromkeys(tier for by_tier in by_shortcut.values() for tier in by_tier))
         bounds = "".join(f"{stated.bound(tier):>9.3f}" for tier in tiers) if stated is not None else ""
         lines += ["", f"{name + ': mean certified score of shortcuts':<60}" + "".join(f"{tier:>9}" for tier in tiers)]

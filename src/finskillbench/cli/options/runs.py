@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Self
 import typer
 
 from finskillbench.cli.display import console
-from finskillbench.cli.options.arms import ArmOptions
-from finskillbench.cli.options.kinds import BaseUrl, EditionFolder, MaxConcurrency, MaxCost, Prices, RunFolder
+from finskillbench.cli.options.kinds import (
+    ArmOptions,
+    BaseUrl,
+    EditionFolder,
+    MaxConcurrency,
+    MaxCost,
+    Prices,
+    RunFolder,
+)
 from finskillbench.cli.options.runfile import RunFile, apply_run_file, read_run_file
 from finskillbench.episode import PAPER_SUITE
 
@@ -232,7 +239,7 @@ class RunOptions(ArmOptions):
         """The suite of the edition named by the option, or the default edition of that suite."""
         from finskillbench.domains import EVERY_SUITE, domain_of
         from finskillbench.edition import load_edition
-        from finskillbench.runs.plan.defaults import default_edition
+        from finskillbench.runs.plan.streams import default_edition
 
         if self.edition is not None:
             return self.part(load_edition(self.edition))
@@ -242,7 +249,7 @@ class RunOptions(ArmOptions):
 
     def folder(self, edition: Edition) -> Path:
         """The run folder: the one named, or one that belongs to all that decides what is run and how it comes out."""
-        from finskillbench.runs.plan.defaults import run_folder
+        from finskillbench.runs.plan.streams import run_folder
 
         single = [(each.models, each.called.arguments, each.allowance.arguments) for each in self.single]
         what = (

@@ -1,14 +1,73 @@
-"""What every domain promises of its episodes: those that the manifest counts, and files of the same tasks."""
+"""What every domain promises of its episodes: those that the manifest counts, files of the same tasks, definitions.
+
+What the checks of several domains read from panels: sessions, returns, the window of a covariance.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import date, timedelta
+from functools import cache
 from typing import Any, cast
+
+import numpy as np
 
 from finskillbench.domains.base import Subtask
 from finskillbench.domains.checks.examination import Subject, examining
+from finskillbench.engines.statistics.covariance import Covariance
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
+from finskillbench.panels import Panels
+from finskillbench.panels.market.estimates.views import WINDOW
+from finskillbench.scoring.values import mapping
+
+_SHIFTS = (-21, -5, -1, 1, 5, 21)
+"""Sessions by which the window of a covariance is moved to see whether another one fits better."""
+
+
+@cache
+def nyse(first: date, last: date) -> frozenset[date]:
+    """Sessions of the exchange from a month before the first date to a month after the last."""
+    # Imported here: the calendar library costs half a second that loading an edition need not pay.
+    import exchange_calendars
+
+    month = timedelta(days=31)
+    calendar = exchange_calendars.get_calendar("XNYS", start=str(first - month), end=str(last + month))
+    return frozenset(date(day.year, day.month, day.day) for day in calendar.sessions)
+
+
+def simple_returns(panels: Panels) -> tuple[list[date], np.ndarray]:
+    """Sessions and simple returns (T, n) by the prices; NaN where undefined."""
+    adjusted = panels.prices_of("adj_close").drop("date").to_numpy()
+    simple = np.full_like(adjusted, np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        simple[1:] = adjusted[1:] / adjusted[:-1] - 1
+    return panels.prices["date"].to_list(), simple
+
+
+def columns_of(panels: Panels, estimate: Covariance) -> list[int]:
+    """Where the names of a covariance stand among those of the panels."""
+    at = {symbol: place for place, symbol in enumerate(panels.symbols)}
+    return [at[symbol] for symbol in estimate.symbols]
+
+
+def best_shift(simple: np.ndarray, end: int, estimate: Covariance) -> int:
+    """By how many sessions the window that fits the estimate best ends after the row `end`.
+
+    Shrinkage and a ridge change the diagonal and the scale, so the off-diagonal row sums are compared, normalised.
+    """
+    sums = estimate.times(np.ones(len(estimate.symbols))) - estimate.variances()
+    wanted = sums / np.linalg.norm(sums)
+    errors: dict[int, float] = {}
+    for shift in (0, *_SHIFTS):
+        window = simple[max(end + shift - WINDOW + 1, 0) : end + shift + 1]
+        if len(window) == WINDOW and end + shift < len(simple) and np.isfinite(window).all():
+            centred = window - window.mean(axis=0)
+            sums = centred.T @ centred.sum(axis=1) - np.einsum("tn,tn->n", centred, centred)
+            errors[shift] = float(np.abs(wanted - sums / np.linalg.norm(sums)).max())
+    return min(errors, key=lambda shift: (errors[shift], abs(shift)))
+
 
 _OF_THE_TRUTH = frozenset({"expected_output", "verification", "proof", "certificate", "ground_truth"})
 
@@ -100,3 +159,24 @@ def _keys(value: object) -> set[str]:
         elif isinstance(one, list):
             left.extend(cast("list[object]", one))
     return found
+
+
+def examine_definitions(
+    episode: Episode,
+    known: Mapping[str, Any],
+    findings: Findings,
+    *,
+    needed: Iterable[str] | None = None,
+) -> None:
+    """Every definition that an input states is the engine's, and none that it needs is missing.
+
+    Parameters
+    ----------
+    known : every definition that an input of this subtask may state.
+    needed : those that it must state; None for all of `known`. An imported release has none, so it needs none.
+    """
+    where, given = episode.task_id, mapping(episode.input.get("conventions"))
+    for name, text in sorted(given.items()):
+        findings.expect(text == known.get(name), where, f"conventions: {name} is not defined as the engine computes it")
+    absent = sorted(set(known if needed is None else needed) - set(given))
+    findings.expect(not absent, where, f"conventions: {', '.join(absent)} is not defined")

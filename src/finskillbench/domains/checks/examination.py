@@ -18,7 +18,7 @@ from finskillbench.panels import Panels, read_panels
 
 if TYPE_CHECKING:
     from finskillbench.domains.base import Domain
-    from finskillbench.domains.playing import Stage
+    from finskillbench.domains.interactive import Stage
 
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, np.linalg.LinAlgError)
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from finskillbench.domains.base import Label
 from finskillbench.domains.checks.agreement import AGREEMENT, Leaf
+from finskillbench.domains.examples import Label
 from finskillbench.engines.optimisation.certified import Certified, InfeasibleError
 from finskillbench.engines.optimisation.program import ConicProgram
 from finskillbench.errors import InternalError

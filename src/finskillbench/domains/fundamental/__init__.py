@@ -6,21 +6,20 @@ from pathlib import Path
 
 from finskillbench.domains.base import Domain
 from finskillbench.domains.fundamental import driver_decomposition, earnings_quality, normalization
-from finskillbench.domains.fundamental.audits import labels
-from finskillbench.domains.fundamental.checks import CHECKS
+from finskillbench.domains.fundamental.checks import CHECKS, labels
 from finskillbench.domains.fundamental.inputs import RELEASED
-from finskillbench.domains.fundamental.objects import construct
+from finskillbench.domains.fundamental.objects import reports
 
 DOMAIN = Domain(
-    name=construct.SKILL,
+    name=reports.SKILL,
     skills=(Path(__file__).parent / "skill" / "fundamental-analysis",),
     subtasks=(normalization.SUBTASK, earnings_quality.SUBTASK, driver_decomposition.SUBTASK),
-    prepare=construct.prepare,
+    prepare=reports.prepare,
     checks=CHECKS,
     tools=("query_xbrl",),
     needs=("company facts",),
     protocol_episodes=100,
-    parameters=construct.parameters,
+    parameters=reports.parameters,
     released=RELEASED,
     audits={"rederived": labels.rederived, "spec_agrees": labels.spec_agrees},
 )

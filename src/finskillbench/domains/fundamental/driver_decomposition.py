@@ -10,28 +10,24 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask, by_input
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.checks.agreement import AGREEMENT
+from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.fundamental import explain
-from finskillbench.domains.fundamental.audits import exploits, ladders, shortcuts
-from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
-from finskillbench.domains.fundamental.credit import Unit, credit
-from finskillbench.domains.fundamental.inputs import QuartersInput, filing_facts, read
-from finskillbench.domains.fundamental.objects.construct import FundamentalObjects
-from finskillbench.domains.fundamental.objects.meaning import beyond, meaningful
+from finskillbench.domains.fundamental.examples import exploits, ladders, shortcuts
+from finskillbench.domains.fundamental.inputs import CONVENTIONS, PRECISION, QuartersInput, filing_facts, read
+from finskillbench.domains.fundamental.normalization import Unit, credit
 from finskillbench.domains.fundamental.objects.pools import Candidate, build_tasks, finished
-from finskillbench.domains.fundamental.objects.reports import Case
-from finskillbench.domains.fundamental.objects.work import decisions
+from finskillbench.domains.fundamental.objects.reports import Case, FundamentalObjects
+from finskillbench.domains.fundamental.objects.work import beyond, decisions, meaningful
 from finskillbench.domains.fundamental.second.answers import Figures, decomposed, margins
-from finskillbench.domains.fundamental.second.definitions import QUARTER_APART, compared
-from finskillbench.domains.fundamental.second.visible import VisibleFacts, segment_changes
+from finskillbench.domains.fundamental.second.definitions import QUARTER_APART, VisibleFacts, compared, segment_changes
 from finskillbench.engines.accounting import drivers as engine
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.measures import clip, mean, ramp, share
-from finskillbench.scoring.values import is_array, number, objects, parameter, text
+from finskillbench.scoring.values import clip, is_array, mean, number, objects, parameter, ramp, share, text
 from finskillbench.sums import summed
 
 NAME = "driver_decomposition"
@@ -364,21 +360,27 @@ def by_hand(data: Mapping[str, Any]) -> JsonObject:
 SUBTASK = Subtask(
     name=NAME,
     prefix="fa_dd",
-    method=METHOD,
-    parameters={"top_k": _TOP, "metrics": ["driver_recall_at_5", "direction_accuracy", "margin_driver_f1"]},
     input=QuartersInput,
+    answer=DriverDecomposition,
+    definitions=conventions(CONVENTIONS, DECOMPOSITION),
+    cluster=by_input("symbol"),
     build=build,
     second=second,
     proof=proof,
-    by_hand=Naive(("current_period_end", "prior_period_end", "filing_facts"), by_hand),
-    heuristic="every ratio increases by 0.05 pp",
-    trivial=Naive((), lambda data: {"revenue_delta": 0.0, "top_revenue_drivers": [], "margin_drivers": []}),
-    definitions=conventions(CONVENTIONS, DECOMPOSITION),
-    answer=DriverDecomposition,
-    cluster=by_input("symbol"),
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
-    ladder=lambda label: tuple(ladders.driver_decomposition(label)),
-    exploits=exploits.driver_decomposition,
-    shortcuts=Shortcuts(shortcuts.driver_decomposition),
-    misreadings=explain.driver_decomposition,
+    verification=Verification(
+        method=METHOD,
+        parameters={"top_k": _TOP, "metrics": ["driver_recall_at_5", "direction_accuracy", "margin_driver_f1"]},
+    ),
+    baselines=Baselines(
+        no_skill=Naive(("current_period_end", "prior_period_end", "filing_facts"), by_hand),
+        trivial=Naive((), lambda data: {"revenue_delta": 0.0, "top_revenue_drivers": [], "margin_drivers": []}),
+        heuristic="every ratio increases by 0.05 pp",
+    ),
+    examples=Examples(
+        graded=lambda label: tuple(ladders.driver_decomposition(label)),
+        exploits=exploits.driver_decomposition,
+        shortcuts=Shortcuts(shortcuts.driver_decomposition),
+        misreadings=explain.driver_decomposition,
+    ),
 )

@@ -9,27 +9,44 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask, by_input
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
+from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.fundamental import explain
-from finskillbench.domains.fundamental.audits import exploits, ladders, shortcuts
-from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION, YEAR_BEFORE
-from finskillbench.domains.fundamental.credit import credit, left_null
-from finskillbench.domains.fundamental.inputs import FilingInput, a_year_before, filing_facts, read
-from finskillbench.domains.fundamental.objects.construct import FundamentalObjects
-from finskillbench.domains.fundamental.objects.meaning import beyond, indices_meaningful, meaningful
+from finskillbench.domains.fundamental.examples import exploits, ladders, shortcuts
+from finskillbench.domains.fundamental.inputs import (
+    CONVENTIONS,
+    PRECISION,
+    YEAR_BEFORE,
+    FilingInput,
+    a_year_before,
+    filing_facts,
+    read,
+)
+from finskillbench.domains.fundamental.normalization import credit, left_null
 from finskillbench.domains.fundamental.objects.pools import Candidate, build_tasks, finished
-from finskillbench.domains.fundamental.objects.reports import Case
-from finskillbench.domains.fundamental.objects.work import decisions
+from finskillbench.domains.fundamental.objects.reports import Case, FundamentalObjects
+from finskillbench.domains.fundamental.objects.work import beyond, decisions, indices_meaningful, meaningful
 from finskillbench.domains.fundamental.second.answers import quality
-from finskillbench.domains.fundamental.second.definitions import a_year_apart
-from finskillbench.domains.fundamental.second.visible import VisibleFacts
+from finskillbench.domains.fundamental.second.definitions import VisibleFacts, a_year_apart
 from finskillbench.engines.accounting import quality as engine
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.measures import clip, mean, ramp, set_f1, share
-from finskillbench.scoring.values import array, boolean, is_array, json_equal, mapping, number, parameter
+from finskillbench.scoring.values import (
+    array,
+    boolean,
+    clip,
+    is_array,
+    json_equal,
+    mapping,
+    mean,
+    number,
+    parameter,
+    ramp,
+    set_f1,
+    share,
+)
 from finskillbench.sums import summed
 
 NAME = "earnings_quality"
@@ -352,26 +369,32 @@ def by_hand(data: Mapping[str, Any]) -> JsonObject:
 SUBTASK = Subtask(
     name=NAME,
     prefix="fa_eq",
-    method=METHOD,
-    parameters={
-        "component_weight": 0.4,
-        "beneish_flag_weight": 0.3,
-        "flag_f1_weight": 0.3,
-        "metrics": ["piotroski_mae", "beneish_flag_accuracy", "flag_f1"],
-    },
     input=FilingInput,
+    answer=EarningsQuality,
+    definitions=conventions(CONVENTIONS, QUALITY),
+    cluster=by_input("symbol"),
     build=build,
     second=second,
     proof=proof,
-    by_hand=Naive(("period_end", "filing_facts"), by_hand),
-    heuristic="an ordinary company, no flags, typical ratios",
-    trivial=Naive((), trivial),
-    definitions=conventions(CONVENTIONS, QUALITY),
-    answer=EarningsQuality,
-    cluster=by_input("symbol"),
     scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
-    ladder=lambda label: tuple(ladders.earnings_quality(label)),
-    exploits=exploits.earnings_quality,
-    shortcuts=Shortcuts(shortcuts.earnings_quality),
-    misreadings=explain.earnings_quality,
+    verification=Verification(
+        method=METHOD,
+        parameters={
+            "component_weight": 0.4,
+            "beneish_flag_weight": 0.3,
+            "flag_f1_weight": 0.3,
+            "metrics": ["piotroski_mae", "beneish_flag_accuracy", "flag_f1"],
+        },
+    ),
+    baselines=Baselines(
+        no_skill=Naive(("period_end", "filing_facts"), by_hand),
+        trivial=Naive((), trivial),
+        heuristic="an ordinary company, no flags, typical ratios",
+    ),
+    examples=Examples(
+        graded=lambda label: tuple(ladders.earnings_quality(label)),
+        exploits=exploits.earnings_quality,
+        shortcuts=Shortcuts(shortcuts.earnings_quality),
+        misreadings=explain.earnings_quality,
+    ),
 )

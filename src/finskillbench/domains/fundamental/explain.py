@@ -13,8 +13,8 @@ from typing import Any, cast
 
 import polars as pl
 
-from finskillbench.domains.base import Misreading
-from finskillbench.domains.fundamental.checks.identities import periods
+from finskillbench.domains.examples import Misreading
+from finskillbench.domains.fundamental.checks.filings import periods
 from finskillbench.domains.fundamental.inputs import FilingInput, FundamentalInput, QuartersInput, filing_facts
 from finskillbench.domains.fundamental.objects.pools import METRICS_OF
 from finskillbench.domains.fundamental.second.answers import decomposed, normalised, quality
@@ -23,12 +23,13 @@ from finskillbench.domains.fundamental.second.definitions import (
     QUARTER_APART,
     YEAR_APART,
     Kind,
+    VisibleFacts,
     a_year_apart,
     compared,
     period_of,
+    segment_changes,
 )
 from finskillbench.domains.fundamental.second.filed import AsFiled, FiledRow
-from finskillbench.domains.fundamental.second.visible import VisibleFacts, segment_changes
 from finskillbench.domains.fundamental.second.witness import Comparison, Witnesses
 from finskillbench.engines.fields import listed
 from finskillbench.episode import Episode, JsonObject

@@ -8,6 +8,8 @@ Of a flow it takes the period of the form's own length where that is filed, else
 cash flow of the year to date is taken for the quarter's; it adds and subtracts nothing.
 
 How the published release carries the fundamental subtasks.
+
+The definitions that every task of fundamental analysis states, with the limits of the engine.
 """
 
 from __future__ import annotations
@@ -17,8 +19,60 @@ from datetime import date
 from typing import Any, NotRequired, TypedDict
 
 from finskillbench.domains.base import Released
-from finskillbench.engines.accounting.periods import YEAR_APART, Duration, earlier
+from finskillbench.engines.accounting.periods import DAYS, YEAR_APART, Duration, earlier
 from finskillbench.engines.accounting.statements import Statement
+
+PRECISION = "Give ratios and percentages with at least 6 decimals and amounts in USD, unscaled."
+"""Said in every arm: the prompt itself abridges numbers to three significant figures."""
+
+
+def _days(span: tuple[int, int]) -> str:
+    return f"{span[0]} to {span[1]} days"
+
+
+CONVENTIONS = {
+    "units": "USD as filed (unscaled), eps in USD per share, margins and ratios decimals (0.25 is 25 %), changes of "
+    "margins in percentage points, contributions in percent",
+    "public": "only what was filed by as_of_date counts; of a figure filed more than once the latest filing by then. "
+    "filing_facts and query_xbrl give what was filed, by XBRL tag, every version of it",
+    "periods": "by their dates, first and last day counted: "
+    + ", ".join(f"{name.value} {_days(span)}" for name, span in DAYS.items())
+    + "; balance sheet figures are instants, taken at the end of the period",
+    "tags": "each filing has one tag per metric: of several for the period that the report is about the one with which "
+    "the income statement adds up (revenue - cost_of_revenue = gross_profit, gross_profit - operating_expenses = "
+    "operating_income, revenue - cost_of_revenue - sga - rnd = operating_income, or revenue less all costs and "
+    "expenses = operating or pretax income); where nothing of that is filed, the greatest total of revenue; a figure "
+    "that is another one rounded gives way to it. net_income is the parent's, before preferred dividends. Two periods "
+    "are compared only where both figures stand under the same tag, as last filed; else the earlier one is unknown",
+    "balances": "long_term_debt is due after one year, receivables are those of trade, net and current, ppe_net is "
+    "net of depreciation; a figure that holds more (debt due within the year, other receivables, leases) counts only "
+    "in a filing that gives no narrower one",
+    "depreciation": "depreciation_amortization is the total of the cash flow statement, never a part of it: no other "
+    "depreciation and amortization of the filing may exceed it, and it is not the depreciation outside production. "
+    "Where most interim reports so far give a tag for the year to date alone it is a line of that statement, and a "
+    "quarter given beside the year to date is of a note and does not count. A total leaves amortization out from the "
+    "filing on that lowers the figure of a former period by just its amortization, whose total is the depreciation of "
+    "a note and not also the amortization, or that gives AdjustmentForAmortization and no depreciation beside it, "
+    "until one holds both again: then total + amortization, null without that. A filing without a total: "
+    "depreciation, where it is such a line, + amortization of intangibles, where interim reports give it, "
+    "+ amortization of software, where it is such a line (one of the two must be filed)",
+    "quarters": "a quarter's flow is the reported one; where filers report only the year to date, it is the difference "
+    "of two figures under one tag that start on the same day and end a quarter apart (a fourth quarter: the year less "
+    "its nine months), as they stood when both were first known; it is made again only once both have been restated. "
+    "There is none where the filing of the longer period restates the same period of the year before by more than "
+    "rounding (0.05 %, or one unit of the last place up to 1 %) and the shorter one was filed earlier: they are of two "
+    "bases; nor where revenue or an expense would be below zero. Per-share figures and average share counts are never "
+    "differences: without a reported one they are null",
+    "fallbacks": "where not reported: total_liabilities = total_assets - stockholders_equity - minority_interest "
+    "(where that is not filed: total_assets - equity with that of others) - redeemable interests and temporary equity "
+    "of every kind (a total, else its parts; what is not filed is 0); stockholders_equity = equity with that of "
+    "others - minority_interest; gross_profit = revenue - cost_of_revenue, and the other way round; sga = selling (and "
+    "marketing) + general and administrative expense. In a filing that gives no net_income: net_income = profit - the "
+    "share of others in it (0 where not filed), else income of common stock + preferred dividends",
+    "null": "what cannot be computed from figures that are known is null",
+}
+"""What every task says, beside the definitions of its own answer."""
+YEAR_BEFORE = f"the quarter that ends {_days(YEAR_APART)} earlier, of several the one nearest to 365"
 
 
 class FactRow(TypedDict):

@@ -1,34 +1,65 @@
-"""Normalisation: ten canonical metrics of one filing."""
+"""Normalisation: ten canonical metrics of one filing.
+
+How a number of an answer is judged: by its relative error, within what filings round.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask, by_input
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification, by_input
 from finskillbench.domains.building import BuildContext, Task, conventions
+from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.fundamental import explain
-from finskillbench.domains.fundamental.audits import exploits, ladders, shortcuts
-from finskillbench.domains.fundamental.conventions import CONVENTIONS, PRECISION
-from finskillbench.domains.fundamental.credit import Unit, credit, left_null
-from finskillbench.domains.fundamental.inputs import FilingInput, filing_facts, read
-from finskillbench.domains.fundamental.objects.construct import FundamentalObjects
-from finskillbench.domains.fundamental.objects.meaning import beyond, meaningful
+from finskillbench.domains.fundamental.examples import exploits, ladders, shortcuts
+from finskillbench.domains.fundamental.inputs import CONVENTIONS, PRECISION, FilingInput, filing_facts, read
 from finskillbench.domains.fundamental.objects.pools import Candidate, build_tasks, finished
-from finskillbench.domains.fundamental.objects.reports import Case
-from finskillbench.domains.fundamental.objects.work import decisions
+from finskillbench.domains.fundamental.objects.reports import Case, FundamentalObjects
+from finskillbench.domains.fundamental.objects.work import beyond, decisions, meaningful
 from finskillbench.domains.fundamental.second.answers import normalised
-from finskillbench.domains.fundamental.second.definitions import period_of
-from finskillbench.domains.fundamental.second.visible import VisibleFacts
+from finskillbench.domains.fundamental.second.definitions import VisibleFacts, period_of
 from finskillbench.engines.accounting.periods import duration_of
 from finskillbench.engines.accounting.statements import NORMALISED, normalise
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.measures import clip, mean, relative_error, share
-from finskillbench.scoring.values import mapping, number, parameter
+from finskillbench.scoring.values import clip, closeness, mapping, mean, number, parameter, relative_error, share
+
+Unit = Literal["usd", "usd_per_share", "ratio", "score", "percent"]
+
+FULL, ZERO = 0.001, 0.05
+"""Relative errors up to which a number earns everything, and from which on it earns nothing."""
+
+_FLOORS: Mapping[Unit, tuple[float, float]] = {
+    "usd": (0.5, 5.0),
+    "usd_per_share": (0.005, 0.02),
+    "ratio": (5e-5, 5e-4),
+    "score": (5e-4, 5e-3),
+    "percent": (0.005, 0.05),
+}
+"""The same as absolute errors per unit, for numbers however small: half a dollar, half a cent, four decimals of a
+ratio, three of a score, two of a percentage."""
+
+
+def credit(given: float | None, expected: float, *, unit: Unit) -> float:
+    """1 up to a relative error of 0.1 %, falling linearly to 0 at 5 %; 0 where absent.
+
+    The errors are floored by the unit, so that what is rounded as filings round it is right; but who misses by all of a
+    figure, as by giving 0 for it, has it right only where it is no more than that rounding.
+    """
+    full_floor, zero_floor = _FLOORS[unit]
+    if expected:
+        zero_floor = min(zero_floor, max(abs(expected), 2 * full_floor))
+    return closeness(given, expected, full=FULL, full_floor=full_floor, zero=ZERO, zero_floor=zero_floor)
+
+
+def left_null(given: Mapping[str, Any], name: str) -> bool:
+    """Whether an answer says, as it must, that a figure cannot be determined: its key is there and null."""
+    return name in given and given[name] is None
+
 
 NAME = "normalization"
 METHOD = "metric_absolute_error"
@@ -186,21 +217,26 @@ def by_hand(data: Mapping[str, Any]) -> JsonObject:
 SUBTASK = Subtask(
     name=NAME,
     prefix="fa_norm",
-    method=METHOD,
-    parameters={"tolerance_pct": 5.0, "metrics": ["mae", "within_threshold_pct"]},
     input=FilingInput,
+    answer=Normalization,
+    definitions=conventions(CONVENTIONS, NORMALISATION),
+    cluster=by_input("symbol"),
     build=build,
     second=second,
     proof=proof,
-    by_hand=Naive(("period_end", "form_type", "filing_facts"), by_hand),
-    heuristic="typical ratios, no figures",
-    trivial=Naive((), lambda data: {"metrics": dict.fromkeys(NORMALISED, 0.0)}),
-    definitions=conventions(CONVENTIONS, NORMALISATION),
-    answer=Normalization,
-    cluster=by_input("symbol"),
     scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
-    ladder=lambda label: tuple(ladders.normalization(label)),
-    exploits=exploits.normalization,
-    shortcuts=Shortcuts(shortcuts.normalization),
-    misreadings=explain.normalization,
+    verification=Verification(
+        method=METHOD, parameters={"tolerance_pct": 5.0, "metrics": ["mae", "within_threshold_pct"]}
+    ),
+    baselines=Baselines(
+        no_skill=Naive(("period_end", "form_type", "filing_facts"), by_hand),
+        trivial=Naive((), lambda data: {"metrics": dict.fromkeys(NORMALISED, 0.0)}),
+        heuristic="typical ratios, no figures",
+    ),
+    examples=Examples(
+        graded=lambda label: tuple(ladders.normalization(label)),
+        exploits=exploits.normalization,
+        shortcuts=Shortcuts(shortcuts.normalization),
+        misreadings=explain.normalization,
+    ),
 )

@@ -14,8 +14,7 @@ from finskillbench.domains.portfolio import (
     tool_use_parameterization,
     unconstrained_optimization,
 )
-from finskillbench.domains.portfolio.audits import binding, labels, recheck
-from finskillbench.domains.portfolio.checks import basis, economics, panels, tasks, views
+from finskillbench.domains.portfolio.checks import economics, panels, tasks
 from finskillbench.domains.portfolio.definitions import RELEASED
 from finskillbench.domains.portfolio.objects import PortfolioObjects, prepare
 from finskillbench.domains.portfolio.own import TEXTS, TIERS
@@ -45,17 +44,16 @@ DOMAIN = Domain(
         "point_in_time": panels.point_in_time,
         "covariance": panels.covariance,
         "benchmark": panels.benchmark,
-        "expected_returns": views.expected_returns,
+        "expected_returns": tasks.expected_returns,
         "taxonomy": tasks.taxonomy,
     },
     audits={
-        "certified": recheck.certified,
-        "feasible": labels.feasible,
-        "units": labels.units,
-        "spec_agrees": labels.spec_agrees,
-        "same_basis": basis.same_basis,
+        "feasible": tasks.feasible,
+        "units": tasks.units,
+        "spec_agrees": tasks.spec_agrees,
+        "same_basis": economics.same_basis,
         "economics": economics.economics,
-        "limits_bind": binding.limits_bind,
+        "limits_bind": tasks.limits_bind,
     },
     parameters=_parameters,
     catalog=(TIERS, TEXTS),

@@ -10,14 +10,14 @@ import numpy as np
 from pydantic import Field
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
-from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
+from finskillbench.domains.building import BuildContext, Task, stratified
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
-from finskillbench.domains.draws import stratified
+from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.portfolio import second
-from finskillbench.domains.portfolio.audits import exploits, view_shortcuts
-from finskillbench.domains.portfolio.audits.ladders import black_litterman as ladders
 from finskillbench.domains.portfolio.definitions import METADATA, PRECISION, SKILL, tolerance
+from finskillbench.domains.portfolio.examples import black_litterman as examples
+from finskillbench.domains.portfolio.examples import exploits
 from finskillbench.domains.portfolio.inputs import AnalystView, BlackLittermanInput
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
 from finskillbench.domains.portfolio.objects.settings import ViewSettings, ViewTier
@@ -43,8 +43,7 @@ from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
 from finskillbench.panels.market.benchmark_weights import RULE
-from finskillbench.scoring.measures import clip, mean, mean_absolute_error
-from finskillbench.scoring.values import first_numbers, numbers, parameter
+from finskillbench.scoring.values import clip, first_numbers, mean, mean_absolute_error, numbers, parameter
 
 NAME = "black_litterman"
 METHOD = "view_specification_and_weights"
@@ -171,7 +170,7 @@ def _discriminates(
 ) -> bool:
     """Whether no standard mistake earns nearly full marks; weights are solved for where the returns do."""
     cash = task_input["risk_free_rate"]
-    for mistake in view_shortcuts.mistakes(task_input, problem, after).values():
+    for mistake in examples.mistakes(task_input, problem, after).values():
         near = _returns_score(mistake.returns - cash, after) > NEARLY_RIGHT
         if near and judge_weights(problem, mistake.weights(), value, trivial).value > NEARLY_RIGHT:
             return False
@@ -340,22 +339,26 @@ def trivial(data: Mapping[str, Any]) -> JsonObject:
 SUBTASK = Subtask(
     name=NAME,
     prefix="pc_bl",
-    method=METHOD,
-    parameters={
-        "weight_l2_threshold": 0.10,
-        "ground_truth_source": "posterior in closed form, certified optimiser",
-    },
-    proved=("optimal_value", "trivial_value"),
-    answer=BlackLitterman,
     input=BlackLittermanInput,
+    answer=BlackLitterman,
     definitions=definitions,
-    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,
-    ladder=ladders.ladder,
-    exploits=exploits.black_litterman,
-    shortcuts=Shortcuts(view_shortcuts.shortcuts),
-    by_hand=Naive(("market_cap_weights", "covariance_matrix", "risk_free_rate", "risk_aversion"), by_hand),
-    heuristic="optimum without correlations within the caps",
-    trivial=Naive(("market_cap_weights",), trivial),
+    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
+    verification=Verification(
+        method=METHOD,
+        parameters={
+            "weight_l2_threshold": 0.10,
+            "ground_truth_source": "posterior in closed form, certified optimiser",
+        },
+        proved=("optimal_value", "trivial_value"),
+    ),
+    baselines=Baselines(
+        no_skill=Naive(("market_cap_weights", "covariance_matrix", "risk_free_rate", "risk_aversion"), by_hand),
+        trivial=Naive(("market_cap_weights",), trivial),
+        heuristic="optimum without correlations within the caps",
+    ),
+    examples=Examples(
+        graded=examples.ladder, exploits=exploits.black_litterman, shortcuts=Shortcuts(examples.shortcuts)
+    ),
 )

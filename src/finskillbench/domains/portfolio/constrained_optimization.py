@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
-from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
+from finskillbench.domains.building import BuildContext, Task, drawn
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
-from finskillbench.domains.draws import drawn
-from finskillbench.domains.portfolio.audits import exploits, shortcuts
-from finskillbench.domains.portfolio.audits.ladders import optimisation as ladders
+from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.portfolio.definitions import (
     METADATA,
     OBJECTIVE_NAME,
@@ -24,6 +22,8 @@ from finskillbench.domains.portfolio.definitions import (
     conventions,
     data_read,
 )
+from finskillbench.domains.portfolio.examples import exploits
+from finskillbench.domains.portfolio.examples import optimisation as examples
 from finskillbench.domains.portfolio.inputs import ConstrainedInput, Constraints
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
 from finskillbench.domains.portfolio.objects.binding import (
@@ -281,23 +281,25 @@ def trivial(data: Mapping[str, Any]) -> JsonObject:
 SUBTASK = Subtask(
     name=NAME,
     prefix="pc_con",
-    method=METHOD,
-    parameters={
-        "weight_l2_threshold": 0.05,
-        "all_constraints_must_satisfy": True,
-        "ground_truth_source": "certified optimiser",
-    },
-    proved=("optimal_value", "trivial_value"),
-    answer=ConstrainedOptimization,
     input=ConstrainedInput,
+    answer=ConstrainedOptimization,
     definitions=conventions,
-    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,
-    ladder=ladders.ladder,
-    exploits=exploits.constrained,
-    shortcuts=Shortcuts(shortcuts.constrained),
-    by_hand=Naive(("constraints", "benchmark_weights"), by_hand),
-    heuristic="optimum without correlations within the caps",
-    trivial=Naive(("expected_returns", "constraints"), trivial),
+    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
+    verification=Verification(
+        method=METHOD,
+        parameters={
+            "weight_l2_threshold": 0.05,
+            "all_constraints_must_satisfy": True,
+            "ground_truth_source": "certified optimiser",
+        },
+        proved=("optimal_value", "trivial_value"),
+    ),
+    baselines=Baselines(
+        no_skill=Naive(("constraints", "benchmark_weights"), by_hand),
+        trivial=Naive(("expected_returns", "constraints"), trivial),
+        heuristic="optimum without correlations within the caps",
+    ),
+    examples=Examples(graded=examples.ladder, exploits=exploits.constrained, shortcuts=Shortcuts(examples.constrained)),
 )

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
+from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.portfolio import second
-from finskillbench.domains.portfolio.audits import conflicts as audits
-from finskillbench.domains.portfolio.audits.ladders import infeasibility as ladders
 from finskillbench.domains.portfolio.definitions import (
     EXACT_LIMITS,
     METADATA,
@@ -30,16 +30,18 @@ from finskillbench.domains.portfolio.definitions import (
     conventions,
     family,
     level,
+    moved,
     printed,
     sector_of,
     waived,
 )
+from finskillbench.domains.portfolio.examples import infeasibility as examples
 from finskillbench.domains.portfolio.inputs import InfeasibilityInput
 from finskillbench.domains.portfolio.objects import PortfolioObjects
 from finskillbench.domains.portfolio.objects.binding import mandate_fields
 from finskillbench.domains.portfolio.objects.conflicts import AMBIGUITY, SIZES, Case, Draft, at, cases, edge
+from finskillbench.domains.portfolio.optimality import margin
 from finskillbench.domains.portfolio.proofs import Recheck
-from finskillbench.engines.optimisation.certificate import prove_infeasible
 from finskillbench.engines.optimisation.certified import (
     ACCEPTED_VIOLATION,
 )
@@ -47,14 +49,16 @@ from finskillbench.engines.portfolio.formulation import Aim, Goal, formulate
 from finskillbench.engines.portfolio.mandates import feasibility
 from finskillbench.engines.portfolio.mandates.feasibility import least_attainable
 from finskillbench.engines.portfolio.mandates.fields import problem_from
-from finskillbench.engines.portfolio.problem import PortfolioProblem, required
+from finskillbench.engines.portfolio.problem import required
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.measures import closeness
-from finskillbench.scoring.values import array, boolean, is_array, number
+from finskillbench.scoring.values import array, boolean, closeness, is_array, number
 
 NAME = "infeasibility_detection"
 METHOD = "infeasibility_detection"
+_BELOW = 1e-6
+"""By what share a value lies below the least attainable one that is refuted."""
+_SAME_MARGIN = 1e-7
 _EVIDENCE = {"full": 1e-3, "full_floor": 2e-5, "zero": 0.02, "zero_floor": 1e-4}
 """Error of the least attainable value that costs nothing, a tenth of a percent or a fifth of a basis point; and the
 one from which the number is no evidence, a fiftieth: a limit that matters moves it by more."""
@@ -206,37 +210,56 @@ def proof(label: Label[InfeasibilityInput], findings: Findings) -> None:
     """The least attainable value is certified and decides the verdict; the set in conflict is the only smallest one.
 
     With a portfolio that keeps all limits but one, every set in conflict contains that one; where those limits alone
-    are refuted, their set is in conflict itself.
+    are refuted, their set is in conflict itself. A label without a certificate is solved again.
     """
     recheck = Recheck(label, findings)
     task_input, output = recheck.task_input, label.truth.expected_output
     problem, named = problem_from(task_input), task_input["limit_to_relax"]
     limit, value = sector_of(named), printed(task_input, named)
-    least, feasible = least_attainable(problem, limit), output["feasible"]
-    recheck.close(output["least_attainable"], least.value, "least attainable value", 1e-8)
-    recheck.close(level(task_input, named, recheck.covariance, least.weights), least.value, "its value", 1e-8)
-    _expect_kept(recheck, [family(named)], least.weights, "the portfolio of the least attainable value")
-    recheck.expect((least.value <= value) is feasible, "the least attainable value contradicts the verdict")
-    conflict = () if feasible else feasibility.conflicting_limits(problem, limit)
-    stated = output["conflicting_limits"]
-    recheck.expect(stated == list(conflict), f"{stated} are stated to be in conflict, {list(conflict)} are")
+    solve = cache(partial(least_attainable, problem, limit))
+    stored, feasible = label.certificate.get("least_attainable"), output["feasible"]
+    least = stored["objective"] if stored else solve().value
+    weights = recheck.stored(stored) if stored else solve().weights
+    recheck.close(output["least_attainable"], least, "least attainable value", 1e-8)
+    recheck.close(level(task_input, named, recheck.covariance, weights), least, "its value", 1e-8)
+    _expect_kept(recheck, [family(named)], weights, "the portfolio of the least attainable value")
+    recheck.expect((least <= value) is feasible, "the least attainable value contradicts the verdict")
+    conflict = output["conflicting_limits"]
+    if feasible or not stored:
+        found = [] if feasible else list(feasibility.conflicting_limits(problem, limit))
+        recheck.expect(conflict == found, f"{conflict} are stated to be in conflict, {found} are")
     if label.built:
         changed = f"a tolerance of {AMBIGUITY} on every limit changes its verdict"
         recheck.expect((edge(problem, limit, feasible=feasible) <= value) is feasible, changed)
         size = f"{len(conflict)} limits are in conflict in a {label.episode.difficulty} mandate"
         recheck.expect(feasible or len(conflict) in SIZES[label.episode.difficulty], size)
-    figures, distance = findings.figures, abs(least.value / value - 1)
+    figures, distance = findings.figures, abs(least / value - 1)
     figures["least_distance_from_limit"] = min(figures.get("least_distance_from_limit", 1.0), distance)
-    if not label.certificate:
-        return
-    stored, summary = label.certificate["least_attainable"], label.truth.proof
-    recheck.certificate(problem, _aim(limit), stored, summary, least, unique=False)
-    if feasible:
-        _expect_kept(recheck, [], np.array(stored["weights"], dtype=float), "its witness")
+    if stored:
+        recheck.certificate(problem, _aim(limit), stored, label.truth.proof, solve, unique=False)
+        below = margin(moved(task_input, named, output["least_attainable"] * (1 - _BELOW)), label.certificate["floor"])
+        recheck.expect(below > 0, f"its multipliers leave a margin of {below:.1e}: a smaller value is not refuted")
+        _examine_conflict(recheck, conflict)
+
+
+def _examine_conflict(recheck: Recheck, conflict: list[str]) -> None:
+    """A feasible mandate has a witness, and an infeasible one a ray; waiving each limit in conflict leaves another."""
+    certificate, findings = recheck.label.certificate, recheck.findings
+    if recheck.label.truth.expected_output["feasible"]:
+        witness = recheck.stored(certificate["least_attainable"])
+        _expect_kept(recheck, [], witness, "its witness")
         findings.add("witnesses")
         return
-    _recheck_refutation(recheck, feasibility.waived(problem, *(name for name in WAIVABLE if name not in conflict)))
-    waivers = label.certificate["waivers"]
+    farkas = certificate["farkas"]
+    stated = recheck.label.truth.proof["farkas_margin"]
+    recheck.expect(stated == farkas["margin"], "the truth's margin is not the certificate's")
+    alone = waived(recheck.task_input, [name for name in WAIVABLE if name not in conflict])
+    found = margin(alone, farkas["ray"])
+    shown = found > 0 and found >= stated - _SAME_MARGIN
+    recheck.expect(shown, f"its ray leaves a margin of {found:.1e}, it states {stated:.1e}: the conflict is not shown")
+    findings.figures["least_farkas_margin"] = min(findings.figures.get("least_farkas_margin", math.inf), found)
+    findings.add("refuted")
+    waivers = certificate["waivers"]
     recheck.expect(set(waivers) == set(conflict), "it has no waiver of each limit in conflict")
     for name, weights in waivers.items():
         _expect_kept(recheck, [name], np.array(weights, dtype=float), f"the portfolio without {name}")
@@ -254,21 +277,6 @@ def _expect_kept(recheck: Recheck, without: list[str], weights: second.Floats, w
     recheck.expect(excess <= ACCEPTED_VIOLATION, f"{what} breaks {name} by {excess:.1e}")
 
 
-def _recheck_refutation(recheck: Recheck, problem: PortfolioProblem) -> None:
-    """The stored ray proves that the program of the limits in conflict has no solution."""
-    farkas, findings = recheck.label.certificate["farkas"], recheck.findings
-    stated = recheck.label.truth.proof["farkas_margin"]
-    recheck.expect(stated == farkas["margin"], "the truth's margin is not the certificate's")
-    program = formulate(problem, Aim()).program
-    ray = np.concatenate([np.array(farkas["ray"][block.label], dtype=float) for block in program.blocks])
-    again = prove_infeasible(program, ray)
-    recheck.expect(again.margin > 0, f"its Farkas ray proves nothing: margin {again.margin:.1e}")
-    recheck.states(farkas["margin"], again.margin, "margin from the ray")
-    smallest = min(findings.figures.get("least_farkas_margin", np.inf), again.margin)
-    findings.figures["least_farkas_margin"] = float(smallest)
-    findings.add("refuted")
-
-
 def by_hand(data: Mapping[str, Any]) -> JsonObject:
     """Turnover that restricted names and the cap on names force, which bounds the least turnover from below."""
     limits, current = data["constraints"], data["current_portfolio"]
@@ -280,19 +288,18 @@ def by_hand(data: Mapping[str, Any]) -> JsonObject:
 SUBTASK = Subtask(
     name=NAME,
     prefix="pc_infeas",
-    method=METHOD,
-    parameters={"ground_truth_source": "certified optimiser"},
-    answer=InfeasibilityDetection,
     input=InfeasibilityInput,
+    answer=InfeasibilityDetection,
     definitions=definitions,
-    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,
-    ladder=ladders.ladder,
-    exploits=audits.exploits,
-    shortcuts=Shortcuts(audits.shortcuts),
-    by_hand=Naive(("constraints", "current_portfolio"), by_hand),
-    heuristic="feasible, 90% of the limit",
-    trivial=Naive((), lambda data: {"feasible": True, "conflicting_limits": [], "least_attainable": 0.0}),
+    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
+    verification=Verification(method=METHOD, parameters={"ground_truth_source": "certified optimiser"}),
+    baselines=Baselines(
+        no_skill=Naive(("constraints", "current_portfolio"), by_hand),
+        trivial=Naive((), lambda data: {"feasible": True, "conflicting_limits": [], "least_attainable": 0.0}),
+        heuristic="feasible, 90% of the limit",
+    ),
+    examples=Examples(graded=examples.ladder, exploits=examples.exploits, shortcuts=Shortcuts(examples.shortcuts)),
     headline=False,
 )

@@ -25,7 +25,7 @@ from finskillbench.domains.building import read_catalog_text
 from finskillbench.domains.catalog import Catalog, CatalogFile
 from finskillbench.domains.portfolio.mandate_texts import Universe, Words, stated, words
 from finskillbench.domains.portfolio.objects.settings import Settings, TierSettings, read_settings
-from finskillbench.domains.portfolio.tool_use.call import effective_parameters
+from finskillbench.domains.portfolio.tool_use import effective_parameters
 from finskillbench.engines.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.portfolio.mandates.text import read_mandate
 from finskillbench.engines.portfolio.problem import Objective

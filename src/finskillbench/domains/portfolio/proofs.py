@@ -1,26 +1,27 @@
-"""What the proofs of portfolio labels share: a label solved again, and its certificate repeated.
+"""Checks that the proofs of portfolio labels share.
 
-Limits, objectives, trades and posteriors come from `second`, which shares no code with the engine that made the labels;
-the optimum itself is solved again from the resolved input and compared by value. A certificate is repeated with plain
-arithmetic: the program is formulated from the input that an agent sees, the stored weights complete to a primal point,
-the stored multipliers to a dual one, and weak duality gives the bound. Where the counts of names needed branching there
-are no multipliers of the whole, and the optimum solved again stands in for them.
+Limits, objectives, trades and posteriors come from `second`, that no portfolio is better from `optimality`: neither
+shares code with the engine that made the labels. A certificate is held to its own words beside: the program is
+formulated from the input that an agent sees, the stored weights complete to a primal point, the stored multipliers to
+a dual one, and weak duality gives the bound. Only a label without a certificate, and an optimum whose counts of names
+needed branching, which no multipliers of the whole prove, are solved again.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.base import Label
+from finskillbench.domains.examples import Label
 from finskillbench.domains.portfolio import second
+from finskillbench.domains.portfolio.optimality import Program
 from finskillbench.engines.optimisation.certificate import prove_optimal
 from finskillbench.engines.optimisation.certified import ACCEPTED_GAP, ACCEPTED_VIOLATION, Certified
-from finskillbench.engines.optimisation.uniqueness import prove_unique
 from finskillbench.engines.portfolio.formulation import Aim, formulate
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import PortfolioProblem
@@ -29,6 +30,8 @@ from finskillbench.findings import Findings
 
 EXACT = 1e-9
 """A label exceeds a limit by no more than this, and two values of one quantity differ by no more."""
+UNDECIDED_GAIN = 1e-6
+"""By how much another portfolio may still be better by the gradients alone: objectives are of order 0.01 to 1."""
 TRIVIAL_TOLERANCE = 1e-7
 """The zero of `certified` comes from a portfolio that is only as near to a limit as a solver brings it."""
 WEIGHT_TOLERANCE = 1e-5
@@ -99,16 +102,42 @@ class Recheck:
             self.expect(not beaten, f"{name}, which keep the limits, reach {value:.6g}: below the trivial {zero:.6g}")
 
     def optimum(self, problem: PortfolioProblem, weights: Floats, mean: Floats | None = None) -> float:
-        """Weights are the certified optimum of a problem, limits apart; returns their objective."""
-        best = optimise(problem)
+        """Weights are the only optimum of a problem, limits apart; returns their objective.
+
+        A certificate is held to its multipliers and gradients; a label without one is solved again.
+        """
+        solve = cache(partial(optimise, problem))
         value = second.objective(self.task_input, self.covariance, weights, mean)
-        self.close(value, best.value, "objective of the weights")
-        self.same_weights(weights, best.weights)
+        stored = self.label.certificate
+        self.close(value, stored["objective"] if stored else solve().value, "objective of the weights")
+        self.same_weights(weights, self.stored(stored) if stored else solve().weights)
         if self.states_value("optimal_value"):
             self.close(self.label.truth.verification["optimal_value"], value, "optimal value")
-        if self.label.certificate:
-            self.certificate(problem, Aim(), self.label.certificate, self.label.truth.proof, best)
+        if stored:
+            self.certificate(problem, Aim(), stored, self.label.truth.proof, solve)
+            self.cannot_gain("optimum", Program(self.task_input, weights, mean).gain())
         return value
+
+    def trades(self, weights: Floats, least: float) -> None:
+        """Listed trades lead from the current to the new weights; an unlisted one is smaller than `least`."""
+        current = self.vector(self.task_input["current_portfolio"])
+        listed: dict[str, float] = self.label.truth.expected_output["trade_list"]
+        trades = self.vector({**dict.fromkeys(self.tickers, 0.0), **listed})
+        missed = np.abs(current + trades - weights)
+        for ticker, difference in zip(self.tickers, missed.tolist(), strict=True):
+            allowed = EXACT if ticker in listed else least
+            miss = f"{ticker}: current weight and trade miss the new weight by {difference:.1e}"
+            self.expect(difference <= allowed, miss)
+
+    @staticmethod
+    def stored(certificate: JsonObject) -> Floats:
+        """(n,) weights of a certificate."""
+        return np.array(certificate["weights"], dtype=float)
+
+    def cannot_gain(self, name: str, gain: float) -> None:
+        """No other portfolio is better by more than what rounding leaves."""
+        self.findings.widest("greatest_gain", gain)
+        self.expect(gain <= UNDECIDED_GAIN, f"{name}: another portfolio may be better by {gain:.1e}")
 
     def certificate(
         self,
@@ -116,31 +145,31 @@ class Recheck:
         aim: Aim,
         stored: JsonObject,
         summary: JsonObject,
-        again: Certified,
+        solve: Callable[[], Certified],
         *,
         unique: bool = True,
-    ) -> bool:
-        """Repeat the bound, the gap and uniqueness of an optimum; returns whether uniqueness was proved again.
+    ) -> None:
+        """Repeat the bound and the gap of an optimum, and hold its summary and what it says of uniqueness to it.
 
-        `stored` is the certificate, `summary` what the truth says of it, `again` the same program solved again.
+        `stored` is the certificate, `summary` the truth's summary of it, `solve` solves the same program again.
         """
         for name in ("objective", "lower_bound", "gap", "unique", "programs_solved"):
             self.expect(summary[name] == stored[name], f"the truth's {name} is not the certificate's")
         self.expect(stored["gap"] <= ACCEPTED_GAP, f"states a gap of {stored['gap']:.1e}")
         self.expect(not unique or stored["unique"] is True, "does not prove the optimum unique")
         self.expect(stored["uniqueness"], "does not record how uniqueness was decided")
-        weights = np.array(stored["weights"], dtype=float)
+        weights = self.stored(stored)
         if stored["programs_solved"] > 1:
+            again = solve()
             self.states(stored["objective"], again.value, "solved again")
             self.findings.widest("greatest_gap", again.optimality.gap)
             same = np.abs(again.weights - weights).max() <= WEIGHT_TOLERANCE
             self.expect(same, "its weights are not those of solving again")
             self.findings.add("branched")
-            return again.uniqueness.outcome.proved
+            return
         formulation = formulate(problem, aim)
-        point = formulation.point(weights)
         multipliers = np.array(stored["multipliers"], dtype=float)
-        proof = prove_optimal(formulation.program, point, multipliers)
+        proof = prove_optimal(formulation.program, formulation.point(weights), multipliers)
         self.findings.widest("greatest_gap", proof.gap)
         self.findings.widest("greatest_violation", proof.violation)
         self.expect(proof.gap <= ACCEPTED_GAP, f"its multipliers leave a gap of {proof.gap:.1e}")
@@ -148,7 +177,6 @@ class Recheck:
         self.states(stored["objective"], proof.objective, "recomputed")
         self.states(stored["lower_bound"], proof.lower_bound, "bound from the multipliers")
         self.findings.add("recomputed")
-        return prove_unique(formulation, point, multipliers).outcome.proved
 
     def states(self, stated: float, again: float, what: str) -> None:
         """A number of a certificate is the one found again."""

@@ -7,23 +7,23 @@ from typing import Any, Literal
 
 from pydantic import Field, JsonValue
 
-from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
 from finskillbench.domains.building import BuildContext, Task, read_catalog_text
-from finskillbench.domains.portfolio.audits import exploits, mandate_shortcuts
-from finskillbench.domains.portfolio.audits.ladders import tool_use as ladders
+from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.portfolio.definitions import SKILL
+from finskillbench.domains.portfolio.examples import exploits
+from finskillbench.domains.portfolio.examples import tool_use as examples
 from finskillbench.domains.portfolio.inputs import ToolUseInput
 from finskillbench.domains.portfolio.mandate_texts import PLANS, Universe, Words, compose
 from finskillbench.domains.portfolio.objects import PortfolioObjects
 from finskillbench.domains.portfolio.own import words_in
-from finskillbench.domains.portfolio.tool_use.call import MISTAKE, effective_parameters, merit, mistakes
+from finskillbench.domains.portfolio.tool_use import MISTAKE, effective_parameters, merit, mistakes
 from finskillbench.engines.portfolio.mandates.text import read_mandate
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.errors import InternalError
 from finskillbench.findings import Findings
-from finskillbench.scoring.measures import clip, relative_error, share
-from finskillbench.scoring.values import json_equal, mapping, number, parameter
+from finskillbench.scoring.values import clip, json_equal, mapping, number, parameter, relative_error, share
 
 NAME = "tool_use_parameterization"
 METHOD = "parameter_match"
@@ -224,21 +224,21 @@ def by_hand(data: Mapping[str, Any]) -> JsonObject:
 SUBTASK = Subtask(
     name=NAME,
     prefix="pc_tool",
-    method=METHOD,
-    parameters={"ground_truth_source": "composed by grammar"},
-    proved=("required_parameters",),
-    answer=ToolUseParameterization,
     input=ToolUseInput,
+    answer=ToolUseParameterization,
     definitions={},  # its texts say everything themselves
     # A release has one text with many numbers; here every mandate is of a template of its own.
     cluster=lambda episode: str(episode.metadata.get("scenario_type", episode.task_id)),
-    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,
-    ladder=ladders.ladder,
-    exploits=exploits.tool_use,
-    shortcuts=Shortcuts(mandate_shortcuts.answers),
-    by_hand=Naive(("scenario_description",), by_hand),
-    heuristic="every parameter",
-    trivial=Naive((), lambda data: {"optimizer_call": TRIVIAL_CALL}),
+    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
+    verification=Verification(
+        method=METHOD, parameters={"ground_truth_source": "composed by grammar"}, proved=("required_parameters",)
+    ),
+    baselines=Baselines(
+        no_skill=Naive(("scenario_description",), by_hand),
+        trivial=Naive((), lambda data: {"optimizer_call": TRIVIAL_CALL}),
+        heuristic="every parameter",
+    ),
+    examples=Examples(graded=examples.ladder, exploits=exploits.tool_use, shortcuts=Shortcuts(examples.answers)),
 )

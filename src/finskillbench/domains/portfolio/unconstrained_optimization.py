@@ -8,13 +8,10 @@ from itertools import product
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
-from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
+from finskillbench.domains.building import BuildContext, Task, permuted
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
-from finskillbench.domains.draws import permuted
-from finskillbench.domains.portfolio.audits import exploits, shortcuts
-from finskillbench.domains.portfolio.audits.exploits import uncorrelated
-from finskillbench.domains.portfolio.audits.ladders import optimisation as ladders
+from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.portfolio.definitions import (
     METADATA,
     OBJECTIVE_NAME,
@@ -23,6 +20,9 @@ from finskillbench.domains.portfolio.definitions import (
     conventions,
     data_read,
 )
+from finskillbench.domains.portfolio.examples import exploits
+from finskillbench.domains.portfolio.examples import optimisation as examples
+from finskillbench.domains.portfolio.examples.exploits import uncorrelated
 from finskillbench.domains.portfolio.inputs import UnconstrainedInput
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
 from finskillbench.domains.portfolio.objects.binding import market_fields, month_problem
@@ -132,7 +132,7 @@ def _by_formula(problem: PortfolioProblem, optimal: float, zero: float) -> float
     """What a formula earns, where the answer itself is none."""
     if problem.objective in (Objective.MAX_RETURN, Objective.RISK_PARITY):
         return 0.0
-    formulas = shortcuts.cut(problem), uncorrelated(problem)
+    formulas = examples.cut(problem), uncorrelated(problem)
     return max(judge_weights(problem, weights, optimal, zero).value for weights in formulas)
 
 
@@ -169,21 +169,25 @@ def proof(label: Label[UnconstrainedInput], findings: Findings) -> None:
 SUBTASK = Subtask(
     name=NAME,
     prefix="pc_uncon",
-    method=METHOD,
-    parameters={"weight_l2_threshold": 0.05, "ground_truth_source": "certified optimiser"},
-    proved=("optimal_value", "trivial_value"),
-    answer=UnconstrainedOptimization,
     input=UnconstrainedInput,
+    answer=UnconstrainedOptimization,
     definitions=conventions,
-    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
     build=build,
     proof=proof,
-    ladder=ladders.ladder,
-    exploits=exploits.unconstrained,
-    shortcuts=Shortcuts(shortcuts.unconstrained, most=0.4),
-    by_hand=Naive(
-        ("objective", "expected_returns", "covariance_matrix"), lambda data: {"weights": rule_of_thumb(data)}
+    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
+    verification=Verification(
+        method=METHOD,
+        parameters={"weight_l2_threshold": 0.05, "ground_truth_source": "certified optimiser"},
+        proved=("optimal_value", "trivial_value"),
     ),
-    heuristic="optimum without correlations",
-    trivial=Naive(("expected_returns",), lambda data: {"weights": equal_weights(data.get("expected_returns"))}),
+    baselines=Baselines(
+        no_skill=Naive(
+            ("objective", "expected_returns", "covariance_matrix"), lambda data: {"weights": rule_of_thumb(data)}
+        ),
+        trivial=Naive(("expected_returns",), lambda data: {"weights": equal_weights(data.get("expected_returns"))}),
+        heuristic="optimum without correlations",
+    ),
+    examples=Examples(
+        graded=examples.ladder, exploits=exploits.unconstrained, shortcuts=Shortcuts(examples.unconstrained, most=0.4)
+    ),
 )

@@ -23,8 +23,7 @@ from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem,
 from finskillbench.engines.portfolio.rebalance import TradingTerms
 from finskillbench.engines.portfolio.trivial import trivial_value
 from finskillbench.episode import JsonObject, Score
-from finskillbench.scoring.measures import clip, l2
-from finskillbench.scoring.values import first_numbers, number, numbers
+from finskillbench.scoring.values import clip, first_numbers, l2, number, numbers
 from finskillbench.sums import summed
 
 DEAD_ZONE = 1e-2

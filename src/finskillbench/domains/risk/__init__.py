@@ -9,9 +9,8 @@ from finskillbench.domains.base import Domain
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.checks.examination import Subject
 from finskillbench.domains.risk import constraint_monitoring, risk_identification, risk_remediation, stress_testing
-from finskillbench.domains.risk.audits import labels, recheck, scenarios, statuses
 from finskillbench.domains.risk.catalogs import risk_settings
-from finskillbench.domains.risk.checks import data
+from finskillbench.domains.risk.checks import data, economics, objects
 from finskillbench.domains.risk.checks import objects as object_checks
 from finskillbench.domains.risk.objects.construct import RiskObjects, construct
 from finskillbench.domains.risk.own.books import BOOKS
@@ -36,15 +35,15 @@ def _parameters(prepared: RiskObjects) -> dict[str, Any]:
 
 
 def _economics(subject: Subject, findings: Findings) -> None:
-    labels.stress(subject, findings)
-    statuses.economics(subject, findings)
-    scenarios.scenarios(subject, findings)
+    economics.stress(subject, findings)
+    economics.economics(subject, findings)
+    economics.scenarios(subject, findings)
 
 
 def _certified(subject: Subject, findings: Findings) -> None:
     """Mandates can be kept, and no cure is cheaper than the certified one."""
-    labels.certified(subject, findings)
-    recheck.least_cost(subject, findings)
+    economics.certified(subject, findings)
+    objects.least_cost(subject, findings)
 
 
 DOMAIN: Domain[RiskObjects] = Domain(
@@ -68,8 +67,8 @@ DOMAIN: Domain[RiskObjects] = Domain(
     },
     audits={
         "certified": _certified,
-        "taxonomy": labels.taxonomy,
-        "unique": labels.unique,
+        "taxonomy": economics.taxonomy,
+        "unique": economics.unique,
         "economics": _economics,
     },
     parameters=_parameters,

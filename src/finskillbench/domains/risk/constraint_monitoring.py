@@ -8,12 +8,12 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Naive, Shortcuts, Subtask, by_input
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification, by_input
 from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.examples import Examples, Shortcuts
 from finskillbench.domains.risk import by_hand
-from finskillbench.domains.risk.audits import exploits
-from finskillbench.domains.risk.audits.ladders.constraint_monitoring import ladder
-from finskillbench.domains.risk.audits.shortcuts.constraint_monitoring import shortcuts
+from finskillbench.domains.risk.examples import exploits
+from finskillbench.domains.risk.examples.constraint_monitoring import ladder, shortcuts
 from finskillbench.domains.risk.inputs import MonitoringInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.monitoring import GREY_BAND, MODEL_BASED, MonitoringPair
@@ -32,8 +32,7 @@ from finskillbench.engines.risk.mandate import Constraint, Kind, mandate_from
 from finskillbench.engines.risk.monitor import constraint_report
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
-from finskillbench.scoring.measures import closeness, mean, share
-from finskillbench.scoring.values import array, boolean, number, objects, text
+from finskillbench.scoring.values import array, boolean, closeness, mean, number, objects, share, text
 
 NAME = "constraint_monitoring"
 METHOD = "exact_match"
@@ -371,20 +370,20 @@ def _all_kept(data: Mapping[str, Any]) -> JsonObject:
 SUBTASK: Subtask[MonitoringInput, RiskObjects] = Subtask(
     name=NAME,
     prefix="rm_cm",
-    method=METHOD,
-    parameters={"metrics": ["constraint_accuracy", "violation_detection_recall"]},
-    proved=PLANTED,
+    input=MonitoringInput,
     answer=ConstraintMonitoring,
+    definitions=definitions,
     cluster=by_input("mandate", "mandate_id"),
-    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
     build=build,
     second=monitoring_answer,
-    by_hand=Naive(("portfolio", "mandate", "sector_mapping"), by_hand.monitored),
-    heuristic="weights and trades, the rest like these",
-    trivial=Naive((), _all_kept),
-    input=MonitoringInput,
-    definitions=definitions,
-    ladder=ladder,
-    exploits=exploits.monitoring,
-    shortcuts=Shortcuts(shortcuts),
+    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
+    verification=Verification(
+        method=METHOD, parameters={"metrics": ["constraint_accuracy", "violation_detection_recall"]}, proved=PLANTED
+    ),
+    baselines=Baselines(
+        no_skill=Naive(("portfolio", "mandate", "sector_mapping"), by_hand.monitored),
+        trivial=Naive((), _all_kept),
+        heuristic="weights and trades, the rest like these",
+    ),
+    examples=Examples(graded=ladder, exploits=exploits.monitoring, shortcuts=Shortcuts(shortcuts)),
 )

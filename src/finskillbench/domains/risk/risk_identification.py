@@ -11,14 +11,13 @@ from typing import Any, Literal, cast
 from pydantic import Field
 
 from finskillbench.arrays import FACTORS
-from finskillbench.domains.base import Answer, Label, Naive, Shortcuts, Subtask
-from finskillbench.domains.building import BuildContext, Task, conventions
-from finskillbench.domains.draws import shuffled
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
+from finskillbench.domains.building import BuildContext, Task, conventions, shuffled
+from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.risk import by_hand, second
-from finskillbench.domains.risk.audits import exploits
-from finskillbench.domains.risk.audits.identification_shortcuts import shortcuts
-from finskillbench.domains.risk.audits.ladders.risk_identification import ladder
 from finskillbench.domains.risk.catalogs import EPISODES
+from finskillbench.domains.risk.examples import exploits
+from finskillbench.domains.risk.examples.risk_identification import ladder, shortcuts
 from finskillbench.domains.risk.inputs import IdentificationInput
 from finskillbench.domains.risk.objects.construct import ListedPortfolio, RiskObjects
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
@@ -51,8 +50,7 @@ from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, required
 from finskillbench.engines.risk.report import exposure_list
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.measures import clip, closeness, dcg, overlap, share
-from finskillbench.scoring.values import number, objects, parameter, text
+from finskillbench.scoring.values import clip, closeness, dcg, number, objects, overlap, parameter, share, text
 
 NAME = "risk_identification"
 METHOD = "ranked_list_recall"
@@ -368,33 +366,30 @@ _USUAL = (
 """One exposure of each type, of a usual size."""
 
 
-def _usual_list(data: Mapping[str, Any]) -> JsonObject:
-    del data
-    return exploits.listed(_USUAL)
-
-
 SUBTASK: Subtask[IdentificationInput, RiskObjects] = Subtask(
     name=NAME,
     prefix="rm_ri",
-    method=METHOD,
-    parameters={
-        "top_k": LIST_LENGTH,
-        "partial_credit": True,
-        "metrics": ["recall_at_5", "precision_at_5", "ndcg_at_5"],
-    },
-    proved=PLANTED,
+    input=IdentificationInput,
     answer=RiskIdentification,
-    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
+    definitions=_DEFINITIONS,
     build=build,
     second=second.identification_answer,
-    in_words=("detail",),
     proof=_examine,
-    by_hand=Naive(("portfolio", "sector_mapping"), _by_hand),
-    heuristic="weights times a usual volatility",
-    trivial=Naive((), _usual_list),
-    input=IdentificationInput,
-    ladder=ladder,
-    exploits=exploits.identification,
-    shortcuts=Shortcuts(shortcuts),
-    definitions=_DEFINITIONS,
+    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
+    verification=Verification(
+        method=METHOD,
+        parameters={
+            "top_k": LIST_LENGTH,
+            "partial_credit": True,
+            "metrics": ["recall_at_5", "precision_at_5", "ndcg_at_5"],
+        },
+        proved=PLANTED,
+        in_words=("detail",),
+    ),
+    baselines=Baselines(
+        no_skill=Naive(("portfolio", "sector_mapping"), _by_hand),
+        trivial=Naive((), lambda data: exploits.listed(_USUAL)),
+        heuristic="weights times a usual volatility",
+    ),
+    examples=Examples(graded=ladder, exploits=exploits.identification, shortcuts=Shortcuts(shortcuts)),
 )

@@ -10,15 +10,14 @@ import numpy as np
 from pydantic import Field
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.base import Answer, Naive, Shortcuts, Subtask, by_input
-from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification, by_input
+from finskillbench.domains.building import BuildContext, Task, drawn, shuffled
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
-from finskillbench.domains.draws import drawn, shuffled
+from finskillbench.domains.examples import Examples, Shortcuts
 from finskillbench.domains.risk import by_hand
-from finskillbench.domains.risk.audits import trades
-from finskillbench.domains.risk.audits.ladders.risk_remediation import ladder
-from finskillbench.domains.risk.audits.shortcuts.risk_remediation import shortcuts
 from finskillbench.domains.risk.catalogs import EPISODES
+from finskillbench.domains.risk.examples import exploits
+from finskillbench.domains.risk.examples.risk_remediation import ladder, shortcuts
 from finskillbench.domains.risk.inputs import RemediationInput, TradingTermsInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.plain_cures import without_models
@@ -296,24 +295,26 @@ def _no_trades(data: Mapping[str, Any]) -> JsonObject:
 SUBTASK: Subtask[RemediationInput, RiskObjects] = Subtask(
     name=NAME,
     prefix="rm_rr",
-    method=METHOD,
-    parameters={
-        "metrics": ["post_trade_compliant", "cost_vs_optimal"],
-        "tolerance": {"turnover_excess_pct": 50},
-        "ground_truth_source": "certified optimiser",
-    },
-    proved=_proved,
+    input=RemediationInput,
     answer=RiskRemediation,
+    definitions=definitions,
     cluster=by_input("mandate", "mandate_id"),
-    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
     build=build,
     proof=examine,
-    by_hand=Naive(("portfolio", "mandate", "sector_mapping"), _by_hand),
-    heuristic="30% of the way to the benchmark, said it complies",
-    trivial=Naive((), _no_trades),
-    input=RemediationInput,
-    definitions=definitions,
-    ladder=ladder,
-    exploits=trades.remediation,
-    shortcuts=Shortcuts(shortcuts),
+    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
+    verification=Verification(
+        method=METHOD,
+        parameters={
+            "metrics": ["post_trade_compliant", "cost_vs_optimal"],
+            "tolerance": {"turnover_excess_pct": 50},
+            "ground_truth_source": "certified optimiser",
+        },
+        proved=_proved,
+    ),
+    baselines=Baselines(
+        no_skill=Naive(("portfolio", "mandate", "sector_mapping"), _by_hand),
+        trivial=Naive((), _no_trades),
+        heuristic="30% of the way to the benchmark, said it complies",
+    ),
+    examples=Examples(graded=ladder, exploits=exploits.remediation, shortcuts=Shortcuts(shortcuts)),
 )

@@ -10,13 +10,12 @@ from typing import Any, cast
 from pydantic import Field
 
 from finskillbench.arrays import FACTORS
-from finskillbench.domains.base import Answer, Naive, Shortcuts, Subtask, by_input
-from finskillbench.domains.building import BuildContext, Task, conventions
-from finskillbench.domains.draws import drawn, shuffled
-from finskillbench.domains.risk.audits import trades
-from finskillbench.domains.risk.audits.ladders.stress_testing import ladder
-from finskillbench.domains.risk.audits.stress_shortcuts import shortcuts
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification, by_input
+from finskillbench.domains.building import BuildContext, Task, conventions, drawn, shuffled
+from finskillbench.domains.examples import Examples, Shortcuts
 from finskillbench.domains.risk.catalogs import EPISODES
+from finskillbench.domains.risk.examples import exploits
+from finskillbench.domains.risk.examples.stress_testing import ladder, shortcuts
 from finskillbench.domains.risk.inputs import ScenarioInput, StressInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.stress import LEAST_PNL, StressCase, StressPair, as_stated, at_tier, tiers_of
@@ -44,8 +43,21 @@ from finskillbench.engines.risk.full_stress import (
 from finskillbench.engines.risk.portfolio import required
 from finskillbench.engines.risk.report import stress_answer
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
-from finskillbench.scoring.measures import clip, closeness, mean, mean_absolute_error, ramp
-from finskillbench.scoring.values import array, keyed_numbers, mapping, number, objects, parameter, text, weighted
+from finskillbench.scoring.values import (
+    array,
+    clip,
+    closeness,
+    keyed_numbers,
+    mapping,
+    mean,
+    mean_absolute_error,
+    number,
+    objects,
+    parameter,
+    ramp,
+    text,
+    weighted,
+)
 from finskillbench.sums import summed
 
 NAME = "stress_testing"
@@ -349,20 +361,22 @@ def _no_loss(data: Mapping[str, Any]) -> JsonObject:
 SUBTASK: Subtask[StressInput, RiskObjects] = Subtask(
     name=NAME,
     prefix="rm_st",
-    method=METHOD,
-    parameters={"tolerance_pct": 1.0, "metrics": ["pnl_absolute_error", "sector_attribution_mae"]},
-    proved=PLANTED,
+    input=StressInput,
     answer=StressTesting,
+    definitions=definitions,
     cluster=by_input("stress_scenario", "scenario_id"),
-    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
     build=build,
     second=second_answer,
-    by_hand=Naive(("portfolio", "stress_scenario", "sector_mapping", "factor_exposures"), _by_hand),
-    heuristic="the shock to the market",
-    trivial=Naive((), _no_loss),
-    input=StressInput,
-    definitions=definitions,
-    ladder=ladder,
-    exploits=trades.stress,
-    shortcuts=Shortcuts(shortcuts),
+    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
+    verification=Verification(
+        method=METHOD,
+        parameters={"tolerance_pct": 1.0, "metrics": ["pnl_absolute_error", "sector_attribution_mae"]},
+        proved=PLANTED,
+    ),
+    baselines=Baselines(
+        no_skill=Naive(("portfolio", "stress_scenario", "sector_mapping", "factor_exposures"), _by_hand),
+        trivial=Naive((), _no_loss),
+        heuristic="the shock to the market",
+    ),
+    examples=Examples(graded=ladder, exploits=exploits.stress, shortcuts=Shortcuts(shortcuts)),
 )

@@ -7,35 +7,133 @@ The two floors to clear: `baseline/trivial` without a thought about the episode,
 They load no skill and run no script.
 
 Programs that play an episode call by call, as a subtask's procedures say: the reference, and two that go wrong.
+
+How a baseline reads a conversation: all it may know is what stands in the messages.
 """
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
 import orjson
 
-from finskillbench.domains import Subtask, by_name
-from finskillbench.domains.base import Ask, Procedure
+from finskillbench.domains import Naive, Subtask, by_name
+from finskillbench.domains.interactive import Ask, Procedure
+from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
-from finskillbench.harness.programs.reading import (
-    call,
-    fields_read,
-    naive_answer,
-    printed_fields,
-    read_fields,
-    result_of,
-    results_of,
-    submit,
-    subtask_of,
-    turns_taken,
-)
 from finskillbench.harness.tools.contracts import LOAD_SKILL, RUN_SKILL_SCRIPT, SUBMIT_ANSWER
+from finskillbench.harness.words.prompts import APPENDIX, INPUT_SECTION, SCHEMA_SECTION, TURNS_LEFT
 from finskillbench.harness.words.tokens import input_tokens, output_tokens
+from finskillbench.scoring.values import is_object
+
+_LEFT = re.compile(rf"\n\n{TURNS_LEFT.partition('{')[0]}[^\n]*\Z")
+_SUB_TASK = re.compile(r"^Subtask: (\S+)$", re.MULTILINE)
+
+
+def prompt_of(messages: Sequence[Message]) -> str:
+    """The task prompt, the first message of the user, without what an arm appended: the same in every condition."""
+    return _opening(messages).partition(APPENDIX)[0]
+
+
+def appended_of(messages: Sequence[Message]) -> str:
+    """What the arm appended to the task prompt: a document, an instruction, or nothing."""
+    return _opening(messages).partition(APPENDIX)[2]
+
+
+def _opening(messages: Sequence[Message]) -> str:
+    """The first message of the user, without what the loop says there of the budget."""
+    return _LEFT.sub("", next(message.content for message in messages if message.role == "user"))
+
+
+def sub_task_of(messages: Sequence[Message]) -> str:
+    """The subtask named by the task prompt.
+
+    Raises
+    ------
+    ProviderError : the prompt names none.
+    """
+    found = _SUB_TASK.search(prompt_of(messages))
+    if found is None:
+        raise ProviderError("baseline: the task prompt names no subtask", Cause.BAD_REQUEST)
+    return found[1]
+
+
+def subtask_of(messages: Sequence[Message]) -> Subtask | None:
+    """The subtask as it is registered; None for an imported episode under a name that is not."""
+    try:
+        return by_name(sub_task_of(messages))
+    except InputError:
+        return None
+
+
+def turns_taken(messages: Sequence[Message]) -> int:
+    """Model calls answered so far."""
+    return sum(message.role == "assistant" for message in messages)
+
+
+def fields_read(results: Iterable[str]) -> dict[str, Any]:
+    """Values that `get_task_data` has returned by field, out of all `results_of`; a field that it refused is absent."""
+    values: dict[str, Any] = {}
+    for text in results:
+        result = parsed(text)
+        if is_object(result) and "field" in result and "value" in result:
+            values[result["field"]] = result["value"]
+    return values
+
+
+def results_of(messages: Sequence[Message]) -> tuple[str, ...]:
+    """The results of all tool calls so far."""
+    return tuple(result_of(message) for message in messages if message.role == "tool")
+
+
+def result_of(message: Message) -> str:
+    """What a tool answered, JSON in one line; what the loop says of the budget comes below it."""
+    return message.content.partition("\n")[0]
+
+
+@lru_cache(maxsize=64)
+def parsed(result: str) -> object:
+    """A result of a tool as JSON, to be read and not changed: programs meet it again on each turn and in each arm."""
+    return orjson.loads(result)
+
+
+def naive_answer(naive: Naive | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer from the fields read; an empty one where there is none, or a field that it needs is missing.
+
+    Imported episodes may name a mandate or a scenario without its numbers.
+    """
+    try:
+        return dict(naive.answer(fields)) if naive is not None else {}
+    except KeyError:
+        return {}
+
+
+def printed_fields(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Names of the input fields that the task prompt prints."""
+    text = prompt_of(messages).partition(INPUT_SECTION)[2].partition(SCHEMA_SECTION)[0]
+    printed: object = orjson.loads(text[text.index("{") :]) if "{" in text else {}
+    return tuple(map(str, printed)) if is_object(printed) else ()
+
+
+def call(name: str, number: int, /, **arguments: Any) -> ToolCall:
+    """A well-formed tool call; `number` makes its id."""
+    return ToolCall(f"call-{number}", name, orjson.dumps(arguments).decode())
+
+
+def read_fields(*fields: str) -> Turn:
+    """A turn that asks for input fields, in parallel."""
+    return Turn(tool_calls=tuple(call("get_task_data", i, field=name) for i, name in enumerate(fields)))
+
+
+def submit(answer: Any) -> Turn:
+    """A turn that submits `answer`: a text as it is, anything else as JSON."""
+    text = answer if isinstance(answer, str) else orjson.dumps(answer).decode()
+    return Turn(tool_calls=(call("submit_answer", 0, answer=text),))
 
 
 class Program(ABC):
@@ -81,7 +179,7 @@ class Trivial(Program):
     def respond(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
         """Ask for the fields that this subtask needs, then submit its constant answer."""
         subtask = subtask_of(messages)
-        naive = subtask.trivial if subtask is not None else None
+        naive = subtask.baselines.trivial if subtask is not None else None
         if naive is not None and naive.fields and turns_taken(messages) == 0:
             return read_fields(*naive.fields)
         return submit(naive_answer(naive, fields_read(results_of(messages))))
@@ -98,10 +196,11 @@ class Heuristic(Program):
     def respond(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
         """Read what the prompt prints and what by-hand arithmetic needs, then submit what the recipe makes of it."""
         subtask = subtask_of(messages)
-        if subtask is None or not subtask.heuristic:
+        if subtask is None or not subtask.baselines.heuristic:
             return submit({})
         if turns_taken(messages) == 0:
-            unprinted = subtask.by_hand.fields if subtask.by_hand is not None else ()
+            no_skill = subtask.baselines.no_skill
+            unprinted = no_skill.fields if no_skill is not None else ()
             return read_fields(*dict.fromkeys((*printed_fields(messages), *unprinted)))
         return _by_recipe(subtask.name, results_of(messages))
 
@@ -114,12 +213,18 @@ def _by_recipe(sub_task: str, results: tuple[str, ...]) -> Turn:
 
 def heuristic_answer(subtask: Subtask, task_input: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the fitted recipe answers; nothing where an imported episode lacks what it reads."""
-    if subtask.exploits is None:
+    if subtask.examples.exploits is None:
         return {}
     try:
-        return subtask.exploits(task_input)[subtask.heuristic]
+        return subtask.examples.exploits(task_input)[subtask.baselines.heuristic]
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return {}
+
+
+def procedure_of(subtask: Subtask | None, program: str) -> Procedure | None:
+    """Return how a program plays a subtask's episodes; None where the subtask is not interactive."""
+    interactive = None if subtask is None else subtask.interactive
+    return None if interactive is None else interactive.procedures.get(program)
 
 
 def can_play(offered: Sequence[ToolSpec]) -> bool:
@@ -173,10 +278,10 @@ class _Procedural(Program):
         subtask = subtask_of(messages)
         if subtask is None or [tool.name for tool in tools] == [SUBMIT_ANSWER.name]:
             return submit({})
-        found = subtask.procedures.get(self.procedure)
+        found = procedure_of(subtask, self.procedure)
         if found is None or not can_play(tools):
-            return submit(naive_answer(subtask.trivial, {}))
-        return next_turn(found, messages, tools) or submit(naive_answer(subtask.trivial, {}))
+            return submit(naive_answer(subtask.baselines.trivial, {}))
+        return next_turn(found, messages, tools) or submit(naive_answer(subtask.baselines.trivial, {}))
 
 
 class Textbook(_Procedural):

@@ -18,14 +18,17 @@ from typing import Any
 
 from finskillbench.domains import Subtask
 from finskillbench.harness.model import Message, ToolSpec, Turn
-from finskillbench.harness.programs.program import Program, can_play, next_turn
-from finskillbench.harness.programs.reading import (
+from finskillbench.harness.programs.program import (
+    Program,
     appended_of,
     call,
+    can_play,
     fields_read,
     naive_answer,
+    next_turn,
     parsed,
     printed_fields,
+    procedure_of,
     read_fields,
     result_of,
     results_of,
@@ -73,7 +76,7 @@ class Reference(Program):
             notes = () if remembers else (call("save_skill", 0, skill_name=_NOTES_NAME, content=_NOTES),)
             return Turn(tool_calls=(*notes, call("load_skill", 1, skill_name=_NOTES_NAME)))
         subtask = subtask_of(messages)
-        procedure = None if subtask is None else subtask.procedures.get("reference")
+        procedure = procedure_of(subtask, "reference")
         turn = next_turn(procedure, messages, tools) if procedure is not None and can_play(tools) else None
         turn = turn or _use_skill(sub_task, appended, offered, results, messages)
         if turn is not None:
@@ -89,15 +92,15 @@ class Reference(Program):
 
 def _wanted(subtask: Subtask, messages: Sequence[Message]) -> tuple[str, ...]:
     """The fields to read without a skill: what the subtask does by hand needs, or all that are printed."""
-    if subtask.by_hand is not None:
-        return subtask.by_hand.fields
+    if subtask.baselines.no_skill is not None:
+        return subtask.baselines.no_skill.fields
     return printed_fields(messages) if subtask.second is not None else ()
 
 
 def _unaided(subtask: Subtask, read: Mapping[str, Any]) -> Mapping[str, Any]:
     """The answer without a skill: what is done by hand, or the printed definitions followed to the letter."""
-    if subtask.by_hand is not None or subtask.second is None:
-        return naive_answer(subtask.by_hand, read)
+    if subtask.baselines.no_skill is not None or subtask.second is None:
+        return naive_answer(subtask.baselines.no_skill, read)
     try:
         return subtask.second(read)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):

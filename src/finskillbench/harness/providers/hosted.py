@@ -30,8 +30,7 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 
 from finskillbench.errors import Cause, InputError, ProviderError
-from finskillbench.harness.cleaning import clean_turn, possible
-from finskillbench.harness.model import AUTO, FREE, Message, ToolCall, ToolSpec, Turn, Usage
+from finskillbench.harness.model import AUTO, FREE, Message, ToolCall, ToolSpec, Turn, Usage, clean_turn, possible
 from finskillbench.harness.providers import bounds
 from finskillbench.harness.providers.bounds import MAX_ANSWER_BYTES, MAX_BATCH_BYTES, bound_answers
 from finskillbench.harness.providers.errors import failed_call, is_overflow, provider_error

@@ -3,11 +3,20 @@
 A package is `SKILL.md` (front matter and instructions), `references/` and `scripts/`, after the Agent Skills
 specification. Names are looked up in the listing made when the package was read and never joined to a path before.
 Its `evals/`, cases with expected outputs for whoever evaluates the package, are no part of what an agent is given.
+
+The skills that an agent writes: SKILL.md files in the episode's scratch space.
+
+The space is a folder that only this user may enter, made when the first skill is saved. Only what was saved here
+counts, and no link is followed: a file that somebody put into the folder, or put in a skill's place, is not a skill.
 """
+
+from __future__ import annotations
 
 import difflib
 import hashlib
 import os
+import stat
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +26,7 @@ from typing import Any
 from finskillbench.domains import domain as registered
 from finskillbench.domains import domains
 from finskillbench.errors import InputError, SkillError
-from finskillbench.harness.cleaning import clean_text
+from finskillbench.harness.model import clean_text
 from finskillbench.harness.skills.documents import MAX_TEXT_BYTES, decode_document, is_binary, split_document
 
 PLACEBO = Path(__file__).parent / "placebo"
@@ -237,7 +246,7 @@ def scan_files(root: Path) -> tuple[dict[str, bytes], list[str]]:
     return dict(sorted(files.items())), sorted(hidden)
 
 
-def _entries(folder: Path) -> Iterator["os.DirEntry[str]"]:
+def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as listing:
             yield from listing
@@ -245,7 +254,7 @@ def _entries(folder: Path) -> Iterator["os.DirEntry[str]"]:
         raise SkillError(f"{folder}: cannot be listed: {error.strerror}") from None
 
 
-def _refuse(entry: "os.DirEntry[str]", root: Path, name: str) -> None:
+def _refuse(entry: os.DirEntry[str], root: Path, name: str) -> None:
     problem = ""
     if entry.is_symlink():
         problem = "is a symbolic link; put the file itself there"
@@ -257,7 +266,7 @@ def _refuse(entry: "os.DirEntry[str]", root: Path, name: str) -> None:
         raise SkillError(f"{root}: {name!a} {problem}")
 
 
-def _read(entry: "os.DirEntry[str]", root: Path, name: str, left: int) -> bytes:
+def _read(entry: os.DirEntry[str], root: Path, name: str, left: int) -> bytes:
     """Read a file that may have as many bytes as are `left` of the package's limit."""
     try:
         too_large = entry.stat().st_size > left
@@ -278,3 +287,66 @@ def digest(files: Mapping[str, bytes]) -> str:
             sha.update(len(part).to_bytes(8, "big"))
             sha.update(part)
     return sha.hexdigest()
+
+
+class OwnSkills:
+    """The own skills of one episode, starting with those `remembered` from earlier ones (name to text).
+
+    `scratch_root` is the folder under which the scratch space is made; None: the system's.
+    """
+
+    def __init__(self, scratch_root: Path | None, remembered: Mapping[str, str]) -> None:
+        self._scratch_root = scratch_root
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self._names: set[str] = set()
+        for name, text in remembered.items():
+            self.save(name, text)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of what was saved, sorted."""
+        return sorted(self._names)
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Text of every skill by name; ask before `close`."""
+        return {name: self.read(name) for name in self.names}
+
+    def read(self, name: str) -> str:
+        """The text saved under `name`; raise `SkillError` where it is no longer the file that was saved."""
+        with open(self._open(name, os.O_RDONLY), "rb") as file:  # noqa: PTH123  # opens a descriptor
+            return file.read().decode()
+
+    def save(self, name: str, text: str) -> None:
+        """Write a skill or replace it; `name` and `text` keep the rules of `finskillbench.harness.skills.given`."""
+        if self._scratch is None:
+            self._scratch = tempfile.TemporaryDirectory(
+                prefix="skills-", dir=self._scratch_root, ignore_cleanup_errors=True
+            )
+        if name not in self._names:
+            (Path(self._scratch.name) / name).mkdir(mode=0o700)
+        with open(self._open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:  # noqa: PTH123  # as above
+            file.write(text.encode())
+        self._names.add(name)
+
+    def close(self) -> None:
+        """Remove the scratch space, if one was made."""
+        if self._scratch is not None:
+            self._scratch.cleanup()
+            self._scratch = None
+
+    def _open(self, name: str, flags: int) -> int:
+        """Descriptor of a skill's file; neither it nor its folder may be a link, nor it a pipe or a device."""
+        assert self._scratch is not None
+        try:
+            folder = os.open(Path(self._scratch.name) / name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                file = os.open(SKILL_FILE, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600, dir_fd=folder)
+            finally:
+                os.close(folder)
+        except OSError as error:
+            raise SkillError(f"skill {name!r} is not the file it should be: {error.strerror}") from None
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
+            raise SkillError(f"skill {name!r} is not the file it should be: no ordinary file")
+        return file

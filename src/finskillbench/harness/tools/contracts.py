@@ -14,12 +14,12 @@ import orjson
 
 from finskillbench.domains import by_name
 from finskillbench.domains import domain as registered
-from finskillbench.domains.base import Budget
+from finskillbench.domains.interactive import Budget
 from finskillbench.domains.tables import MOST_ROWS
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ALWAYS, Arm, Mount, expected_tools
 from finskillbench.harness.model import ToolSpec
-from finskillbench.harness.skills.memory import MAX_NAME_CHARS, MAX_SAVED_SKILLS
+from finskillbench.harness.skills.given import MAX_NAME_CHARS, MAX_SAVED_SKILLS
 from finskillbench.harness.tools.interpreters import LIBRARIES, LIMITS
 from finskillbench.harness.trace import CallOutcome
 from finskillbench.sandbox import snippet
@@ -147,17 +147,20 @@ def tool_specs(mounted: Mount, domain: str, own: tuple[ToolSpec, ...] = ()) -> t
 def own_tools(sub_task: str) -> tuple[ToolSpec, ...]:
     """The tools that a subtask brings; none for an imported episode under a name that is not registered."""
     try:
-        return tuple(ToolSpec(each.name, each.description, each.parameters) for each in by_name(sub_task).tools)
+        interactive = by_name(sub_task).interactive
     except InputError:
         return ()
+    tools = () if interactive is None else interactive.tools
+    return tuple(ToolSpec(each.name, each.description, each.parameters) for each in tools)
 
 
 def budget_of(sub_task: str) -> Budget | None:
     """The budget that a subtask states; None for an imported episode under a name that is not registered."""
     try:
-        return by_name(sub_task).budget
+        interactive = by_name(sub_task).interactive
     except InputError:
         return None
+    return None if interactive is None else interactive.budget
 
 
 @cache

@@ -10,15 +10,14 @@ from typing import Any, Protocol
 
 import orjson
 
-from finskillbench.domains.playing import Stage, StageError
+from finskillbench.domains.interactive import Stage, StageError
 from finskillbench.domains.tables import Table, dump, refers_to_table
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.harness.conditions import Mount
 from finskillbench.harness.model import ToolCall, ToolSpec
-from finskillbench.harness.skills.loader import REFERENCES, SkillPackage, script_path
-from finskillbench.harness.skills.memory import EMPTY, MAX_SAVED_SKILLS, Memory, skill_problem
-from finskillbench.harness.skills.own import OwnSkills
+from finskillbench.harness.skills.given import EMPTY, MAX_SAVED_SKILLS, Memory, skill_problem
+from finskillbench.harness.skills.loader import REFERENCES, OwnSkills, SkillPackage, script_path
 from finskillbench.harness.tools.contracts import (
     MAX_RESULT_CHARS,
     READS_DATA,

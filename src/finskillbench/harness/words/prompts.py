@@ -21,7 +21,7 @@ from finskillbench.episode import Episode
 from finskillbench.errors import EditionError
 from finskillbench.harness.allowance import MAX_TURNS, Remaining
 from finskillbench.harness.conditions import Arm, Mount
-from finskillbench.harness.skills.memory import EMPTY, Memory
+from finskillbench.harness.skills.given import EMPTY, Memory
 from finskillbench.harness.words.compaction import compact_input
 from finskillbench.scoring.values import is_object
 

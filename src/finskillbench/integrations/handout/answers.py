@@ -318,7 +318,7 @@ def take_back(
         item = Item(one.model, canonical({"harness": harness}), condition, episode.task_id, one.run_idx)
         trace = _trace(item, one, harness, record.mounts[episode.skill])
         verdict = judge(trace.submission, edition.truth(episode.task_id), edition.full_input(episode))
-        method = by_name(verdict.sub_task).method
+        method = by_name(verdict.sub_task).verification.method
         yield make_row(item, episode, trace, verdict, method=method, edition_digest=edition.digest)
         progress(done, len(answered))
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from finskillbench.cli.display import console
-from finskillbench.cli.options.arms import part_of
-from finskillbench.cli.options.kinds import Limit, Sample, Subtasks, Suite
+from finskillbench.cli.options.kinds import Limit, Sample, Subtasks, Suite, part_of
 from finskillbench.integrations.handout import Layout
 
 if TYPE_CHECKING:

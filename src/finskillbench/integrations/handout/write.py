@@ -28,8 +28,8 @@ from finskillbench.domains import subtasks as registered
 from finskillbench.domains.base import Answer
 from finskillbench.domains.tables import Table
 from finskillbench.edition import Edition
-from finskillbench.edition.publish import CANARY_TEXT
 from finskillbench.edition.store import CANARY, CANARY_FILE, new_folder
+from finskillbench.edition.withheld import CANARY_TEXT
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition, Mount, mount_all, package_names
@@ -38,8 +38,8 @@ from finskillbench.harness.skills.loader import SKILL_FILE, SkillPackage
 from finskillbench.harness.words.compaction import refers_to_facts
 from finskillbench.harness.words.prompts import task_prompt
 from finskillbench.integrations.handout import Layout
-from finskillbench.runs.plan.choice import choose_episodes
-from finskillbench.runs.store.files import file_name
+from finskillbench.runs.plan.items import choose_episodes
+from finskillbench.runs.store.version import file_name
 
 IMAGE = "python:3.12-slim"
 """The image of tasks whose skills run no scripts of ours."""
@@ -219,7 +219,7 @@ def hand_out(
     condition : an arm that gives an agent documents or scripts, or nothing.
     subtasks : names; None takes every subtask of the edition but those that are played move by move.
     skills : folders of skills by NAME, for a `condition` of `skill:NAME`.
-    limit, sample : as of `finskillbench.runs.plan.choice.choose_episodes`.
+    limit, sample : as of `finskillbench.runs.plan.items.choose_episodes`.
     layout : the shape of a folder.
     image : what the images of Harbor's tasks start from; with scripts of skills one that has finskillbench.
     progress : called with the episodes that are written, and all of them.
@@ -261,7 +261,7 @@ def _foldable(edition: Edition, subtasks: Sequence[str] | None) -> tuple[str, ..
     InputError : one that is named is played move by move, which no folder can do.
     """
     chosen = [by_name(name).name for name in subtasks] if subtasks is not None else list(edition.sub_tasks)
-    staged = {each.name for each in registered() if each.stage is not None}
+    staged = {each.name for each in registered() if each.open_stage is not None}
     if subtasks is not None and (played := [name for name in chosen if name in staged]):
         raise InputError(
             f"{played[0]} is played move by move, which a folder cannot do; play it with `finskillbench run`, `drive` "

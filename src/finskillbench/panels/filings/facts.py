@@ -12,7 +12,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from finskillbench.engines.accounting.periods import DAYS
-from finskillbench.panels.columns import (
+from finskillbench.panels.filings.concepts import EXPENSES, PERIOD, one_tag_per_filing
+from finskillbench.panels.filings.quarters import differences, versions_of, with_recasts
+from finskillbench.panels.filings.rows import without_misscaled
+from finskillbench.panels.tables import (
     ACCESSION,
     DERIVED,
     DURATION,
@@ -24,9 +27,6 @@ from finskillbench.panels.columns import (
     Column,
     schema_of,
 )
-from finskillbench.panels.filings.concepts import EXPENSES, PERIOD, one_tag_per_filing
-from finskillbench.panels.filings.quarters import differences, versions_of, with_recasts
-from finskillbench.panels.filings.rows import without_misscaled
 from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS, CompanyFacts
 from finskillbench.sources.edgar.numerals import METRICS, Fallback, tag_of
 

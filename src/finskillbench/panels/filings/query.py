@@ -19,10 +19,21 @@ import polars as pl
 
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.errors import InputError
-from finskillbench.panels.filings.bitemporal import ISO, PeriodTable, Places, Span, in_order, ordinal, runs_by_name
-from finskillbench.panels.filings.filed import FIGURE
-from finskillbench.panels.filings.rows import AS_FILED, MEMBERS, MEMBERS_AS_FILED, VISIBLE
+from finskillbench.panels.filings.rows import (
+    AS_FILED,
+    ISO,
+    MEMBERS,
+    MEMBERS_AS_FILED,
+    VISIBLE,
+    PeriodTable,
+    Places,
+    Span,
+    in_order,
+    ordinal,
+    runs_by_name,
+)
 from finskillbench.panels.filings.segments.revenue import GEOGRAPHIC, PRODUCT
+from finskillbench.panels.filings.statements import FIGURE
 from finskillbench.sources.files import symbol_of
 
 DURATIONS = tuple(duration.value for duration in Duration)

@@ -1,15 +1,65 @@
-"""Which days are sessions and which sessions end a month, decided from the past and the present only."""
+"""Which days are sessions and which sessions end a month, decided from the past and the present only.
+
+The annual risk-free rate at each month-end.
+
+The factors panel: the daily returns that scenarios replay and exposures are regressed on, at every session.
+"""
+
+from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from itertools import pairwise
 
 import polars as pl
 
+from finskillbench.arrays import FACTORS
 from finskillbench.errors import SourceError
-from finskillbench.panels.market.risk_free import MAX_AGE_DAYS, SERIES
+from finskillbench.panels.tables import DATE, Column
 from finskillbench.sources.market.collection import MarketData
+
+SERIES = "DGS3MO"
+"""FRED: market yield on three-month Treasury bills at constant maturity, percent per year."""
+MAX_AGE_DAYS = 10
+"""A rate older than this is a missing one: holidays never close the bill market so long."""
+
+
+def build_risk_free(macro: Mapping[str, pl.DataFrame], dates: Sequence[date]) -> dict[date, float]:
+    """The last observation of DGS3MO on or before each date, as an annual decimal (0.043 is 4.3 %).
+
+    Raises SourceError if the series is missing or its last observation is more than ten days old.
+    """
+    if SERIES not in macro:
+        raise SourceError(f"FRED {SERIES}", "the series is missing", remedy="add its file to the raw directory")
+    table = macro[SERIES].drop_nulls("value").sort("date")
+    rates: dict[date, float] = {}
+    for day in dates:
+        past = table.filter(pl.col("date") <= day).tail(1)
+        if not past.height or (day - past["date"][0]).days > MAX_AGE_DAYS:
+            raise SourceError(f"FRED {SERIES}", f"no observation in the ten days up to {day}", remedy="extend the file")
+        rates[day] = float(past["value"][0]) / 100.0
+    return rates
+
+
+_DAILY = "decimal per session"
+COLUMNS: Mapping[str, Column] = {
+    "date": DATE,
+    **{factor: Column(_DAILY, "1 session", f"return of the factor {factor}") for factor in FACTORS},
+    "rf": Column(_DAILY, "1 session", "return of the one-month Treasury bill"),
+}
+
+
+def build_factors(sessions: tuple[date, ...], factors: pl.DataFrame) -> pl.DataFrame:
+    """A row per session, null where the source has no value; days that are no session are left out.
+
+    Parameters
+    ----------
+    factors : daily decimals with date, the six factors and rf.
+    """
+    days = pl.DataFrame({"date": pl.Series(sessions, dtype=pl.Date)})
+    return days.join(factors.select(*COLUMNS), on="date", how="left", maintain_order="left")
+
 
 _LATEST_FIRST_SESSION = 5
 """A year is covered from its start if its first session is on or before this day of January."""

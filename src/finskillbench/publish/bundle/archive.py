@@ -27,8 +27,8 @@ import pyarrow.parquet as pq
 from finskillbench.edition.store import new_folder
 from finskillbench.errors import InputError
 from finskillbench.publish.bundle import ANSWERS, LARGEST_MANIFEST, MANIFEST, ROWS, SIGNATURE, TRAJECTORIES
-from finskillbench.runs.store.files import make_folder, write_beside
 from finskillbench.runs.store.rows import SCHEMA, Row, from_frame
+from finskillbench.runs.store.version import make_folder, write_beside
 
 LIMITS: Mapping[str, int] = {MANIFEST: LARGEST_MANIFEST, SIGNATURE: 2**16, ROWS: 2**28, ANSWERS: 2**28}
 """Bytes of each file at most."""

@@ -19,8 +19,7 @@ from finskillbench.harness.models import BASELINES
 from finskillbench.harness.words.prompts import wording_digest
 from finskillbench.publish.bundle import done
 from finskillbench.publish.bundle.read import Bundle
-from finskillbench.runs.plan.choice import choose_episodes
-from finskillbench.runs.plan.items import Item
+from finskillbench.runs.plan.items import Item, choose_episodes
 from finskillbench.runs.store.rows import Row, judged_again
 from finskillbench.runs.store.version import code_version, scorer_version
 from finskillbench.runs.verdicts import judge
@@ -54,7 +53,7 @@ def first_missing(items: Iterable[Item], wanted: Mapping[str, Sequence[str]]) ->
 def _counts(episode: Episode) -> bool:
     try:
         subtask = by_name(episode.sub_task)
-        return subtask.headline and subtask.stage is None
+        return subtask.headline and subtask.open_stage is None
     except InputError:  # of an imported release, under another name
         return False
 
@@ -163,7 +162,7 @@ def _judged(bundle: Bundle, place: int, episodes: Mapping[str, Episode], edition
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: {error} in its record; submit the run again") from None
     verdict = judge(submission, edition.truth(row.task_id), edition.full_input(episode))
-    again = judged_again(row, verdict, by_name(verdict.sub_task).method)
+    again = judged_again(row, verdict, by_name(verdict.sub_task).verification.method)
     _refuse_claims(where, row, again)
     return again
 

@@ -39,10 +39,9 @@ from finskillbench.publish.bundle.judge import first_missing, required
 from finskillbench.redaction import redactor_of_process, without_keys
 from finskillbench.runs.afterwards.rescore import read_run
 from finskillbench.runs.plan.items import Item
-from finskillbench.runs.store.journal import read_history
+from finskillbench.runs.store.journal import read_history, read_trajectory
 from finskillbench.runs.store.record import RunRecord
 from finskillbench.runs.store.rows import Row, answer_digest, sealed, table_bytes, to_frame
-from finskillbench.runs.store.trajectories import read_trajectory
 
 Clean = Callable[[str], str]
 

@@ -15,8 +15,8 @@ from datetime import date
 from pathlib import Path
 
 from finskillbench.edition.load import Edition
-from finskillbench.edition.publish import CANARY_TEXT, export_public
 from finskillbench.edition.store import CANARY, CANARY_FILE, digest_files, new_folder
+from finskillbench.edition.withheld import CANARY_TEXT, export_public
 from finskillbench.publish.hub.metadata import card, croissant
 from finskillbench.publish.hub.shards import Shard, write_episodes, write_truth
 

@@ -15,12 +15,10 @@ from finskillbench.harness.models import Entry
 from finskillbench.publish.bundle.judge import Judged, required
 from finskillbench.publish.leaderboard.board import Board, make_board
 from finskillbench.publish.leaderboard.gather import Gathered, Listed, Refusal, gather, shown
-from finskillbench.reports.formats import Format, write_tables
-from finskillbench.reports.formats.flat import to_json
+from finskillbench.reports.formats import Format, to_json, write_tables
 from finskillbench.reports.page.render import board_page
 from finskillbench.reports.tables.common import slug
-from finskillbench.runs.store.files import write_beside
-from finskillbench.runs.store.version import code_version, scorer_version
+from finskillbench.runs.store.version import code_version, scorer_version, write_beside
 
 __all__ = ["Gathered", "Refusal", "gather", "write_site"]
 

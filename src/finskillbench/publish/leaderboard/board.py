@@ -15,9 +15,18 @@ from finskillbench.episode import Profile
 from finskillbench.harness.models import Entry
 from finskillbench.publish.leaderboard.gather import Gathered, Listed, entrants_of
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
-from finskillbench.reports.tables.common import gaps, gaps_of, headline_only, means, slug
-from finskillbench.reports.tables.notes import PAIRED
-from finskillbench.reports.tables.programs import BY_HAND, MARKS, NOTHING, marks_run
+from finskillbench.reports.tables.common import (
+    BY_HAND,
+    MARKS,
+    NOTHING,
+    PAIRED,
+    gaps,
+    gaps_of,
+    headline_only,
+    marks_run,
+    means,
+    slug,
+)
 from finskillbench.reports.tables.scores.models import endings
 from finskillbench.runs.store.rows import to_frame
 

@@ -11,10 +11,9 @@ import polars as pl
 from markupsafe import Markup, escape
 
 from finskillbench.analysis.results import LEAST, Results, collect
-from finskillbench.audit.report import AuditReport
 from finskillbench.edition import Edition
+from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.edition.store import refuse_inside_edition
-from finskillbench.edition.validation.report import ValidationReport
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
 from finskillbench.findings import State
@@ -37,17 +36,14 @@ from finskillbench.publish.pack.outcomes import (
 )
 from finskillbench.publish.pack.subject import REVIEWED, extent_of, lineage_chapter, reference_of, scope_chapter
 from finskillbench.reports.compare.gates import Threshold, ThresholdResult, check_thresholds
-from finskillbench.reports.formats.cells import cell_text, titled
 from finskillbench.reports.page.lineage import editions_of, lineage_of
 from finskillbench.reports.page.view import view_of
 from finskillbench.reports.read import RunRows, joined
-from finskillbench.reports.registered import ReportFormat, ReportRequest
-from finskillbench.reports.tables.base import Cell, Column, Kind
-from finskillbench.reports.tables.common import contenders
-from finskillbench.reports.tables.notes import warnings
-from finskillbench.reports.templates import environment, source_digest
+from finskillbench.reports.report import ReportFormat, ReportRequest, environment, source_digest
+from finskillbench.reports.tables.base import Cell, Column, Kind, cell_text, titled
+from finskillbench.reports.tables.common import contenders, warnings
 from finskillbench.runs.afterwards.show import printable
-from finskillbench.runs.store.files import make_folder, write_beside
+from finskillbench.runs.store.version import make_folder, write_beside
 
 __all__ = ["VALIDATION", "Pack", "write_pack"]
 
@@ -155,8 +151,8 @@ class Pack(NamedTuple):
 class _Evidence(NamedTuple):
     """Reports on the edition and judged criteria; None where not supplied."""
 
-    checks: ValidationReport | None
-    audit: AuditReport | None
+    checks: CheckReport | None
+    audit: CheckReport | None
     judged: list[ThresholdResult] | None
 
 
@@ -167,8 +163,8 @@ def write_pack(
     today: date,
     profile: Profile = Profile.CERTIFIED,
     exclude: Sequence[str] = (),
-    checks: ValidationReport | None = None,
-    audit: AuditReport | None = None,
+    checks: CheckReport | None = None,
+    audit: CheckReport | None = None,
     criteria: Sequence[Threshold] = (),
 ) -> Pack:
     """Write the pack of some runs into a folder, in place of one that is there.
@@ -196,7 +192,7 @@ def write_pack(
     return Pack(out / FILE, judged)
 
 
-def _refuse_other_editions(rows: pl.DataFrame, checks: ValidationReport | None, audit: AuditReport | None) -> None:
+def _refuse_other_editions(rows: pl.DataFrame, checks: CheckReport | None, audit: CheckReport | None) -> None:
     for option, report in (("--checks", checks), ("--audit", audit)):
         there = set(rows["edition"].to_list())
         if report is not None and report.digest not in there:

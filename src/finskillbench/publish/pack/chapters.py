@@ -8,21 +8,17 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from finskillbench.analysis.results import Results, distinct
-from finskillbench.audit import names_of_checks
-from finskillbench.audit.report import AuditReport
 from finskillbench.domains import domains
 from finskillbench.edition import Edition
-from finskillbench.edition.validation import WHOLE, checks_of
-from finskillbench.edition.validation.report import ValidationReport
+from finskillbench.edition.checks.catalog import WHOLE, CheckReport, checks_of, names_of_audits
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.findings import Check, State
 from finskillbench.harness.models import Entry, labels
 from finskillbench.reports.compare.gates import OF_ROWS, ThresholdMeasure, ThresholdResult
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Cell, Column, Kind, Table
-from finskillbench.reports.tables.common import contenders
+from finskillbench.reports.tables.common import contenders, framed
 from finskillbench.reports.tables.episodes.endings import failures_table, incidents_table, status_table
-from finskillbench.reports.tables.framed import framed
 from finskillbench.runs.afterwards.failures import failures_of
 
 MOST_ROWS = 15
@@ -149,7 +145,7 @@ class EditionReport:
     name: str
     command: str
     expected: tuple[str, ...]
-    supplied: ValidationReport | AuditReport | None
+    supplied: CheckReport | None
 
     @property
     def checks(self) -> tuple[Check, ...]:
@@ -182,8 +178,8 @@ class EditionReport:
 def reports_on(
     results: Results,
     editions: Mapping[str, Edition | str],
-    checks: ValidationReport | None,
-    audit: AuditReport | None,
+    checks: CheckReport | None,
+    audit: CheckReport | None,
 ) -> tuple[EditionReport, EditionReport]:
     """Validation and audit against the checks that apply to the editions, or where none can be read to the rows."""
     known = [edition for edition in editions.values() if isinstance(edition, Edition)]
@@ -197,7 +193,7 @@ def reports_on(
             checks,
         ),
         EditionReport(
-            "Audit", "finskillbench audit EDITION --json FILE, supplied by --audit", names_of_checks(there), audit
+            "Audit", "finskillbench audit EDITION --json FILE, supplied by --audit", names_of_audits(there), audit
         ),
     )
 
@@ -242,7 +238,7 @@ def _states(reports: Sequence[EditionReport]) -> Table:
         for each in reports
     )
     columns = (
-        Column("report", "Report"),
+        Column("report", "CheckReport"),
         Column("applicable", "Applicable", Kind.COUNT),
         Column("run", "Run", Kind.COUNT),
         Column("not_run", "Not run", Kind.COUNT),
@@ -283,7 +279,7 @@ def _gravest(reports: Sequence[EditionReport]) -> Table:
     )
     columns = (
         Column("state", "State"),
-        Column("report", "Report"),
+        Column("report", "CheckReport"),
         Column("check", "Check"),
         Column("findings", "Findings", Kind.COUNT),
         Column("where", "Location of the gravest"),

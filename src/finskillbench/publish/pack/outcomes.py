@@ -13,16 +13,20 @@ from finskillbench.episode import Profile
 from finskillbench.publish.pack.chapters import Chapter, captioned
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
 from finskillbench.reports.tables.common import (
+    CONDITION,
+    HARNESS,
+    MODEL,
     Scope,
     compared,
     contenders,
     every_subtask,
+    framed,
     headline_only,
+    of_contenders,
     order_of,
     slug,
 )
 from finskillbench.reports.tables.episodes.conduct import repeats_table
-from finskillbench.reports.tables.framed import CONDITION, HARNESS, MODEL, framed, of_contenders
 from finskillbench.reports.tables.scores.models import significance_table
 from finskillbench.reports.tables.scores.overview import floors_table
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from finskillbench.reports.figures.base import NARROW
-from finskillbench.reports.figures.scale import Scale, short
-from finskillbench.reports.figures.style import difference_step, score_step
-from finskillbench.reports.figures.svg import Drawing, lines_of
+from finskillbench.reports.figures.forest import NARROW
+from finskillbench.reports.figures.scatter import Scale, short
+from finskillbench.reports.figures.svg import Drawing, difference_step, lines_of, score_step
 
 _LABELS, _TALL = 300, 22
 _ABOVE = 16

@@ -14,10 +14,9 @@ import polars as pl
 from finskillbench.analysis.inference import cluster_signs
 from finskillbench.analysis.intervals import estimate
 from finskillbench.analysis.results import distinct
-from finskillbench.reports.formats.cells import difference_text
 from finskillbench.reports.page.view import View, many
-from finskillbench.reports.tables.base import Estimate
-from finskillbench.reports.tables.programs import mark_means, marks_run
+from finskillbench.reports.tables.base import Estimate, difference_text
+from finskillbench.reports.tables.common import mark_means, marks_run
 
 
 class Said(NamedTuple):

@@ -19,17 +19,15 @@ from markupsafe import Markup
 
 from finskillbench.analysis.results import distinct
 from finskillbench.reports.figures.bars import heat_text
-from finskillbench.reports.figures.style import difference_step, rules, score_step
-from finskillbench.reports.formats.cells import cell_text
-from finskillbench.reports.page.trajectories import Located
-from finskillbench.reports.page.view import View
-from finskillbench.reports.tables.base import Cell, Estimate, Kind
-from finskillbench.reports.templates import environment, source_digest
+from finskillbench.reports.figures.svg import difference_step, rules, score_step
+from finskillbench.reports.page.view import Located, View
+from finskillbench.reports.report import environment, source_digest
+from finskillbench.reports.tables.base import Cell, Estimate, Kind, cell_text
 from finskillbench.runs.afterwards.show import printable
-from finskillbench.runs.store.files import file_name
+from finskillbench.runs.store.version import file_name
 
 if TYPE_CHECKING:
-    from finskillbench.reports.page.episodes import Block
+    from finskillbench.reports.page.lineage import Block
 
 _TEMPLATES = Path(__file__).with_name("templates")
 

@@ -10,20 +10,17 @@ from pathlib import Path
 import polars as pl
 
 from finskillbench.analysis.results import Results, distinct
-from finskillbench.audit.report import AuditReport
-from finskillbench.edition.validation.report import ValidationReport
+from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.errors import InputError
-from finskillbench.reports.page.episodes import FOLDER as EPISODES
-from finskillbench.reports.page.episodes import write_episodes
 from finskillbench.reports.page.headline import CALIBRATION, Headline, headline_of
-from finskillbench.reports.page.lineage import editions_of, lineage_of
+from finskillbench.reports.page.lineage import FOLDER as EPISODES
+from finskillbench.reports.page.lineage import editions_of, lineage_of, write_episodes
 from finskillbench.reports.page.render import index_page, packed
 from finskillbench.reports.page.sections import Section, sections_of
-from finskillbench.reports.page.trajectories import ITEM, Located, choose, locate
-from finskillbench.reports.page.view import View, many, view_of, views_of
+from finskillbench.reports.page.view import ITEM, Located, View, choose, locate, many, view_of, views_of
 from finskillbench.reports.read import RunRows
 from finskillbench.runs.plan.items import Item
-from finskillbench.runs.store.files import make_folder, write_beside
+from finskillbench.runs.store.version import make_folder, write_beside
 
 INDEX = "index.html"
 FIGURES = "figures"
@@ -54,8 +51,8 @@ def write_page(
     trajectories: int | None = None,
     truth: bool = True,
     causes: pl.DataFrame | None = None,
-    validation: ValidationReport | None = None,
-    audit: AuditReport | None = None,
+    validation: CheckReport | None = None,
+    audit: CheckReport | None = None,
 ) -> WrittenPage:
     """Write the page of some results into a folder, in place of a page that is there.
 

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from finskillbench.reports.formats.cells import cell_text
-from finskillbench.reports.tables.base import Cell, Column, Estimate, Table
+from finskillbench.reports.tables.base import Cell, Column, Estimate, Table, cell_text
 
 Key = tuple[str | None, ...]
 Value = str | int | float | tuple[float, float | None, float | None]

@@ -16,11 +16,24 @@ from finskillbench.errors import InputError
 from finskillbench.harness.conditions import arm_of
 from finskillbench.harness.models import Entry
 from finskillbench.runs.plan.items import Item
-from finskillbench.runs.store.events import AnyEvent, Call, Dropped, Expense, Finished, History, Rescored, history
-from finskillbench.runs.store.files import make_folder, remedy
 from finskillbench.runs.store.journal import JOURNAL, check_rows, exclusive, read_events, write_events
-from finskillbench.runs.store.record import RunRecord, difference, read_record, united, write_record
+from finskillbench.runs.store.record import (
+    AnyEvent,
+    Call,
+    Dropped,
+    Expense,
+    Finished,
+    History,
+    Rescored,
+    RunRecord,
+    difference,
+    history,
+    read_record,
+    united,
+    write_record,
+)
 from finskillbench.runs.store.rows import ROWS, TIMINGS, Row, to_frame, write_rows
+from finskillbench.runs.store.version import make_folder, remedy
 
 RAN_TWICE = "another run has it too"
 """Why the event of an item whose row is taken from another run is among the dropped."""

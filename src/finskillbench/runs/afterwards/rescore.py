@@ -17,11 +17,9 @@ from finskillbench.edition import Edition
 from finskillbench.episode import Episode, Profile, Status
 from finskillbench.errors import InputError
 from finskillbench.runs.plan.items import Item
-from finskillbench.runs.store.events import Rescored
-from finskillbench.runs.store.journal import Journal, exclusive, read_history
-from finskillbench.runs.store.record import FILE, RunRecord, read_record, write_record
+from finskillbench.runs.store.journal import Journal, exclusive, read_history, read_trajectory
+from finskillbench.runs.store.record import FILE, Rescored, RunRecord, read_record, write_record
 from finskillbench.runs.store.rows import ROWS, Row, answer_digest, judged_again, sealed, to_frame, write_rows
-from finskillbench.runs.store.trajectories import read_trajectory
 from finskillbench.runs.store.version import scorer_version
 from finskillbench.runs.verdicts import judge
 
@@ -162,7 +160,7 @@ def _judged(folder: Path, row: Row, edition: Edition, episode: Episode) -> Row:
     verdict = judge(trajectory.trace.submission, edition.truth(item.task_id), edition.full_input(episode))
     if verdict.status is Status.ERROR:
         raise InputError(f"{path}: ended in an error and its journal line says {row.status}; restore one of them")
-    return judged_again(row, verdict, by_name(verdict.sub_task).method)
+    return judged_again(row, verdict, by_name(verdict.sub_task).verification.method)
 
 
 def _changes(before: Row, after: Row) -> list[Change]:

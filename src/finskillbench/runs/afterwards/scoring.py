@@ -17,7 +17,7 @@ from finskillbench.edition import Edition
 from finskillbench.edition.store import refuse_inside_edition
 from finskillbench.episode import Submission
 from finskillbench.errors import InputError
-from finskillbench.runs.store.files import write_beside
+from finskillbench.runs.store.version import write_beside
 from finskillbench.runs.verdicts import judge
 
 

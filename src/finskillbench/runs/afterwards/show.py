@@ -21,12 +21,11 @@ from finskillbench.harness.trace import OURS, CallRecord, ToolRecord, Trace
 from finskillbench.runs.afterwards.failures.attempt import Known
 from finskillbench.runs.afterwards.failures.runs import known_of
 from finskillbench.runs.afterwards.losses import Loss, points_lost
-from finskillbench.runs.store.files import file_name
-from finskillbench.runs.store.journal import read_history
+from finskillbench.runs.store.journal import Trajectory, read_history, read_trajectory
 from finskillbench.runs.store.record import FILE as RECORD
 from finskillbench.runs.store.record import read_record
 from finskillbench.runs.store.rows import Row
-from finskillbench.runs.store.trajectories import Trajectory, read_trajectory
+from finskillbench.runs.store.version import file_name
 from finskillbench.runs.verdicts import judged_answer
 from finskillbench.scoring.strict_json import InvalidSubmission
 

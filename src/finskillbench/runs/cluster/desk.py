@@ -28,7 +28,7 @@ from finskillbench.runs.cluster import messages as m
 from finskillbench.runs.cluster.remote import RemoteBudget, RemoteSlots
 from finskillbench.runs.cluster.room import Furnished, Room, furnish
 from finskillbench.runs.execute.here import Here, Sitting, Terms, surrounded
-from finskillbench.runs.store.events import Expense
+from finskillbench.runs.store.record import Expense
 
 _log = logger(__name__)
 

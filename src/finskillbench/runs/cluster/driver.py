@@ -30,7 +30,7 @@ from finskillbench.runs.cluster.ticket import DeskLostError, Ticket
 from finskillbench.runs.execute.here import CACHED_EPISODES, Played, Terms
 from finskillbench.runs.execute.work import Job
 from finskillbench.runs.plan.items import Item
-from finskillbench.runs.store.events import AnyEvent
+from finskillbench.runs.store.record import AnyEvent
 
 _log = logger(__name__)
 

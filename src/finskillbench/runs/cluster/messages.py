@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import msgspec
 
-from finskillbench.harness.skills.memory import Memory
+from finskillbench.harness.skills.given import Memory
 from finskillbench.harness.trace import Trace
-from finskillbench.runs.execute.limiter import Outcome
+from finskillbench.runs.execute.board import Outcome
 from finskillbench.runs.plan.items import Item
-from finskillbench.runs.store.events import NOTHING, Expense
+from finskillbench.runs.store.record import NOTHING, Expense
 
 
 class Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -63,7 +63,7 @@ class Opened(Message, frozen=True):
 
 
 class Reserve(Message, frozen=True):
-    """From a desk: set this aside of the budget, see `finskillbench.runs.execute.budget.Budget.reserve`."""
+    """From a desk: set this aside of the budget, see `finskillbench.runs.execute.metered.Budget.reserve`."""
 
     number: int
     bound: float
@@ -71,7 +71,7 @@ class Reserve(Message, frozen=True):
 
 
 class Settle(Message, frozen=True):
-    """From a desk: the reservation is over, see `finskillbench.runs.execute.budget.Budget.settle`."""
+    """From a desk: the reservation is over, see `finskillbench.runs.execute.metered.Budget.settle`."""
 
     number: int
     bound: float
@@ -93,7 +93,7 @@ class Acquire(Message, frozen=True):
 
 
 class Release(Message, frozen=True):
-    """From a desk: the call is over, see `finskillbench.runs.execute.limiter.Limiter.release`."""
+    """From a desk: the call is over, see `finskillbench.runs.execute.board.Limiter.release`."""
 
     number: int
     begun: int

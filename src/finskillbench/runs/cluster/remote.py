@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from finskillbench.errors import RunStoppedError
 from finskillbench.runs.cluster import messages as m
-from finskillbench.runs.execute.limiter import Outcome
-from finskillbench.runs.store.events import NOTHING, Expense
+from finskillbench.runs.execute.board import Outcome
+from finskillbench.runs.store.record import NOTHING, Expense
 
 Say = Callable[[m.FromDesk], None]
 
@@ -44,7 +44,7 @@ class Question:
 
 
 class RemoteBudget:
-    """The budget of the run for one episode; see `finskillbench.runs.execute.budget.Budget`."""
+    """The budget of the run for one episode; see `finskillbench.runs.execute.metered.Budget`."""
 
     def __init__(self, number: int, say: Say) -> None:
         self.asked = Question()
@@ -61,7 +61,7 @@ class RemoteBudget:
 
 
 class RemoteSlots:
-    """The limiter of a model for one episode; see `finskillbench.runs.execute.limiter.Limiter`."""
+    """The limiter of a model for one episode; see `finskillbench.runs.execute.board.Limiter`."""
 
     def __init__(self, number: int, say: Say) -> None:
         self.asked = Question()

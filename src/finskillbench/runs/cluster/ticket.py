@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from finskillbench import errors
 from finskillbench.errors import FinSkillBenchError, InputError, InternalError, RunStoppedError
-from finskillbench.harness.skills.memory import Memory
+from finskillbench.harness.skills.given import Memory
 from finskillbench.runs.cluster import messages as m
 from finskillbench.runs.execute.here import Played, Terms
 from finskillbench.runs.plan.items import Item
-from finskillbench.runs.store.events import NOTHING, Dropped, Expense
+from finskillbench.runs.store.record import NOTHING, Dropped, Expense
 
 if TYPE_CHECKING:
     from finskillbench.runs.cluster.driver import Desk, Driver

@@ -1,6 +1,13 @@
 """Where episodes are played: the contract, and this process, which a worker of a cluster is as well.
 
 Nothing here knows the truth: an episode comes back as its trace, and whoever asked for it judges.
+
+What an agent's episode costs, which only the agent knows, and tells when it is over.
+
+No bound of it is known beforehand, as it is for a model call. Under a budget the price of the dearest episode so far is
+set aside before each, so a run goes beyond its limit by no more than what the episodes in flight cost above that.
+
+What the loop needs of an episode: its prompt, and its input at full precision.
 """
 
 from __future__ import annotations
@@ -13,27 +20,112 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from finskillbench.domains import by_method, by_name
+from finskillbench.domains.base import Subtask
+from finskillbench.domains.interactive import Stage
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode
-from finskillbench.harness.agents import Agent
-from finskillbench.harness.agents.play import play_episode
+from finskillbench.errors import InputError
+from finskillbench.harness.agents import Agent, play_episode
+from finskillbench.harness.allowance import FULL, Allowance
 from finskillbench.harness.conditions import Mount
 from finskillbench.harness.loop import Play, run_episode
+from finskillbench.harness.model import FREE, Usage
 from finskillbench.harness.models import Entrant, Entry, allowance_of
-from finskillbench.harness.seat import Surroundings
-from finskillbench.harness.skills.memory import Memory
+from finskillbench.harness.seat import Assignment, Surroundings
+from finskillbench.harness.skills.given import EMPTY, Memory
 from finskillbench.harness.skills.runner import MountedScripts
 from finskillbench.harness.tools.interpreters import Interpreters
 from finskillbench.harness.tools.toolbox import Runner
 from finskillbench.harness.trace import Trace
-from finskillbench.runs.execute.budget import Purse
-from finskillbench.runs.execute.limiter import Slots
-from finskillbench.runs.execute.material import Material, prepare
-from finskillbench.runs.execute.metered import Metered
-from finskillbench.runs.execute.tab import Tab
+from finskillbench.harness.words.prompts import task_prompt
+from finskillbench.runs.execute.board import Slots
+from finskillbench.runs.execute.metered import Metered, Purse
 from finskillbench.runs.plan.items import Item
-from finskillbench.runs.store.events import Expense
-from finskillbench.runs.store.trajectories import encoded, packed
+from finskillbench.runs.store.journal import encoded, packed
+from finskillbench.runs.store.record import Expense
+
+
+class Tab:
+    """The price of one episode of an agent.
+
+    `asked` says whether it was begun; `lost_usd` is what it may have cost where it does not say, as the dearest.
+
+    Parameters
+    ----------
+    budget : of the run; None where nothing limits it.
+    dearest : the price of the dearest episode so far, in US dollars.
+    note : called with what is set aside, before the episode begins.
+    """
+
+    def __init__(self, budget: Purse | None, dearest: float, note: Callable[[Expense], None]) -> None:
+        self.asked = 0
+        self.lost_usd = 0.0
+        self._budget, self._dearest, self._note = budget, dearest, note
+
+    async def begin(self) -> None:
+        """Set aside what the episode may cost.
+
+        Raises
+        ------
+        RunStoppedError : the budget does not reach.
+        """
+        if self._budget is not None:
+            await self._budget.reserve(self._dearest)
+            self.lost_usd = self._dearest
+            self._note(self.expense())
+        self.asked = 1
+
+    def end(self, usage: Usage) -> None:
+        """Take what it has cost, or what was set aside where it does not say."""
+        if self._budget is not None:
+            self.lost_usd = self._dearest if usage.cost_usd is None else 0.0
+            self._budget.settle(self._dearest, usage.cost_usd or 0.0, self.lost_usd)
+
+    def expense(self) -> Expense:
+        """What the episode may have cost so far."""
+        return Expense(0, FREE, self.lost_usd)
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """An episode ready to be run."""
+
+    episode: Episode
+    prompt: str
+    full_input: Mapping[str, Any]
+    open_stage: Callable[[], Stage | None] = lambda: None
+
+    def under(
+        self, mounted: Mount, memory: Memory = EMPTY, *, allowance: Allowance = FULL, repeat: int = 0
+    ) -> Assignment:
+        """What is played under an arm."""
+        return Assignment(
+            self.episode, self.prompt, lambda: self.full_input, mounted, memory, allowance, repeat, self.open_stage
+        )
+
+
+def prepare(edition: Edition, episode: Episode) -> Material:
+    """Write the task prompt of an episode and resolve its input.
+
+    Raises
+    ------
+    EditionError : the panels cannot be read, or the episode's own words are too long for a prompt.
+    """
+    subtask = _subtask(episode.sub_task)
+    prompt = task_prompt(episode, subtask.answer if subtask is not None else None)
+    return Material(episode, prompt, edition.full_input(episode), lambda: edition.stage(episode))
+
+
+def _subtask(name: str) -> Subtask | None:
+    """The subtask of an episode; None for an imported episode under a name that is not registered."""
+    for find in (by_name, by_method):
+        try:
+            return find(name)
+        except InputError:
+            continue
+    return None
+
 
 CACHED_EPISODES = 512
 """Episodes whose prompt and full input are kept: a covariance of 30 names takes some 30 KB."""

@@ -40,13 +40,12 @@ from finskillbench.runs.execute.board import NotebookProgress, Progress
 from finskillbench.runs.execute.metered import price_of
 from finskillbench.runs.execute.venue import Party, venue
 from finskillbench.runs.execute.work import INTERRUPTED, RUN, Limits, Work
-from finskillbench.runs.plan.choice import playable
-from finskillbench.runs.plan.items import make_plan
+from finskillbench.runs.plan.items import make_plan, playable
 from finskillbench.runs.plan.streams import Shard, make_streams
-from finskillbench.runs.store.files import make_folder
 from finskillbench.runs.store.journal import exclusive
 from finskillbench.runs.store.record import grown, make_record, write_record
 from finskillbench.runs.store.rows import ROWS, to_frame, write_rows
+from finskillbench.runs.store.version import make_folder
 
 DEFAULT_MODELS = ("baseline/reference", "baseline/heuristic", "baseline/trivial", "baseline/nop")
 DEFAULT_CONDITIONS = (Condition.NO_SKILL, Condition.CURATED, Condition.SELF_GENERATED)
@@ -140,7 +139,7 @@ async def arun(
     agents : async functions of `(task, tools)`, or `Agent` objects: see `finskillbench.harness.agents`.
     subtasks : names; None takes every subtask of the edition.
     limit, sample, tasks : episodes of each subtask and in all, or single ones, as of
-        `finskillbench.runs.plan.choice.choose_episodes`.
+        `finskillbench.runs.plan.items.choose_episodes`.
     limits : in place of `limit` under single conditions.
     epochs : repeats of each episode.
     seed : repeat r hands `seed` + r to providers that take one.

@@ -2,15 +2,19 @@
 
 Order of writing for one episode: trajectory (beside, then renamed), then its event in the journal. Killed in between,
 the episode is run again and its trajectory replaced; killed anywhere else, nothing is lost and nothing is run twice.
+
+Ctrl-C twice: the first is a request, the second an order; so is a request to terminate.
 """
 
 from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence, Set
+import signal
+import threading
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,23 +29,49 @@ from finskillbench.harness.model import Usage
 from finskillbench.harness.models import Entrant, Entry, labels
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.prices import PROGRAMS, PriceTable
-from finskillbench.harness.skills.memory import EMPTY, Memory
+from finskillbench.harness.skills.given import EMPTY, Memory
 from finskillbench.harness.tools.contracts import budget_of
 from finskillbench.redaction import logger
-from finskillbench.runs.execute.board import Progress, make_board
-from finskillbench.runs.execute.budget import Budget
+from finskillbench.runs.execute.board import Limiter, Progress, make_board
 from finskillbench.runs.execute.here import Place, Played, Sitting, Terms
-from finskillbench.runs.execute.interrupts import interrupts
-from finskillbench.runs.execute.limiter import Limiter
-from finskillbench.runs.execute.metered import price_of
+from finskillbench.runs.execute.metered import Budget, price_of
 from finskillbench.runs.plan.items import Item, Plan
 from finskillbench.runs.plan.streams import Stream, feedback, missing, remembered, with_past
-from finskillbench.runs.store.events import AnyEvent, Call, Dropped, Expense, Finished
-from finskillbench.runs.store.files import make_folder
-from finskillbench.runs.store.journal import Journal, read_history
+from finskillbench.runs.store.journal import Journal, read_history, remove_parts, write_trajectory
+from finskillbench.runs.store.record import AnyEvent, Call, Dropped, Expense, Finished
 from finskillbench.runs.store.rows import ROWS, Row, make_row
-from finskillbench.runs.store.trajectories import remove_parts, write_trajectory
+from finskillbench.runs.store.version import make_folder
 from finskillbench.runs.verdicts import judge, unjudged
+
+
+@contextmanager
+def interrupts(ask: Callable[[], None], order: Callable[[], None]) -> Generator[None]:
+    """While this lasts, the first SIGINT calls `ask`, each later one and SIGTERM call `order`, in the running loop.
+
+    Outside the main thread, which alone receives signals, nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    asked = False
+
+    def interrupted() -> None:
+        nonlocal asked
+        (order if asked else ask)()
+        asked = True
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    loop.add_signal_handler(signal.SIGINT, interrupted)
+    loop.add_signal_handler(signal.SIGTERM, order)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            loop.remove_signal_handler(number)
+            if handler is not None:
+                signal.signal(number, handler)
+
 
 _log = logger(__name__)
 
@@ -276,7 +306,7 @@ class Work:
         verdict = await self._verdict(trace.submission, episode, played.full_input)
         digest = self.edition.digest
         await asyncio.get_running_loop().run_in_executor(self._writing, self._write, item, played)
-        method = by_name(verdict.sub_task).method
+        method = by_name(verdict.sub_task).verification.method
         row = make_row(item, episode, trace, verdict, method=method, edition_digest=digest)
         self._journal.append(Finished(row, sitting.lost_usd))
         self.rows[item] = row

@@ -3,29 +3,94 @@
 Most items stand alone and are streams of one. Under an arm with a memory, a stream is every episode of one
 entry, repeat and subtask in the order of the edition: each starts with the skills and the verdicts that the ones before
 it left. What a run folder has of a stream belongs to it, whoever asked for it, so a stream grows at its end alone.
+
+What a run uses where nothing was said: the default edition, built once into the user's cache, and a run folder.
+
+Both are named after digests of the code and of the arguments, so that a changed program never meets what an older one
+left, and the same command finds what it left itself.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import orjson
+from platformdirs import user_cache_path
 
-from finskillbench.episode import Episode, Status
+from finskillbench.episode import PAPER_SUITE, Episode, Status
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import arm_of
 from finskillbench.harness.models import Entry
-from finskillbench.harness.skills.memory import EMPTY, Feedback, Memory
+from finskillbench.harness.skills.given import EMPTY, Feedback, Memory
 from finskillbench.runs.plan.items import Item, Plan
-from finskillbench.runs.store.journal import JOURNAL
+from finskillbench.runs.store.journal import JOURNAL, read_trajectory
 from finskillbench.runs.store.rows import Row
-from finskillbench.runs.store.trajectories import read_trajectory
+from finskillbench.runs.store.version import code_digest
+
+Progress = Callable[[str], None]
+"""Called with the name of each stage."""
+
+if TYPE_CHECKING:
+    from finskillbench.edition import Edition
+
+_BUILDERS = ("arrays.py", "domains", "edition", "engines", "episode.py", "panels", "sources")
+_SMALL = 15
+"""Companies of a small edition."""
+_RUNNERS = (*_BUILDERS, "harness", "runs", "sandbox", "scoring")
+
+
+def default_edition(progress: Progress, suite: str = PAPER_SUITE, *, small: bool = False) -> Path:
+    """Return the folder of the default edition of a suite, after building it where it is missing.
+
+    A small one has 15 companies and one episode of each subtask.
+
+    Of several processes that miss it at once, one builds it and the others wait.
+
+    Raises
+    ------
+    InputError : the cache cannot be written.
+    """
+    folder = user_cache_path("finskillbench") / "editions" / f"{'small-' * small}{suite}-{code_digest(_BUILDERS)[:12]}"
+    if not folder.exists():
+        from finskillbench.edition import build_edition
+
+        with _alone(folder.with_name(f"{folder.name}.lock"), progress):
+            if not folder.exists():
+                names, episodes = (_SMALL, 1) if small else (None, None)
+                build_edition(suite=suite, names=names, episodes=episodes, out=folder, progress=progress)
+    return folder
+
+
+@contextmanager
+def _alone(path: Path, progress: Progress) -> Generator[None]:
+    """Hold a lock, after waiting for whoever holds it; it is let go when the process ends, however it ends."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("ab")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}); name an edition with --edition") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress("waiting for another process to build the default edition")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def run_folder(edition: Edition, *arguments: object) -> Path:
+    """Return a folder below `runs/` that belongs to this edition, these arguments and this code alone."""
+    key = orjson.dumps([edition.digest, code_digest(_RUNNERS), arguments])
+    return Path("runs") / f"run-{hashlib.sha256(key).hexdigest()[:12]}"
+
 
 _Key: TypeAlias = tuple[Entry, str, int, str]
 """Entry, condition, repeat and subtask of a stream."""

@@ -20,8 +20,7 @@ import polars as pl
 
 from finskillbench.errors import SourceError
 from finskillbench.sources.companies.universe import Security
-from finskillbench.sources.files import Problems, read_text, symbol_of, tell
-from finskillbench.sources.records import as_list, as_object, read_json
+from finskillbench.sources.files import Problems, as_list, as_object, read_json, read_text, symbol_of, tell
 
 GICS_SECTORS: Mapping[str, str] = {
     "Information Technology": "Technology",

@@ -9,8 +9,7 @@ import polars as pl
 
 from finskillbench.errors import SourceError
 from finskillbench.sources.companies.constituents import COVER_SCHEMA
-from finskillbench.sources.files import Problems, symbol_of, tell, ticker_of
-from finskillbench.sources.records import as_list, as_object, one_line, read_json
+from finskillbench.sources.files import Problems, as_list, as_object, one_line, read_json, symbol_of, tell, ticker_of
 
 MIN_QUARTERS = 8
 """Quarters of net income below which no trailing year can be compared with the year before."""

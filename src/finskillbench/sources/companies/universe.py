@@ -7,8 +7,7 @@ from pathlib import Path
 
 from finskillbench.arrays import SECTORS
 from finskillbench.errors import InputError, SourceError
-from finskillbench.sources.files import Problems, symbol_of, tell
-from finskillbench.sources.records import as_list, as_object, read_json
+from finskillbench.sources.files import Problems, as_list, as_object, read_json, symbol_of, tell
 
 DEFAULT_UNIVERSE = Path(__file__).resolve().with_name("universe.json")
 

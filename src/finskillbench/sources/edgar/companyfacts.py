@@ -18,8 +18,7 @@ from msgspec.structs import astuple
 
 from finskillbench.errors import SourceError
 from finskillbench.sources.edgar.numerals import METRICS, STATEMENT_TAGS
-from finskillbench.sources.files import read_text, symbol_of
-from finskillbench.sources.records import (
+from finskillbench.sources.files import (
     ACCESSION,
     as_list,
     as_object,
@@ -27,7 +26,9 @@ from finskillbench.sources.records import (
     date_column,
     one_line,
     read_record,
+    read_text,
     refuse_rows,
+    symbol_of,
 )
 
 FACTS_SCHEMA = {

@@ -8,8 +8,7 @@ import polars as pl
 
 from finskillbench.errors import SourceError
 from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS
-from finskillbench.sources.files import symbol_of
-from finskillbench.sources.records import (
+from finskillbench.sources.files import (
     ACCESSION,
     as_list,
     as_object,
@@ -18,6 +17,7 @@ from finskillbench.sources.records import (
     one_line,
     read_record,
     refuse_rows,
+    symbol_of,
     text_column,
 )
 

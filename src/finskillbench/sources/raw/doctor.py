@@ -24,9 +24,8 @@ from finskillbench.sources.edgar.instance import filer_of, instance_files, parse
 from finskillbench.sources.edgar.numerals import CANONICAL_TAGS
 from finskillbench.sources.edgar.submissions import is_page, parse_submissions
 from finskillbench.sources.files import Problems, files_below
-from finskillbench.sources.market.collection import read_market
+from finskillbench.sources.market.collection import parse_french, read_market
 from finskillbench.sources.market.fred import SERIES, parse_fred
-from finskillbench.sources.market.french import parse_french
 from finskillbench.sources.market.prices import SUFFIXES, parse_prices
 from finskillbench.sources.raw import formats
 from finskillbench.sources.raw.formats import TEMPLATE, Format, documentation

@@ -4,7 +4,6 @@
 files that the parsers of `finskillbench.sources` read like any other collection.
 """
 
-from finskillbench.sources.synthetic.simulation import SyntheticMarket, simulate
-from finskillbench.sources.synthetic.writer import write_collection
+from finskillbench.sources.synthetic.writer import SyntheticMarket, simulate, write_collection
 
 __all__ = ["SyntheticMarket", "simulate", "write_collection"]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from finskillbench.domains.fundamental.objects.meaning import beyond, indices_meaningful, meaningful
 from finskillbench.domains.fundamental.objects.pools import Candidate, Pool
 from finskillbench.domains.fundamental.objects.reports import Report
+from finskillbench.domains.fundamental.objects.work import beyond, indices_meaningful, meaningful
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.engines.accounting.quality import beneish
 from finskillbench.engines.accounting.statements import Statement

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from finskillbench.domains.portfolio.tool_use.call import ANOTHER_OBJECTIVE, effective_parameters, merit
+from finskillbench.domains.portfolio.tool_use import ANOTHER_OBJECTIVE, effective_parameters, merit
 
 SECTORS = ("Energy", "Technology", "Utilities")
 SIZE = 30

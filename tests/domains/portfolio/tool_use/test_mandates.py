@@ -11,7 +11,7 @@ import pytest
 
 from finskillbench.arrays import SECTORS
 from finskillbench.domains.portfolio.mandate_texts import PLANS, Mandate, Universe, compose, words
-from finskillbench.domains.portfolio.tool_use.call import effective_parameters, merit
+from finskillbench.domains.portfolio.tool_use import effective_parameters, merit
 from finskillbench.engines.portfolio.problem import Objective
 
 

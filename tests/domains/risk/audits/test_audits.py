@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.domains.risk.judging.cases import MARKET, TICKERS, Json, mandate, portfolio
 
-from finskillbench.domains.risk.audits.statuses import economics
+from finskillbench.domains.risk.checks.economics import economics
 from finskillbench.findings import Findings, State
 
 

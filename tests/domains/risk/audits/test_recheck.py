@@ -11,7 +11,7 @@ from tests.editions import write_edition
 
 from finskillbench.domains import domain
 from finskillbench.domains.checks.examination import Shared, Subject
-from finskillbench.domains.risk.audits.recheck import least_cost
+from finskillbench.domains.risk.checks.objects import least_cost
 from finskillbench.edition import load_edition
 from finskillbench.episode import Episode, Prompt, Truth
 from finskillbench.findings import Findings

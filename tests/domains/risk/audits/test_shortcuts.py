@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.domains.risk.judging.cases import judged, monitoring, remediation
 
-from finskillbench.domains.risk.audits.shortcuts import constraint_monitoring, risk_remediation
+from finskillbench.domains.risk.examples import constraint_monitoring, risk_remediation
 
 CM, RR = "constraint_monitoring", "risk_remediation"
 

@@ -17,7 +17,7 @@ import orjson
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
-from finskillbench.runs.execute.material import prepare
+from finskillbench.runs.execute.here import prepare
 
 PC, RM, FA = "portfolio-construction", "risk-management", "fundamental-analysis"
 _OPTIMISE = ("expected_returns", "covariance_matrix", "risk_free_rate", "objective", "risk_aversion", "constraints")

@@ -104,7 +104,7 @@ def _play(
     for place, (name, recipe) in enumerate(recipes.items()):
         rare = name.startswith("other-")
         # No recipe plays a case with a budget: the documents name no single script for it.
-        known = [name for name in edition.sub_tasks if by_name(name).budget is None]
+        known = [name for name in edition.sub_tasks if by_name(name).interactive is None]
         names = known if rare else known[place % one_in :: one_in]
         model = Scripted(name, recipe, edition, seed)
         # Every recipe and every seed has other episodes; those that few subtasks can play have more of them.

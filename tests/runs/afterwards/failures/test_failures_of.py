@@ -12,15 +12,15 @@ from tests.runs.afterwards.failures.scene import Recipe, Scene, Scripted, Step
 from tests.runs.afterwards.failures.skilled import second_try
 
 from finskillbench import domains
-from finskillbench.domains.base import Misreading
+from finskillbench.domains.examples import Examples, Misreading
 from finskillbench.edition import Edition
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.runs.afterwards.failures import Known, explain, failures_of, use_of
 from finskillbench.runs.afterwards.failures.attempt import subtask_called
 from finskillbench.runs.execute.run import run
-from finskillbench.runs.store.files import file_name
-from finskillbench.runs.store.trajectories import read_trajectory
+from finskillbench.runs.store.journal import read_trajectory
+from finskillbench.runs.store.version import file_name
 from finskillbench.scoring.strict_json import parse_submission
 
 SUBTASK = "stress_testing"
@@ -85,7 +85,7 @@ def test_a_subtask_brings_causes_of_its_own(
     assert trajectory.trace.answer is not None
     answer = parse_submission(trajectory.trace.answer)
     trap = Misreading("shock_doubled", "a shock that was counted twice", answer)
-    changed = replace(domains.by_name(SUBTASK), misreadings=lambda task_input: [trap])
+    changed = replace(domains.by_name(SUBTASK), examples=Examples(misreadings=lambda task_input: [trap]))
     episode = next(each for each in synthetic_edition.episodes([SUBTASK]) if each.task_id == task)
     monkeypatch.setitem(domains._by_name(), SUBTASK, changed)
     subtask_called.cache_clear()

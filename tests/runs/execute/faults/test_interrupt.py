@@ -10,8 +10,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from finskillbench.runs.store.events import Dropped
 from finskillbench.runs.store.journal import read_events
+from finskillbench.runs.store.record import Dropped
 
 pytestmark = pytest.mark.slow
 

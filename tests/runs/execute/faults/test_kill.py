@@ -16,9 +16,8 @@ import polars as pl
 import pytest
 from tests.sampling import THOROUGH, thorough
 
-from finskillbench.runs.store.journal import JOURNAL, read_history
+from finskillbench.runs.store.journal import JOURNAL, read_history, read_trajectory
 from finskillbench.runs.store.rows import TIMINGS
-from finskillbench.runs.store.trajectories import read_trajectory
 
 EPISODES, KILLS, STEPS = (60, 20, 30) if THOROUGH else (30, 5, 5)
 MOST_BETWEEN, SEED = 7, 20250131

@@ -14,31 +14,33 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Budget, Naive, Subtask
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
+from finskillbench.domains.interactive import Budget, InteractiveCase
 from finskillbench.domains.tables import TableReference, reference
 from finskillbench.episode import Episode, JsonObject, Profile, Truth
-from finskillbench_desk.allocate.case import Case, draw_case
-from finskillbench_desk.allocate.dials import (
+from finskillbench_desk.allocate.procedures import PROCEDURES
+from finskillbench_desk.allocate.proof import proof
+from finskillbench_desk.allocate.sources import (
     ANALYST_SHARE,
     BAND,
     FACTORS,
     GROUP_SIZE,
+    IS_ANALYST,
     MAX_WEIGHT,
     NAMES,
     PENALTY,
     QUARTERS,
     RISK_AVERSION,
+    SOURCE_NAMES,
     TIERS,
     TURNOVER,
+    vendor_of,
 )
-from finskillbench_desk.allocate.merit import certified, stated_book, stated_doubt
-from finskillbench_desk.allocate.procedures import PROCEDURES
-from finskillbench_desk.allocate.proof import proof
-from finskillbench_desk.allocate.sources import IS_ANALYST, SOURCE_NAMES, vendor_of
-from finskillbench_desk.allocate.words import CONVENTIONS, PROMPT, memo, notes
-from finskillbench_desk.market import Listed
+from finskillbench_desk.allocate.traps import Case, draw_case
+from finskillbench_desk.allocate.words import CONVENTIONS, PROMPT, certified, memo, notes, stated_book, stated_doubt
+from finskillbench_desk.checks import Listed
 
 NAME = "allocate"
 EPISODES = 40
@@ -210,20 +212,19 @@ def _trivial(fields: JsonObject) -> JsonObject:
 SUBTASK: Subtask[AllocateInput, tuple[Listed, ...]] = Subtask(
     name=NAME,
     prefix="dk_al",
-    method="share_of_attainable_utility",
-    parameters={"price_of_breaking": PENALTY, "ground_truth_source": "exact posterior, certified optimiser"},
-    proved=("book", "effects", "effect_covariance", "textbook_utility", "attainable_utility", "misread"),
-    answer=Allocation,
     input=AllocateInput,
+    answer=Allocation,
     definitions=CONVENTIONS,
-    scorers={Profile.STRICT: certified, Profile.CERTIFIED: certified},
+    cluster=lambda episode: episode.task_id,
     build=build,
     proof=proof,
-    trivial=Naive((), _trivial),
+    scorers={Profile.STRICT: certified, Profile.CERTIFIED: certified},
+    verification=Verification(
+        method="share_of_attainable_utility",
+        parameters={"price_of_breaking": PENALTY, "ground_truth_source": "exact posterior, certified optimiser"},
+        proved=("book", "effects", "effect_covariance", "textbook_utility", "attainable_utility", "misread"),
+    ),
+    baselines=Baselines(trivial=Naive((), _trivial), ceiling=0.75),
+    interactive=InteractiveCase(budget=Budget(turns=24, output_tokens=60_000, data_calls=40), procedures=PROCEDURES),
     headline=False,
-    synthetic_only=True,
-    cluster=lambda episode: episode.task_id,
-    ceiling=0.75,
-    budget=Budget(turns=24, output_tokens=60_000, data_calls=40),
-    procedures=PROCEDURES,
 )

@@ -15,7 +15,7 @@ from itertools import combinations, pairwise
 from math import prod
 from typing import Any
 
-from finskillbench.domains.playing import Ask, Procedure
+from finskillbench.domains.interactive import Ask, Procedure
 from finskillbench.episode import JsonObject
 
 _SKILL = "signal-trading"

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.base import Label
+from finskillbench.domains.examples import Label
 from finskillbench.engines.optimisation.certificate import prove_optimal
 from finskillbench.engines.optimisation.certified import ACCEPTED_GAP, ACCEPTED_VIOLATION
 from finskillbench.findings import Findings
 from finskillbench_desk.allocate import second
-from finskillbench_desk.allocate.dials import LEAST_COST, NAMES, PENALTY
-from finskillbench_desk.allocate.merit import book_of, doubt_of
+from finskillbench_desk.allocate.sources import LEAST_COST, NAMES, PENALTY
+from finskillbench_desk.allocate.words import book_of, doubt_of
 from finskillbench_desk.engines.trading.net_of_costs import TradingProblem, formulate, greatest_multiplier, optimum
 
 AGREEMENT = 1e-9

@@ -1,21 +1,175 @@
-"""Signals and analysts: what they said of every name in every quarter, as integers in their own scale."""
+"""Signals and analysts: what they said of every name in every quarter, as integers in their own scale.
+
+What makes a case of `allocate` hard, in one place: sizes, strengths of effects, shares of nothing, limits and costs.
+
+All returns, volatilities and costs are of one quarter, as decimals.
+
+The desk's book and the house's factor model: what is known of the names before any source is read.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from finskillbench.arrays import Floats, Integers
-from finskillbench_desk.allocate.dials import (
-    ANALYSTS,
-    NAMES,
-    PER_VENDOR,
-    QUARTERS,
-    SIGNALS,
-    SOURCES,
-    VENDORS,
-)
+from finskillbench.engines.statistics.risk_model import RiskModel
+from finskillbench_desk.engines.trading.net_of_costs import TradingProblem
+
+QUARTERS = 44
+HALVES = QUARTERS // 2
+"""Half-years of two quarters; regimes change at their beginning."""
+GROUPS = 12
+GROUP_SIZE = 10
+NAMES = GROUPS * GROUP_SIZE
+VENDORS = 30
+PER_VENDOR = 5
+SIGNALS = VENDORS * PER_VENDOR
+ANALYSTS = 40
+SOURCES = SIGNALS + ANALYSTS
+FACTORS = ("market", "size", "value", "quality", "momentum")
+
+UNIT_FACTOR = 10
+"""A column in the wrong unit is so many times too large."""
+RETURN_UNIT = 1e-4
+"""Returns are stored as integers of one basis point."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """The dials that differ by tier.
+
+    Attributes
+    ----------
+    nothing : chance that no source moves an industry in a regime.
+    strength : mean of a signal's effect, return per quarter for one score.
+    change : chance that a new regime begins with a half-year.
+    copies : how many of the signals are another source with noise.
+    places : how many places a trap could be, at most.
+    """
+
+    nothing: float
+    strength: float
+    change: float
+    copies: int
+    places: int
+
+
+TIERS = {
+    "easy": Tier(nothing=0.05, strength=0.024, change=0.12, copies=40, places=3),
+    "medium": Tier(nothing=0.08, strength=0.024, change=0.14, copies=50, places=3),
+    "hard": Tier(nothing=0.10, strength=0.024, change=0.16, copies=60, places=3),
+}
+
+ANALYST_SHARE = 0.4
+"""Chance that a live effect is an analyst's."""
+ANALYST_MEAN, DEVIATION = 0.9, 0.25
+"""Mean of an analyst's effect, and standard deviation of any effect, in units of the tier's strength.
+
+Effects are of one size, give or take a quarter: where sizes vary freely, the few large ones have t-values of 6 to 13,
+carry the score, and are found by whoever looks for the largest t.
+"""
+
+RISK_AVERSION = 4.0
+MAX_WEIGHT = 0.035
+BAND = 0.03
+TURNOVER = 0.30
+PENALTY = 0.2
+"""Utility charged for each unit of NAV by which a limit is broken."""
+LEAST_GAIN = 0.001
+"""Least attainable gain over the textbook answer that a case must offer."""
+FIRST_COST, PLANTED_COST = 0.3, 0.15
+"""Shares of the attainable gain that a mistake at the first place, and at a further one, must cost when planted."""
+LEAST_COST = 0.10
+"""Least share of the attainable gain that a trap must cost whoever falls for it alone and errs nowhere else."""
+
+
+_VOLATILITIES = np.array([0.080, 0.030, 0.030, 0.020, 0.035])
+PREMIA = np.array([0.0150, 0.0020, 0.0030, 0.0025, 0.0030])
+
+
+@dataclass(frozen=True)
+class Book:
+    """Names in groups of ten, in the order of every array; one quarter, decimals, rounded as they are disclosed.
+
+    `loadings` is (n, k), `factor_covariance` (k, k), `specific` (n,) standard deviations, `prior` (n,) equilibrium
+    expected returns, `current` and `benchmark` (n,) weights, `linear` and `quadratic` (n,) costs.
+    """
+
+    tickers: tuple[str, ...]
+    groups: tuple[str, ...]
+    loadings: Floats
+    factor_covariance: Floats
+    specific: Floats
+    prior: Floats
+    current: Floats
+    benchmark: Floats
+    linear: Floats
+    quadratic: Floats
+
+    @property
+    def group_of(self) -> Integers:
+        """(n,) the place of each name's group."""
+        return np.repeat(np.arange(GROUPS), GROUP_SIZE)
+
+    @property
+    def covariance(self) -> Floats:
+        """(n, n) of returns, without any doubt about effects."""
+        return self.loadings @ self.factor_covariance @ self.loadings.T + np.diag(self.specific**2)
+
+    def problem(self, alpha: Floats, doubt: Floats | None = None) -> TradingProblem:
+        """The decision under expected effects `alpha` (n,) with covariance `doubt` (n, n) of their own."""
+        inside = self.benchmark.reshape(GROUPS, GROUP_SIZE).sum(axis=1)
+        return TradingProblem(
+            expected=self.prior + alpha,
+            risk=RiskModel.from_matrix(self.covariance if doubt is None else self.covariance + doubt),
+            risk_aversion=RISK_AVERSION,
+            held=self.current,
+            linear=self.linear,
+            quadratic=self.quadratic,
+            caps=np.full(NAMES, MAX_WEIGHT),
+            groups=self.group_of,
+            least=np.maximum(inside - BAND, 0.0),
+            most=inside + BAND,
+            turnover=TURNOVER,
+        )
+
+
+def draw_book(rng: np.random.Generator, names: Sequence[tuple[str, str]]) -> Book:
+    """A book over `names`, pairs of ticker and group in the order of the groups."""
+    k = len(FACTORS)
+    common = np.repeat(rng.normal(0.0, 0.4, (GROUPS, k - 1)), GROUP_SIZE, axis=0)
+    loadings = np.column_stack([rng.normal(1.0, 0.2, NAMES), common + rng.normal(0.0, 0.5, (NAMES, k - 1))]).round(2)
+    mixing = np.eye(k) + rng.normal(0.0, 0.15, (k, k))
+    correlation = mixing @ mixing.T
+    scale = _VOLATILITIES / np.sqrt(np.diag(correlation))
+    benchmark = _weights(rng.lognormal(0.0, 0.6, NAMES), 0.025)
+    return Book(
+        tickers=tuple(ticker for ticker, _ in names),
+        groups=tuple(dict.fromkeys(group for _, group in names)),
+        loadings=loadings,
+        factor_covariance=(correlation * np.outer(scale, scale)).round(8),
+        specific=rng.uniform(0.09, 0.165, NAMES).round(4),
+        prior=(loadings @ PREMIA).round(5),
+        current=_weights(benchmark * rng.lognormal(0.0, 0.3, NAMES), 0.030),
+        benchmark=benchmark,
+        linear=rng.uniform(0.0003, 0.0012, NAMES).round(4),
+        quadratic=rng.uniform(0.6, 1.5, NAMES).round(2),
+    )
+
+
+def _weights(sizes: Floats, cap: float) -> Floats:
+    """Weights of a basis point's hundredth in proportion to sizes, none above the cap, that sum to 1."""
+    weights = sizes / sizes.sum()
+    for _ in range(50):
+        weights = np.minimum(weights, cap)
+        weights /= weights.sum()
+    weights = weights.round(6)
+    weights[int(weights.argmin())] += 1.0 - weights.sum()
+    return weights.round(6)
+
 
 _VENDOR_NAMES = (
     "Aldgate", "Birch", "Calder", "Dunmore", "Elster", "Fathom", "Gorse", "Harrow", "Inver", "Juniper",

@@ -1,4 +1,9 @@
-"""Drawing one case: the true book, guidelines that fit it, what it breaks, and the cheapest cure."""
+"""Drawing one case: the true book, guidelines that fit it, what it breaks, and the cheapest cure.
+
+Where a book stands against rules: what it is in breach of, and what it may not hold at all.
+
+From holdings to the book that rules are run on: every line as an instrument, cash as a position.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +14,84 @@ from datetime import date
 
 import numpy as np
 
-from finskillbench.domains.draws import permuted
+from finskillbench.domains.building import permuted
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.errors import InputError
 from finskillbench.panels import Panels
-from finskillbench_desk.committee_case.book import book_of
-from finskillbench_desk.committee_case.documents.composing import draw_guidelines
+from finskillbench_desk.checks import Listed as Member
+from finskillbench_desk.committee_case.documents.amending import draw_guidelines
 from finskillbench_desk.committee_case.documents.drafting import rotation
-from finskillbench_desk.committee_case.documents.guidelines import Guidelines
+from finskillbench_desk.committee_case.documents.rendering import Guidelines
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
 from finskillbench_desk.committee_case.ledger.case import KINDS, Draft, World, draft, papers_of, whole
-from finskillbench_desk.committee_case.ledger.nouns import Ledger
-from finskillbench_desk.committee_case.standing import breached, forbidden
+from finskillbench_desk.committee_case.ledger.nouns import Holdings, Ledger, Security
 from finskillbench_desk.engines.books.figures import Risk
-from finskillbench_desk.engines.guidelines.book import FUTURES, Book, Trading
+from finskillbench_desk.engines.guidelines.book import FUTURES, Book, Instrument, Position, Trading
 from finskillbench_desk.engines.guidelines.cure import Cure, Terms, after, cheapest_cure
-from finskillbench_desk.engines.guidelines.evaluation import evaluate
+from finskillbench_desk.engines.guidelines.evaluation import evaluate, matches
 from finskillbench_desk.engines.guidelines.language import Rule
-from finskillbench_desk.market import Listed as Member
+
+
+def breached(rules: Sequence[Rule], book: Book) -> tuple[str, ...]:
+    """Numbers of the clauses that a book is in breach of, sorted."""
+    return tuple(sorted({outcome.rule.clause for outcome in evaluate(rules, book) if outcome.state == "breach"}))
+
+
+def forbidden(rules: Sequence[Rule], book: Book) -> tuple[str, ...]:
+    """Lines of which the rules allow none: a weight of at most 0 applies to them, whenever it is tested."""
+    universe = book.universe
+    found = np.zeros(len(universe.instruments), dtype=np.bool_)
+    for atom in (atom for rule in rules if rule.effect == "limit" for atom in rule.atoms()):
+        none = atom.measure == "weight" and atom.comparison == "at_most" and not atom.limit.relative
+        if none and max(term.plus for term in atom.limit.terms) <= 0:
+            found |= matches(atom.of, universe)
+    out = zip(universe.instruments, found.tolist(), strict=True)
+    return tuple(sorted(line.name for line, banned in out if banned and line.kind != "cash"))
+
+
+CASH = Instrument("CASH", "cash", "CUSTODIAN", country="US", currency="USD")
+"""All cash, accruals and payables together, with the custodian."""
+
+
+def book_of(ledger: Ledger, holdings: Holdings, trading: Trading) -> Book:
+    """The book of these holdings, with every line that can be traded."""
+    instruments = {name: instrument_of(line, ledger, holdings) for name, line in ledger.securities.items()}
+    positions = [Position(CASH, holdings.cash)]
+    for name, units in holdings.quantities.items():
+        amount = units * holdings.prices[name]
+        future = ledger.securities[name].kind in FUTURES
+        positions.append(Position(instruments[name], *((0.0, amount) if future else (amount, 0.0))))
+    held = {position.instrument.name for position in positions}
+    others = tuple(each for name, each in instruments.items() if name not in held)
+    return Book(tuple(positions), others, trading)
+
+
+def instrument_of(line: Security, ledger: Ledger, holdings: Holdings) -> Instrument:
+    """One line with what rules ask about it; the size of a company is its count of shares at its first line's price."""
+    attributes: dict[str, float] = {}
+    if line.kind in ("share", "preferred", "receipt"):
+        attributes["market_cap"] = holdings.shares[line.issuer] * holdings.prices[line.issuer]
+    given: Mapping[str, float | None] = {
+        "adv": line.adv,
+        "rating": line.rating,
+        "maturity": line.maturity,
+        "beta": line.beta,
+    }
+    attributes |= {name: float(value) for name, value in given.items() if value is not None}
+    return Instrument(
+        name=line.security,
+        kind=line.kind,
+        issuer=line.issuer,
+        sector=holdings.sectors.get(line.issuer, ""),
+        sub_sector=line.sub_sector,
+        country=line.country,
+        currency="GBP" if line.currency == "GBX" else line.currency,
+        lists=frozenset(line.lists),
+        benchmark=100 * ledger.benchmark[line.security][0] if line.security in ledger.benchmark else 0.0,
+        attributes=attributes,
+        holdings=ledger.constituents.get(line.security, {}),
+    )
+
 
 TRAPS: Mapping[str, int] = {"easy": 4, "medium": 5, "hard": 6}
 """Data traps by tier; more of them would cost less than a tenth of the book each."""

@@ -12,7 +12,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from finskillbench.domains.playing import Ask
+from finskillbench.domains.interactive import Ask
 from finskillbench.episode import JsonObject
 from finskillbench_desk.committee_case.documents.reader import read_guidelines
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary

@@ -6,19 +6,18 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from finskillbench.domains.base import Label
+from finskillbench.domains.examples import Label
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import json_equal
 from finskillbench_desk.committee_case.documents.reader import read_guidelines
 from finskillbench_desk.committee_case.documents.reader.misread import misread
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
-from finskillbench_desk.committee_case.judging.facts import Facts
+from finskillbench_desk.committee_case.draw import breached, forbidden
 from finskillbench_desk.committee_case.judging.later import keeps
+from finskillbench_desk.committee_case.judging.own import Facts
 from finskillbench_desk.committee_case.rules.proof import coding
-from finskillbench_desk.committee_case.second.differences import differences, same
-from finskillbench_desk.committee_case.second.papers import recovered, rows_of
-from finskillbench_desk.committee_case.second.withheld import stated_book, withheld
-from finskillbench_desk.committee_case.standing import breached, forbidden
+from finskillbench_desk.committee_case.second.places import recovered, rows_of
+from finskillbench_desk.committee_case.second.withheld import differences, same, stated_book, withheld
 from finskillbench_desk.engines.books.figures import figures
 from finskillbench_desk.engines.guidelines.cure import after, cheapest_cure
 from finskillbench_desk.engines.guidelines.language import Rule

@@ -1,27 +1,41 @@
-"""forensic_screen: how likely each of 200 companies is to have managed its accounts, and how."""
+"""forensic_screen: how likely each of 200 companies is to have managed its accounts, and how.
+
+What is stored of a case's traps: where they are and what somebody answers who falls for them.
+
+A place is a trap where the correction that it calls for decides the company: without it management is likelier than
+not, and with it it is not. That is read from the tables, so that whoever has them can say it too.
+
+Answers made to examine the score: a ladder from right to wrong, and recipes that do without the work.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from typing import Any, Literal, TypedDict
 
 import numpy as np
 from pydantic import Field
 
-from finskillbench.domains.base import Answer, Budget, Label, Naive, Subtask
+from finskillbench.arrays import Floats, Integers
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
 from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.examples import Examples, GradedExample, Label
+from finskillbench.domains.interactive import Budget, InteractiveCase
 from finskillbench.domains.tables import TableReference, reference
 from finskillbench.episode import Episode, JsonObject, Profile, Score, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import array, mapping, number, numbers, objects
 from finskillbench_desk.engines.posterior.posterior import kind_probabilities
-from finskillbench_desk.forensic_screen import procedures, words
-from finskillbench_desk.forensic_screen.answers import answer_of, exploits, ladder, shrunk
-from finskillbench_desk.forensic_screen.dials import QUARTERS, TIERS
-from finskillbench_desk.forensic_screen.generator.world import World, drawn_world
-from finskillbench_desk.forensic_screen.merit import (
+from finskillbench_desk.forensic_screen import procedures
+from finskillbench_desk.forensic_screen import second as second
+from finskillbench_desk.forensic_screen.dials import (
+    FLOOR,
+    KIND_NAMES,
+    QUARTERS,
+    TIERS,
     WEIGHTS,
     Judged,
     judged,
@@ -30,10 +44,116 @@ from finskillbench_desk.forensic_screen.merit import (
     stored_posterior,
     verdict,
 )
-from finskillbench_desk.forensic_screen.reading import read_archive, read_panel
-from finskillbench_desk.forensic_screen.second import posterior as second
-from finskillbench_desk.forensic_screen.second.traps import traps as traps_again
-from finskillbench_desk.forensic_screen.traps import stored_traps
+from finskillbench_desk.forensic_screen.generator.lines import LOCAL, fallen_probabilities
+from finskillbench_desk.forensic_screen.generator.world import World, drawn_world
+from finskillbench_desk.forensic_screen.reading import Panel, read_archive, read_panel, usable
+from finskillbench_desk.forensic_screen.second import traps as traps_again
+
+EVEN = 0.5
+"""The prior of somebody who neglects the base rate."""
+LIKELIER = 0.5
+"""Probability from which management is likelier than not."""
+
+
+def stored_traps(world: World, panel: Panel) -> list[dict[str, Any]]:
+    """Kind, where, and probabilities of whoever falls for it: corrections by company, the archive, the base rate."""
+    companies = world.tables["companies"]["company"].to_list()
+    clean = kind_probabilities(panel.y, panel.acquired, world.model, world.prediction).sum(axis=1)
+    found: list[dict[str, Any]] = []
+    for kind in sorted(LOCAL):
+        misread = read_panel(world.tables, world.model, world.rules, left_out=kind)
+        moved = np.any(misread.y != panel.y, axis=(1, 2)) | (misread.acquired != panel.acquired)
+        where = np.flatnonzero(moved)
+        if not where.size:
+            continue
+        fallen = fallen_probabilities(misread.y[where], world.model, world.prediction).sum(axis=1)
+        for company, probability in zip(where.tolist(), fallen.tolist(), strict=True):
+            if clean[company] < LIKELIER < probability:
+                name = companies[company]
+                found.append({"kind": kind, "where": name, "probabilities": {name: round(probability, 6)}})
+    archive = world.tables["archive"]
+    if not archive.select(usable().all()).item():
+        everything = read_archive(archive, world.model, usable_only=False)
+        fallen_all = kind_probabilities(panel.y, panel.acquired, world.model, everything).sum(axis=1)
+        found.append({"kind": "archive", "where": "archive", "probabilities": _named(companies, fallen_all)})
+    even = replace(world.model, base_rate=EVEN)
+    neglect = kind_probabilities(panel.y, panel.acquired, even, world.prediction).sum(axis=1)
+    found.append({"kind": "base_rate", "where": "memo", "probabilities": _named(companies, neglect)})
+    return found
+
+
+def _named(companies: list[str], probabilities: Floats) -> dict[str, float]:
+    return dict(zip(companies, np.round(probabilities, 6).tolist(), strict=True))
+
+
+_ROUNDED = 0.97
+"""What probabilities to two decimals earn at least."""
+
+
+def answer_of(companies: Sequence[str], probabilities: Floats, kinds: Integers) -> dict[str, Any]:
+    """An answer of all companies."""
+    return {
+        "assessments": [
+            {"company": company, "probability": float(probability), "kind": KIND_NAMES[int(kind)]}
+            for company, probability, kind in zip(companies, probabilities, kinds, strict=True)
+        ]
+    }
+
+
+def ladder(label: Label[Any]) -> list[GradedExample]:
+    """From the posterior over rounding and timidity to one answer for all."""
+    companies, posterior = stored_posterior(label.truth.verification)
+    rate = number(label.truth.verification.get("base_rate")) or 0.0
+    managed, kinds = posterior.sum(axis=1), posterior.argmax(axis=1)
+    nothing = np.full(len(companies), rate)
+    one_kind = np.full(len(companies), single_kind(posterior))
+    half = shrunk(managed, rate, 0.5)
+    return [
+        GradedExample("the posterior", answer_of(companies, managed, kinds), 1.0, 1.0),
+        GradedExample("to two decimals", answer_of(companies, managed.round(2), kinds), _ROUNDED, 1.0),
+        GradedExample("half of the evidence", answer_of(companies, half, kinds), 0.5, 0.98),
+        GradedExample(
+            "half of the evidence, one kind", answer_of(companies, half, one_kind), 0.2, WEIGHTS["probabilities"]
+        ),
+        GradedExample("kinds alone", answer_of(companies, nothing, kinds), WEIGHTS["kinds"], WEIGHTS["kinds"]),
+        GradedExample("base rate and one kind", answer_of(companies, nothing, one_kind), 0.0, 0.0),
+    ]
+
+
+def shrunk(probabilities: Floats, base_rate: float, weight: float) -> Floats:
+    """Probabilities whose evidence, in log odds beyond the base rate, is multiplied by a weight."""
+    clipped = np.clip(probabilities, FLOOR * 1e-6, 1.0 - FLOOR * 1e-6)
+    prior = np.log(base_rate) - np.log1p(-base_rate)
+    evidence = np.log(clipped) - np.log1p(-clipped) - prior
+    return 1.0 / (1.0 + np.exp(-(prior + weight * evidence)))
+
+
+def exploits(task_input: Mapping[str, Any]) -> dict[str, JsonObject]:
+    """Recipes: one number for all, kinds by the memo's shares, and suspicion by what stands in events and versions."""
+    companies: list[str] = task_input["companies"]["company"]
+    shares = np.array([kind["share"] for kind in task_input["model"]["kinds"]])
+    largest = np.full(len(companies), int(shares.argmax()))
+    events: set[str] = set(task_input["events"]["company"])
+    restated = {
+        company
+        for company, version in zip(
+            task_input["statements"]["company"], task_input["statements"]["version"], strict=True
+        )
+        if version > 1
+    }
+
+    def suspected(names: set[str]) -> JsonObject:
+        listed = np.array([0.3 if company in names else 0.08 for company in companies])
+        return answer_of(companies, listed, largest)
+
+    return {
+        "even odds": answer_of(companies, np.full(len(companies), 0.5), largest),
+        "nobody": answer_of(companies, np.zeros(len(companies)), largest),
+        "one in ten, the kind of largest share": answer_of(companies, np.full(len(companies), 0.1), largest),
+        "whoever has an event": suspected(events),
+        "whoever restated": suspected(restated),
+    }
+
 
 NAME = "forensic_screen"
 PREFIX = "dk_fs"
@@ -118,9 +238,9 @@ def task_of(rng: np.random.Generator, place: int, tier: str, day: date) -> Task:
     posterior, panel = exact_posterior(world)
     companies = world.tables["companies"]["company"].to_list()
     task_input: ForensicInput = {
-        "documents": words.documents(world.model, world.rules),
-        "model": words.disclosed(world.model),
-        "layout": words.layout(),
+        "documents": procedures.documents(world.model, world.rules),
+        "model": procedures.disclosed(world.model),
+        "layout": procedures.layout(),
         "statements": reference(task_id, "statements", world.tables["statements"]),
         "companies": reference(task_id, "companies", world.tables["companies"]),
         "events": reference(task_id, "events", world.tables["events"]),
@@ -138,7 +258,7 @@ def task_of(rng: np.random.Generator, place: int, tier: str, day: date) -> Task:
             day,
             tier,
             dict(task_input),
-            words.prompt(quarters),
+            procedures.prompt(quarters),
         ),
         Truth(
             task_id,
@@ -223,26 +343,23 @@ def _base_rate(fields: Mapping[str, Any]) -> JsonObject:
 SUBTASK: Subtask[ForensicInput, Any] = Subtask(
     name=NAME,
     prefix=PREFIX,
-    method="expected_log_score",
-    answer=ForensicScreen,
     input=ForensicInput,
-    scorers={Profile.CERTIFIED: certified, Profile.STRICT: certified},
-    proved=("base_rate", "posterior", "traps"),
+    answer=ForensicScreen,
+    cluster=lambda episode: episode.task_id,
     build=build,
     second=second.answer,
     proof=proof,
-    by_hand=Naive((), _base_rate),
-    trivial=Naive((), _base_rate),
-    ladder=ladder,
-    exploits=exploits,
-    ceiling=CEILING,
+    scorers={Profile.CERTIFIED: certified, Profile.STRICT: certified},
+    verification=Verification(method="expected_log_score", proved=("base_rate", "posterior", "traps")),
+    baselines=Baselines(no_skill=Naive((), _base_rate), trivial=Naive((), _base_rate), ceiling=CEILING),
+    examples=Examples(graded=ladder, exploits=exploits),
+    interactive=InteractiveCase(
+        budget=BUDGET,
+        procedures={
+            "reference": procedures.reference,
+            "textbook": procedures.textbook,
+            "trapped": procedures.trapped,
+        },
+    ),
     headline=False,
-    synthetic_only=True,
-    cluster=lambda episode: episode.task_id,
-    budget=BUDGET,
-    procedures={
-        "reference": procedures.reference,
-        "textbook": procedures.textbook,
-        "trapped": procedures.trapped,
-    },
 )

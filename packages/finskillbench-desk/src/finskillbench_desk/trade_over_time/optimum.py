@@ -21,7 +21,6 @@ import orjson
 from finskillbench.arrays import Floats, Integers
 from finskillbench_desk.engines.panel import Sums, least_squares
 from finskillbench_desk.engines.trading.over_time import Limits, Policy, Step, completed, solve
-from finskillbench_desk.trade_over_time.dials import DECISIONS
 from finskillbench_desk.trade_over_time.posterior import (
     Stretches,
     evidence,
@@ -30,7 +29,7 @@ from finskillbench_desk.trade_over_time.posterior import (
     means,
     whole,
 )
-from finskillbench_desk.trade_over_time.world import Book, Plan, Risk, World
+from finskillbench_desk.trade_over_time.world import DECISIONS, Book, Plan, Risk, World
 
 LEAST_COST = 0.1
 """A trap is one only where falling for it costs at least this share of what the textbook loses at that decision."""

@@ -20,17 +20,18 @@ import numpy as np
 
 from finskillbench.arrays import Booleans, Floats, Integers
 from finskillbench_desk.engines.panel import Sums, sums
-from finskillbench_desk.trade_over_time.dials import (
+from finskillbench_desk.trade_over_time.world import (
     DECISIONS,
     ENDS,
     HOLDS,
     RETURN_UNIT,
     SIGNAL_UNIT,
     SOUND,
+    VENDOR_OF,
     VENDORS,
     Tier,
+    World,
 )
-from finskillbench_desk.trade_over_time.world import VENDOR_OF, World
 
 Stretches = tuple[Sums, ...]
 """The panel's sums over the weeks up to each end that an edge may have had, and over those since the last of them."""

@@ -16,17 +16,17 @@ import polars as pl
 from pydantic import Field
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.base import Answer, Budget, Label, Naive, Subtask
+from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
 from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.examples import Label
+from finskillbench.domains.interactive import Budget, InteractiveCase
 from finskillbench.domains.tables import TableReference, reference
 from finskillbench.episode import Episode, JsonObject, Profile, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import json_equal
-from finskillbench_desk.market import Listed
+from finskillbench_desk.checks import Listed
 from finskillbench_desk.trade_over_time import second
-from finskillbench_desk.trade_over_time.dials import DECISIONS, LEAST_WORTH, TIERS, VENDORS
-from finskillbench_desk.trade_over_time.generate import draw
-from finskillbench_desk.trade_over_time.merit import as_orders, certified, followed
+from finskillbench_desk.trade_over_time.generate import PROCEDURES, draw
 from finskillbench_desk.trade_over_time.optimum import (
     Desk,
     Optimum,
@@ -40,12 +40,14 @@ from finskillbench_desk.trade_over_time.optimum import (
     solved,
 )
 from finskillbench_desk.trade_over_time.posterior import Stretches, history, means
-from finskillbench_desk.trade_over_time.procedures import PROCEDURES
 from finskillbench_desk.trade_over_time.stage import (
     ADVANCE,
     Notice,
+    as_orders,
+    certified,
     current_frame,
     delivered,
+    followed,
     hidden_of,
     open_stage,
     packed_future,
@@ -54,7 +56,16 @@ from finskillbench_desk.trade_over_time.stage import (
     unpacked_future,
 )
 from finskillbench_desk.trade_over_time.words import PROMPT, memo, notices
-from finskillbench_desk.trade_over_time.world import SIGNALS, STYLES, VENDOR_OF, World
+from finskillbench_desk.trade_over_time.world import (
+    DECISIONS,
+    LEAST_WORTH,
+    SIGNALS,
+    STYLES,
+    TIERS,
+    VENDOR_OF,
+    VENDORS,
+    World,
+)
 
 NAME = "trade_over_time"
 SKILL = "desk"
@@ -291,22 +302,23 @@ PREFIX = "dk_tt"
 SUBTASK: Subtask[Any, tuple[Listed, ...]] = Subtask(
     name=NAME,
     prefix=PREFIX,
-    method=METHOD,
-    parameters={"ground_truth_source": "linear-quadratic control under the exact posterior"},
-    proved=("desk", "aims", "textbook_losses", "traps"),
-    answer=Trading,
     input=TradingInput,
-    scorers={Profile.STRICT: certified, Profile.CERTIFIED: certified},
+    answer=Trading,
     build=build,
     proof=proof,
-    trivial=Naive((), still),
-    by_hand=Naive((), still),
+    scorers={Profile.STRICT: certified, Profile.CERTIFIED: certified},
+    verification=Verification(
+        method=METHOD,
+        parameters={"ground_truth_source": "linear-quadratic control under the exact posterior"},
+        proved=("desk", "aims", "textbook_losses", "traps"),
+    ),
+    baselines=Baselines(no_skill=Naive((), still), trivial=Naive((), still), ceiling=0.75),
+    interactive=InteractiveCase(
+        budget=Budget(turns=24, output_tokens=80_000, data_calls=30),
+        procedures=PROCEDURES,
+        tools=(ADVANCE,),
+        open_stage=open_stage,
+        filled=("notices",),
+    ),
     headline=False,
-    synthetic_only=True,
-    ceiling=0.75,
-    budget=Budget(turns=24, output_tokens=80_000, data_calls=30),
-    tools=(ADVANCE,),
-    stage=open_stage,
-    filled=("notices",),
-    procedures=PROCEDURES,
 )

@@ -12,8 +12,7 @@ from textwrap import fill
 import numpy as np
 
 from finskillbench.episode import Prompt
-from finskillbench_desk.trade_over_time.dials import ENDS, HOLDS, OUTAGE, TOLERANCE, VENDORS
-from finskillbench_desk.trade_over_time.world import VENDOR_OF, World
+from finskillbench_desk.trade_over_time.world import ENDS, HOLDS, OUTAGE, TOLERANCE, VENDOR_OF, VENDORS, World
 
 _LETTERS = tuple(VENDORS)
 _WIDTH = 118

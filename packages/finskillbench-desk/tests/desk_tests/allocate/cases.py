@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 import orjson
 
-from finskillbench.domains.base import Ask, Label
 from finskillbench.domains.checks.proofs import certificate_of
+from finskillbench.domains.examples import Label
+from finskillbench.domains.interactive import Ask
 from finskillbench.domains.tables import Table, dump
 from finskillbench.episode import Episode, Profile, Score, Truth
 from finskillbench_desk.allocate import SUBTASK, input_of, label_of, tables_of
-from finskillbench_desk.allocate.case import Case, draw_case
-from finskillbench_desk.allocate.dials import TIERS
 from finskillbench_desk.allocate.procedures import play
+from finskillbench_desk.allocate.sources import TIERS
+from finskillbench_desk.allocate.traps import Case, draw_case
 from finskillbench_desk.allocate.words import PROMPT, notes
+from finskillbench_desk.checks import INDUSTRIES
 from finskillbench_desk.domain import SKILLS
-from finskillbench_desk.market import INDUSTRIES
 
 NAMES = [(f"N{place:03d}", INDUSTRIES[place // 10]) for place in range(120)]
 TASK = "dk_al_01_test"
@@ -39,7 +40,7 @@ class Played:
         return SUBTASK.scorers[Profile.CERTIFIED](answer, self.truth, self.data)
 
     def baseline(self, name: str) -> Score:
-        return self.score(orjson.loads(orjson.dumps(play(SUBTASK.procedures[name], self.serve))))
+        return self.score(orjson.loads(orjson.dumps(play(SUBTASK.interactive.procedures[name], self.serve))))
 
     def serve(self, ask: Ask) -> Any:
         """What the harness returns for a call, without the sandbox."""
@@ -79,7 +80,7 @@ def played(number: int, tier: str = "", seed: int = 5) -> Played:
     given = input_of(TASK, case, frames, notes(rng, case))
     data: dict[str, Any] = {**given, **{name: Table(frame) for name, frame in frames.items()}}
     truth = label_of(TASK, case)
-    stored = orjson.loads(orjson.dumps([truth.expected_output, SUBTASK.verification(truth.verification)]))
+    stored = orjson.loads(orjson.dumps([truth.expected_output, SUBTASK.verification.for_label(truth.verification)]))
     truth = Truth(TASK, SUBTASK.name, *stored, proof=truth.proof)
     episode = Episode(TASK, "desk", SUBTASK.name, date(2025, 1, 31), "easy", given, PROMPT)
     certificate = orjson.loads(orjson.dumps(certificate_of(case.best)))

@@ -55,10 +55,10 @@ def test_a_procedure_keeps_to_the_budget() -> None:
             asks = playing.send(results)
         except StopIteration:
             break
-    assert SUBTASK.budget is not None
-    assert len(calls) < SUBTASK.budget.turns
+    assert SUBTASK.interactive is not None
+    assert len(calls) < SUBTASK.interactive.budget.turns
     reads = [ask for turn in calls for ask in turn if ask.tool in ("get_task_data", "read_table")]
-    assert len(reads) <= SUBTASK.budget.data_calls
+    assert len(reads) <= SUBTASK.interactive.budget.data_calls
 
 
 def test_without_evidence_the_present_regime_began_as_the_memo_says() -> None:

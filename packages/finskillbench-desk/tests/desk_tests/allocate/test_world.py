@@ -13,13 +13,19 @@ from desk_tests.allocate.cases import NAMES, played
 from scipy.stats import multivariate_normal
 from tests.sampling import THOROUGH
 
-from finskillbench_desk.allocate.case import Study, misread
-from finskillbench_desk.allocate.dials import LEAST_COST, LEAST_GAIN, QUARTERS, SOURCES, TIERS
-from finskillbench_desk.allocate.posterior import HALVES, STRETCHES, forecast, weigh
-from finskillbench_desk.allocate.sources import IS_ANALYST, SOURCE_NAMES, vendor_of
-from finskillbench_desk.allocate.traps import Place, read
+from finskillbench_desk.allocate.posterior import HALVES, STRETCHES, draw_world, forecast, weigh
+from finskillbench_desk.allocate.sources import (
+    IS_ANALYST,
+    LEAST_COST,
+    LEAST_GAIN,
+    QUARTERS,
+    SOURCE_NAMES,
+    SOURCES,
+    TIERS,
+    vendor_of,
+)
+from finskillbench_desk.allocate.traps import Place, Study, misread, read
 from finskillbench_desk.allocate.words import notes
-from finskillbench_desk.allocate.world import draw_world
 from finskillbench_desk.engines.trading.net_of_costs import optimum
 
 

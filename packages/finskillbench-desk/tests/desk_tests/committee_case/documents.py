@@ -7,9 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from finskillbench_desk.committee_case.documents.composing import draw_guidelines
+from finskillbench_desk.committee_case.documents.amending import draw_guidelines
 from finskillbench_desk.committee_case.documents.drafting import rotation
-from finskillbench_desk.committee_case.documents.guidelines import Guidelines
+from finskillbench_desk.committee_case.documents.rendering import Guidelines
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
 
 WORDS = Vocabulary({f"IS{i:02d}": f"Issuer {i:02d} Holdings" for i in range(24)})

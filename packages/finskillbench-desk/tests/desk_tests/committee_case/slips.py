@@ -6,9 +6,8 @@ import copy
 from typing import Any
 
 from finskillbench.episode import Truth
-from finskillbench_desk.committee_case.judging.facts import Facts
-from finskillbench_desk.committee_case.judging.own import Own
-from finskillbench_desk.committee_case.standing import breached, forbidden
+from finskillbench_desk.committee_case.draw import breached, forbidden
+from finskillbench_desk.committee_case.judging.own import Facts, Own
 from finskillbench_desk.engines.books.figures import figures
 from finskillbench_desk.engines.guidelines.cure import after, cheapest_cure
 

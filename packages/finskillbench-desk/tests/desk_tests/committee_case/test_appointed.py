@@ -7,7 +7,7 @@ from datetime import date
 import orjson
 import pytest
 
-from finskillbench.audit.checks.point_in_time import without_appointed
+from finskillbench.edition.checks.episodes import without_appointed
 from finskillbench_desk.committee_case.subtask import APPOINTED
 
 AS_OF = date(2024, 5, 31)

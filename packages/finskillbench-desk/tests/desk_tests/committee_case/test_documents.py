@@ -11,9 +11,9 @@ import pytest
 from desk_tests.committee_case.documents import AS_OF, WORDS, document
 
 from finskillbench_desk.committee_case.documents import phrases
-from finskillbench_desk.committee_case.documents.composing import PARAGRAPHS, draw_guidelines
-from finskillbench_desk.committee_case.documents.guidelines import Trap
+from finskillbench_desk.committee_case.documents.amending import PARAGRAPHS, draw_guidelines
 from finskillbench_desk.committee_case.documents.kinds import KINDS
+from finskillbench_desk.committee_case.documents.rendering import Trap
 from finskillbench_desk.committee_case.documents.terms import DEFINED
 from finskillbench_desk.committee_case.rules.instruments import probe_universe
 from finskillbench_desk.committee_case.rules.probes import random_books

@@ -15,10 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sampling import examples, sampled
 
-from finskillbench_desk.committee_case.documents.guidelines import Trap
-from finskillbench_desk.committee_case.judging import coding
-from finskillbench_desk.committee_case.judging.facts import Facts
-from finskillbench_desk.committee_case.judging.own import Own
+from finskillbench_desk.committee_case.documents.rendering import Trap
+from finskillbench_desk.committee_case.judging import later
+from finskillbench_desk.committee_case.judging.own import Facts, Own
 from finskillbench_desk.committee_case.rules.judging import clauses_of, judge, withheld
 from finskillbench_desk.committee_case.rules.probes import PROBES, Probes
 from finskillbench_desk.engines.guidelines.book import KINDS
@@ -143,15 +142,15 @@ def test_a_limit_that_is_off_by_a_twentieth_fails_near_the_boundary() -> None:
     assert judge(rules, case).clauses[weight["clause"]] < 0.7
 
 
-def part(number: int, traps: frozenset[Trap]) -> coding.Coding:
+def part(number: int, traps: frozenset[Trap]) -> later.Coding:
     """The part of rules of somebody who falls for these traps and reads all else rightly."""
     case, guidelines = hidden(number), document(number)
     facts = Facts({"rules": case["rules"]}, {"coding": case})
-    return coding.judged(Own(facts, {"rules": [rule_json(rule) for rule in guidelines.rules(traps)]}))
+    return later.judged(Own(facts, {"rules": [rule_json(rule) for rule in guidelines.rules(traps)]}))
 
 
 @cache
-def parts(number: int) -> tuple[dict[Trap, coding.Coding], coding.Coding]:
+def parts(number: int) -> tuple[dict[Trap, later.Coding], later.Coding]:
     """The parts of those who fall for one trap, and of one who falls for all: probes are drawn once for all of them."""
     return {trap: part(number, frozenset((trap,))) for trap in Trap}, part(number, frozenset(Trap))
 

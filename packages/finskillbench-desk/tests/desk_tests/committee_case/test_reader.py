@@ -11,16 +11,15 @@ import pytest
 from desk_tests.committee_case.documents import WORDS, document
 from tests.sampling import sampled
 
-from finskillbench_desk.committee_case.documents import composing, reader
+from finskillbench_desk.committee_case.documents import amending, reader
 from finskillbench_desk.committee_case.documents.clauses import Carve, Clause, Timing, coded
 from finskillbench_desk.committee_case.documents.drafting import draw_style
 from finskillbench_desk.committee_case.documents.kinds import KINDS
 from finskillbench_desk.committee_case.documents.phrases import ALWAYS, EXEMPT, PURCHASE, RAISED
 from finskillbench_desk.committee_case.documents.reader import read_guidelines
 from finskillbench_desk.committee_case.documents.reader.amendments import State
-from finskillbench_desk.committee_case.documents.reader.clauses import Reading, coded_clause
-from finskillbench_desk.committee_case.documents.reader.definitions import country_names, definitions
-from finskillbench_desk.committee_case.documents.reader.structure import UnreadableError
+from finskillbench_desk.committee_case.documents.reader.definitions import UnreadableError, country_names, definitions
+from finskillbench_desk.committee_case.documents.reader.subjects import Reading, coded_clause
 from finskillbench_desk.committee_case.documents.rendering import defined, sentence
 from finskillbench_desk.committee_case.documents.terms import draw_terms, filters
 from finskillbench_desk.committee_case.rules.instruments import probe_universe
@@ -127,4 +126,4 @@ def test_the_reader_shares_no_code_with_the_grammar() -> None:
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(package):
                 assert node.module.removeprefix(package).split(".")[0] in ("reader", "vocabulary"), file
     assert len(RAISED) == len(EXEMPT) == len(PURCHASE) == 8
-    assert composing.PARAGRAPHS == 40
+    assert amending.PARAGRAPHS == 40

@@ -12,21 +12,21 @@ import pytest
 from desk_tests.committee_case.conftest import Played, played
 from tests.sampling import sampled
 
-from finskillbench.domains.base import Label
 from finskillbench.domains.checks.examination import examining
+from finskillbench.domains.examples import Label
 from finskillbench.domains.tables import Table
 from finskillbench.episode import Truth
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
+from finskillbench_desk.checks import Listed
 from finskillbench_desk.committee_case.build import task_of
 from finskillbench_desk.committee_case.draw import draw_case
 from finskillbench_desk.committee_case.ledger import case as ledger_of_case
 from finskillbench_desk.committee_case.ledger.lines import Own
 from finskillbench_desk.committee_case.ledger.nouns import Ledger
 from finskillbench_desk.committee_case.proof import examine
-from finskillbench_desk.committee_case.second.papers import recovered
+from finskillbench_desk.committee_case.second.places import recovered
 from finskillbench_desk.committee_case.second.withheld import withheld
-from finskillbench_desk.market import Listed
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.domains.base import Procedure
 from finskillbench.domains.building import Task
+from finskillbench.domains.interactive import Procedure
 from finskillbench.domains.tables import Table, dump
 from finskillbench.episode import JsonObject
 from finskillbench_desk.domain import SKILLS

@@ -13,12 +13,19 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from tests.sampling import sampled
 
-from finskillbench.domains.base import Label
+from finskillbench.domains.examples import Label
 from finskillbench.findings import Findings
-from finskillbench_desk.forensic_screen.answers import answer_of, exploits, ladder, shrunk
-from finskillbench_desk.forensic_screen.dials import KIND_NAMES, TIERS
-from finskillbench_desk.forensic_screen.merit import Judged, judged, log_score, parts, stored_posterior, verdict
-from finskillbench_desk.forensic_screen.subtask import SUBTASK, certified
+from finskillbench_desk.forensic_screen.dials import (
+    KIND_NAMES,
+    TIERS,
+    Judged,
+    judged,
+    log_score,
+    parts,
+    stored_posterior,
+    verdict,
+)
+from finskillbench_desk.forensic_screen.subtask import SUBTASK, answer_of, certified, exploits, ladder, shrunk
 
 CASES = [(tier, 40 + place) for place, tier in enumerate(TIERS)]
 

@@ -11,7 +11,7 @@ from scipy.stats import multivariate_t
 
 from finskillbench_desk.engines.posterior.model import Model, Prediction
 from finskillbench_desk.engines.posterior.posterior import kind_probabilities, log_evidence, placed
-from finskillbench_desk.forensic_screen.generator.paths import drawn_paths
+from finskillbench_desk.forensic_screen.generator.lines import drawn_paths
 from finskillbench_desk.forensic_screen.reading import read_archive
 
 

@@ -13,11 +13,11 @@ from desk_tests.forensic_screen.playing import full_input, task
 from desk_tests.forensic_screen.worlds import panel, task_input, world
 from tests.sampling import sampled
 
-from finskillbench.domains.base import Label
+from finskillbench.domains.examples import Label
 from finskillbench.findings import Findings
 from finskillbench_desk.forensic_screen import subtask
-from finskillbench_desk.forensic_screen.second.traps import traps
-from finskillbench_desk.forensic_screen.traps import stored_traps
+from finskillbench_desk.forensic_screen.second import traps
+from finskillbench_desk.forensic_screen.subtask import stored_traps
 
 pytestmark = pytest.mark.slow
 

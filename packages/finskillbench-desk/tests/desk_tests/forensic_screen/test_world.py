@@ -11,11 +11,10 @@ from desk_tests.forensic_screen.worlds import QUARTERS, panel, posterior, world
 from tests.sampling import sampled
 
 from finskillbench_desk.engines.posterior.posterior import kind_probabilities
-from finskillbench_desk.forensic_screen import words
+from finskillbench_desk.forensic_screen import procedures
 from finskillbench_desk.forensic_screen.dials import RATIOS, TIERS
-from finskillbench_desk.forensic_screen.generator.places import LOCAL, ORDERLY, PLANTED, fallen_probabilities
-from finskillbench_desk.forensic_screen.layout import BALANCE, IDENTITIES, LAYOUT
-from finskillbench_desk.forensic_screen.reading import SLIP
+from finskillbench_desk.forensic_screen.generator.lines import LOCAL, ORDERLY, PLANTED, fallen_probabilities
+from finskillbench_desk.forensic_screen.reading import BALANCE, IDENTITIES, LAYOUT, SLIP
 
 CASES = [("easy", 0), ("medium", 1), ("hard", 2)]
 
@@ -111,13 +110,13 @@ def test_attainable_gain_is_substantial_and_far_from_certainty() -> None:
 
 
 def test_the_memo_says_what_the_posterior_assumes_of_shifts_and_of_archived_innovations() -> None:
-    memo = words.documents(world("easy", 0).model, world("easy", 0).rules)["memo"]
+    memo = procedures.documents(world("easy", 0).model, world("easy", 0).rules)["memo"]
     assert "both covariances are multiplied by v" in memo
     assert "expectation, which is not scaled" in memo
     assert "but for the correlation of innovations, which remains in them" in memo
 
 
 def test_the_request_says_what_earns_nothing_of_the_kinds() -> None:
-    request = str(words.prompt(QUARTERS))
+    request = str(procedures.prompt(QUARTERS))
     assert "naming for all companies the one kind that earns most that way (0)" in request
     assert "a company left out has no kind named and earns nothing of it" in request

@@ -11,7 +11,7 @@ import polars as pl
 
 from finskillbench.arrays import Floats
 from finskillbench_desk.engines.posterior.posterior import kind_probabilities
-from finskillbench_desk.forensic_screen import words
+from finskillbench_desk.forensic_screen import procedures
 from finskillbench_desk.forensic_screen.generator.world import World, drawn_world
 from finskillbench_desk.forensic_screen.reading import Panel, read_panel
 
@@ -45,6 +45,6 @@ def posterior(tier: str, seed: int) -> Floats:
 def task_input(tier: str, seed: int) -> dict[str, Any]:
     made = world(tier, seed)
     return {name: FullTable(frame) for name, frame in made.tables.items()} | {
-        "model": words.disclosed(made.model),
-        "documents": words.documents(made.model, made.rules),
+        "model": procedures.disclosed(made.model),
+        "documents": procedures.documents(made.model, made.rules),
     }

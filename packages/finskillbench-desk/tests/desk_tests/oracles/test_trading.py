@@ -14,9 +14,9 @@ from tests.sampling import THOROUGH, sampled, thorough
 
 from finskillbench.domains import by_name
 from finskillbench.domains.building import Task
-from finskillbench_desk.market import Listed
-from finskillbench_desk.trade_over_time.dials import DECISIONS
+from finskillbench_desk.checks import Listed
 from finskillbench_desk.trade_over_time.subtask import task_of
+from finskillbench_desk.trade_over_time.world import DECISIONS
 
 TIERS = sampled(["medium", "easy", "hard"], 3)
 
@@ -29,7 +29,7 @@ def task(request: pytest.FixtureRequest) -> Task:
 
 def played(task: Task) -> Iterator[tuple[Mapping[str, float], Desk]]:
     """The stored trades of each decision and the desk at it; the stage is moved on by them."""
-    given, opened = as_seen(task), by_name("trade_over_time").stage
+    given, opened = as_seen(task), by_name("trade_over_time").open_stage
     assert opened is not None
     assert task.hidden is not None
     stage, history = opened(given, task.hidden), given["history"].frame

@@ -12,18 +12,16 @@ from typing import Any
 import numpy as np
 import orjson
 
-from finskillbench.domains.base import StageError
 from finskillbench.domains.building import Task
+from finskillbench.domains.interactive import StageError
 from finskillbench.domains.tables import Table, dump
 from finskillbench.episode import Score
+from finskillbench_desk.checks import Listed
 from finskillbench_desk.domain import SKILLS
-from finskillbench_desk.market import Listed
-from finskillbench_desk.trade_over_time.dials import TIERS
 from finskillbench_desk.trade_over_time.generate import draw
-from finskillbench_desk.trade_over_time.merit import certified
-from finskillbench_desk.trade_over_time.stage import open_stage
+from finskillbench_desk.trade_over_time.stage import certified, open_stage
 from finskillbench_desk.trade_over_time.subtask import SUBTASK, task_of
-from finskillbench_desk.trade_over_time.world import World
+from finskillbench_desk.trade_over_time.world import TIERS, World
 
 MARKET = tuple(Listed(f"N{place:03d}", "any", f"Industry {place // 10:02d}", core=False) for place in range(120))
 DAYS = (date(2024, 1, 31), date(2024, 2, 29))
@@ -74,7 +72,7 @@ def played(tier: str, seed: int, procedure: str) -> tuple[Score, int]:
     task = case(tier, seed)
     given = full_input(task)
     stage = open_stage(given, task.hidden or {})
-    playing = SUBTASK.procedures[procedure]()
+    playing = SUBTASK.interactive.procedures[procedure]()
     asks, turns = next(playing), 1
     while True:
         results: list[Any] = []

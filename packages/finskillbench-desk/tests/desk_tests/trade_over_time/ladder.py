@@ -9,11 +9,9 @@ import numpy as np
 from finskillbench.arrays import Floats
 from finskillbench_desk.engines.panel import Sums, group_variances, least_squares, posterior
 from finskillbench_desk.engines.trading.over_time import Step, solve
-from finskillbench_desk.trade_over_time import dials
-from finskillbench_desk.trade_over_time.dials import DECISIONS
 from finskillbench_desk.trade_over_time.optimum import Desk, Optimum, losses
 from finskillbench_desk.trade_over_time.posterior import Stretches, forecasts, history, signals_at, whole
-from finskillbench_desk.trade_over_time.world import VENDOR_OF, World
+from finskillbench_desk.trade_over_time.world import DECISIONS, ENDS, HOLDS, SOUND, VENDOR_OF, VENDORS, World
 
 Agent = Callable[[int, Floats], Floats]
 """Decision and book to the book that it trades to."""
@@ -33,7 +31,7 @@ def heeded(world: World, worth: Floats, place: int) -> Floats:
     edge holds, nothing where it does not, and where nobody knows by the chance that the memo states.
     """
     known = world.news.known(place)
-    return worth * np.array([known.get(int(vendor), dials.HOLDS) for vendor in VENDOR_OF], dtype=float)
+    return worth * np.array([known.get(int(vendor), HOLDS) for vendor in VENDOR_OF], dtype=float)
 
 
 def told_apart(of: Stretches) -> Stretches:
@@ -55,16 +53,16 @@ def by_vendor(of: Stretches, world: World, place: int) -> tuple[Floats, Floats]:
     of one that has or had it: what can be weighed by hand from t-values of several spans.
     """
     decay, strength = world.signals.decay, float(np.mean(world.tier.strengths))
-    known, sound = world.news.known(place), np.mean(dials.SOUND) / len(dials.VENDORS)
+    known, sound = world.news.known(place), np.mean(SOUND) / len(VENDORS)
     means, chances = np.zeros(len(VENDOR_OF)), np.zeros(len(VENDOR_OF))
-    for vendor in range(len(dials.VENDORS)):
+    for vendor in range(len(VENDORS)):
         at = np.flatnonzero(vendor == VENDOR_OF)
         variances, logs, centres = strength**2 * (1 - decay[at]), [np.log(1 - sound)], [np.zeros(3)]
         for spans in range(1, len(of) + 1):
             part = whole(of[:spans])
             mean, evidence = posterior(Sums(part.information[np.ix_(at, at)], part.score[at]), variances)
             holds = spans == len(of)
-            chance = dials.HOLDS if holds else (1 - dials.HOLDS) / len(dials.ENDS)
+            chance = HOLDS if holds else (1 - HOLDS) / len(ENDS)
             logs.append(np.log(sound * chance) + evidence)
             centres.append(mean * holds)
         weights = np.exp(np.array(logs) - max(logs))
@@ -118,7 +116,7 @@ def agents(world: World, desk: Desk, optimum: Optimum) -> dict[str, Agent]:
         "empirical Bayes": planned(lambda place: heeded(world, shrunk, place)),
         "optimum": lambda place, book: desk.policy(place).best(place, optimum.aims[place], book),
         "skilled": planned(lambda place: heeded(world, stated * seen, place)),
-        "skilled, news ignored": planned(lambda place: dials.HOLDS * stated * seen),
+        "skilled, news ignored": planned(lambda place: HOLDS * stated * seen),
         "skilled, ends ignored": planned(lambda place: stated * seen),
         "t above 2": planned(lambda place: plain * seen),
         "edges taken to hold": planned(lambda place: shrunk),
@@ -126,7 +124,7 @@ def agents(world: World, desk: Desk, optimum: Optimum) -> dict[str, Agent]:
         "vendor by vendor": planned(lambda place: by_vendor(stretches, world, place)[0]),
         "windows by vendor": planned(lambda place: by_vendor(printed, world, place)[0]),
         "edges by windows": planned(lambda place: shrunk * by_vendor(printed, world, place)[1]),
-        "audit ignored": planned(lambda place: dials.HOLDS * shrunk),
+        "audit ignored": planned(lambda place: HOLDS * shrunk),
         "tariff ignored": cheap,
         "documents only": planned(lambda place: np.zeros(30)),
         "one period at a time": short_sighted,

@@ -39,11 +39,11 @@ def test_the_ladder_is_in_order(tier: str) -> None:
 
 @thorough
 def test_the_reference_plays_within_its_budget() -> None:
-    assert SUBTASK.budget is not None
+    assert SUBTASK.interactive is not None
     for tier in ("easy", "hard"):
         score, turns = played(tier, 0, "reference")
         assert score.details["decisions"] == 12
-        assert turns <= SUBTASK.budget.turns
+        assert turns <= SUBTASK.interactive.budget.turns
         assert score.value > 0.3
         assert "fallen" not in [verdict for key, verdict in score.details["traps"].items() if "stale" in key]
 
@@ -55,7 +55,7 @@ def test_baselines_keep_their_bounds() -> None:
         name: np.mean(
             [played(tier, seed, name)[0].value for tier in ("easy", "medium", "hard") for seed in sampled(range(8), 8)]
         )
-        for name in SUBTASK.procedures
+        for name in SUBTASK.interactive.procedures
     }
     assert means["reference"] >= 0.75
     assert means["textbook"] <= 0.2

@@ -15,10 +15,10 @@ from desk_tests.trade_over_time.cases import case
 
 from finskillbench.cli import main
 from finskillbench.edition import Edition, load_edition
+from finskillbench.edition.checks.engine import validate_edition
 from finskillbench.edition.parts import write_subtask
 from finskillbench.edition.references import References
 from finskillbench.edition.store import write_lines, write_manifest
-from finskillbench.edition.validation import validate_edition
 from finskillbench.errors import EditionError
 from finskillbench_desk.trade_over_time.subtask import SUBTASK
 

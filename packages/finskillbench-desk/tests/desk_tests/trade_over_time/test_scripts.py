@@ -15,11 +15,10 @@ from finskillbench.domains.tables import Table
 from finskillbench.errors import InputError
 from finskillbench_desk.domain import SKILLS
 from finskillbench_desk.engines.panel import least_squares, posterior
-from finskillbench_desk.trade_over_time.dials import COPY
 from finskillbench_desk.trade_over_time.optimum import Desk
 from finskillbench_desk.trade_over_time.posterior import history, whole
 from finskillbench_desk.trade_over_time.subtask import Trading, tables_of
-from finskillbench_desk.trade_over_time.world import SIGNALS
+from finskillbench_desk.trade_over_time.world import COPY, SIGNALS
 
 REFERENCE = SKILLS[0] / "references" / "trading.md"
 

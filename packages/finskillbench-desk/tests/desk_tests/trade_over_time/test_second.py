@@ -10,15 +10,24 @@ import pytest
 from desk_tests.trade_over_time.cases import case, full_input, world_of
 from tests.sampling import THOROUGH, sampled, thorough
 
-from finskillbench.domains.base import Label
 from finskillbench.domains.building import Task
+from finskillbench.domains.examples import Label
 from finskillbench.findings import Findings
 from finskillbench_desk.engines.panel import least_squares
-from finskillbench_desk.trade_over_time import dials, second
+from finskillbench_desk.trade_over_time import second
 from finskillbench_desk.trade_over_time.posterior import evidence, history, means, whole
 from finskillbench_desk.trade_over_time.subtask import proof
 from finskillbench_desk.trade_over_time.words import memo, notices
-from finskillbench_desk.trade_over_time.world import VENDOR_OF
+from finskillbench_desk.trade_over_time.world import (
+    DECISIONS,
+    ENDS,
+    HALF_LIVES,
+    HOLDS,
+    SECTOR_SHARE,
+    SIGNAL_UNIT,
+    VENDOR_OF,
+    VENDORS,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -68,12 +77,12 @@ def test_every_wording_of_the_memo_is_read_back(seed: int) -> None:
         )
         expected = None
         if len(late):
-            expected = (tuple(dials.VENDORS)[VENDOR_OF[late[0]]], int(world.signals.live_from[late[0]]) + 1)
+            expected = (tuple(VENDORS)[VENDOR_OF[late[0]]], int(world.signals.live_from[late[0]]) + 1)
         assert read.late == expected
-        assert (read.ends, read.holds) == (dials.ENDS, dials.HOLDS)
+        assert (read.ends, read.holds) == (ENDS, HOLDS)
         said = notices(world, np.random.default_rng(wording))
         heard = second.heard(read, [text for _, text in said])
-        assert heard.found == {tuple(dials.VENDORS)[each]: holds for each, holds in world.news.verdicts.items()}
+        assert heard.found == {tuple(VENDORS)[each]: holds for each, holds in world.news.verdicts.items()}
         assert heard.tariff == (1.0 if world.news.tariff is None else world.news.tariff[1])
         days = {world.news.audit, *([] if world.news.tariff is None else world.news.tariff[:1])}
         assert {day for day, _ in said} == days | ({world.orderly.calm} - {None})
@@ -85,7 +94,7 @@ def test_the_posterior_is_that_of_all_weeks_at_once() -> None:
     decay = world.signals.decay
     at_last = replace(world, outage=None)
     recursive = means(evidence(at_last, history(at_last))[-1], world.tier, decay, {})
-    weeks = world.draws.weeks + dials.DECISIONS - 1
+    weeks = world.draws.weeks + DECISIONS - 1
     whole = replace(
         at_last,
         draws=type(world.draws)(
@@ -135,17 +144,17 @@ def test_what_was_filled_in_afterwards_counts_for_nothing() -> None:
 def test_half_lives_are_shown_beyond_doubt() -> None:
     """The likelihood of every signal's own half-life is e^50 times that of any other: the posterior has no other."""
     of_sector = np.arange(120) // 10
-    shared = dials.SECTOR_SHARE * (of_sector[:, None] == of_sector) + (1 - dials.SECTOR_SHARE) * np.eye(120)
+    shared = SECTOR_SHARE * (of_sector[:, None] == of_sector) + (1 - SECTOR_SHARE) * np.eye(120)
     whitener = np.linalg.inv(np.linalg.cholesky(shared))
     for seed in range(2):
         world = world_of("medium", 20 + seed)
-        x = whitener @ (world.draws.signals[: world.draws.weeks] / dials.SIGNAL_UNIT)
+        x = whitener @ (world.draws.signals[: world.draws.weeks] / SIGNAL_UNIT)
         logs: list[np.ndarray] = []
-        for half_life in dials.HALF_LIVES:
+        for half_life in HALF_LIVES:
             decay = 0.5 ** (1 / half_life)
             shocks = x[1:] - decay * x[:-1]
             variance = 1 - decay**2
             logs.append(-(shocks**2).sum((0, 1)) / (2 * variance) - shocks[:, :, 0].size * np.log(variance) / 2)
         ordered = np.sort(logs, axis=0)
-        assert (np.array(dials.HALF_LIVES)[np.argmax(logs, axis=0)] == world.signals.half_life).all()
+        assert (np.array(HALF_LIVES)[np.argmax(logs, axis=0)] == world.signals.half_life).all()
         assert (ordered[-1] - ordered[-2] > 50).all()

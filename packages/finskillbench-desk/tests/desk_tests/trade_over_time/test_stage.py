@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from desk_tests.trade_over_time.cases import case, full_input, judged
 
-from finskillbench.domains.base import StageError
 from finskillbench.domains.building import Task
+from finskillbench.domains.interactive import StageError
 from finskillbench.domains.tables import Table
-from finskillbench_desk.trade_over_time.dials import DECISIONS, OUTAGE
 from finskillbench_desk.trade_over_time.optimum import from_json, optimal_path
 from finskillbench_desk.trade_over_time.stage import TradingStage, open_stage, unpacked_future
+from finskillbench_desk.trade_over_time.world import DECISIONS, OUTAGE
 
 
 def opened(task: Task) -> TradingStage:

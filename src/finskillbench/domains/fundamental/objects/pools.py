@@ -11,12 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.domains.building import BuildContext, Task, conventions
+from finskillbench.domains.building import BuildContext, Task, conventions, drawn, shuffled
 from finskillbench.domains.checks.agreement import leaf_by_leaf
-from finskillbench.domains.draws import drawn, shuffled
-from finskillbench.domains.fundamental.conventions import CONVENTIONS
-from finskillbench.domains.fundamental.objects.construct import SKILL, FundamentalObjects
-from finskillbench.domains.fundamental.objects.reports import Case, Report
+from finskillbench.domains.fundamental.inputs import CONVENTIONS
+from finskillbench.domains.fundamental.objects.reports import SKILL, Case, FundamentalObjects, Report
 from finskillbench.domains.fundamental.objects.work import difficulty, of_segments
 from finskillbench.domains.fundamental.second.definitions import periods_of
 from finskillbench.domains.fundamental.second.identities import Fault
@@ -24,8 +22,7 @@ from finskillbench.domains.fundamental.second.witness import refuted
 from finskillbench.engines.accounting import drivers, quality
 from finskillbench.engines.accounting.statements import NORMALISED
 from finskillbench.episode import Episode, JsonObject, Prompt, Truth
-from finskillbench.scoring.measures import share
-from finskillbench.scoring.values import is_object
+from finskillbench.scoring.values import is_object, share
 from finskillbench.sources.edgar.numerals import CANONICAL
 
 FACTS_REFERENCE = "panels/facts.parquet"

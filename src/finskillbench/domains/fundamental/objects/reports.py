@@ -1,26 +1,74 @@
-"""Filings as the fundamental subtasks see them: a periodic report with what was public on its day, from both sides."""
+"""Filings as the fundamental subtasks see them: a periodic report with what was public on its day, from both sides.
+
+What the second derivation reads of each company, read from the raw files when it is asked for.
+
+What the fundamental subtasks share: the catalog, the reports that episodes can be about, the pools drawn from.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import date, timedelta
+from typing import Any, Generic, TypedDict, TypeVar
 
+import msgspec
 import numpy as np
 import polars as pl
 
-from finskillbench.domains.fundamental.objects.raw_companies import RawCompanies
+from finskillbench.domains.building import BuildContext, read_catalog
 from finskillbench.domains.fundamental.objects.work import Said
-from finskillbench.domains.fundamental.second.ledger import LedgerSource
+from finskillbench.domains.fundamental.second.filed import AsFiled, FiledRow
+from finskillbench.domains.fundamental.second.identities import LedgerSource
 from finskillbench.domains.fundamental.second.segments import RawSegments
 from finskillbench.domains.fundamental.second.witness import Witnesses
 from finskillbench.engines.accounting.drivers import Segments, segments_at
 from finskillbench.engines.accounting.periods import QUARTER_APART, YEAR_APART, Duration, duration_of, earlier
 from finskillbench.engines.accounting.statements import Statement, ledger
+from finskillbench.errors import InternalError
 from finskillbench.panels import Panels
 from finskillbench.panels.filings.query import FactStore, FiledStore
 from finskillbench.sources.edgar.collection import FilingsData
+from finskillbench.sources.edgar.numerals import STATEMENT_TAGS
+
+Value = TypeVar("Value")
+
+_KEPT = 600
+"""Companies whose figures are kept: the three subtasks ask for them in the same order, and one company's take a
+megabyte. Where there are more, those of the others are read again for each subtask."""
+
+
+class RawCompanies:
+    """The figures and the breakdowns of revenue of companies by symbol, as `finskillbench...second` reads them."""
+
+    def __init__(self, filings: FilingsData) -> None:
+        self._filings = filings
+        self.filed = _Kept(lambda symbol: AsFiled(filings.companies[symbol].facts.select(FiledRow._fields).iter_rows()))
+        self.segments = _Kept(lambda symbol: RawSegments(filings.instances.get(symbol, ()), self._rows(symbol)))
+
+    def _rows(self, symbol: str) -> list[dict[str, object]]:
+        return self._filings.companies[symbol].facts.filter(pl.col("tag").is_in(STATEMENT_TAGS)).rows(named=True)
+
+
+class _Kept(Generic[Value]):
+    """Values by symbol, each made when it is asked for; the first ones are kept, and of the rest the last."""
+
+    def __init__(self, make: Callable[[str], Value]) -> None:
+        self._make = make
+        self._first: dict[str, Value] = {}
+        self._last: dict[str, Value] = {}
+
+    def __getitem__(self, symbol: str) -> Value:
+        if symbol in self._first:
+            return self._first[symbol]
+        if symbol not in self._last:
+            self._last.clear()  # before the next is made: one of them is in memory at a time
+            made = self._make(symbol)
+            (self._first if len(self._first) < _KEPT else self._last)[symbol] = made
+            return made
+        return self._last[symbol]
+
 
 _PERIODIC = ("10-Q", "10-K", "20-F", "40-F")
 """Forms that an episode can be about; an amendment only adds to what is known of one."""
@@ -154,3 +202,74 @@ def _reports(
         order.append((not first_of_all, turns[report.symbol], len(order), report))
         turns[report.symbol] += 1
     return [report for *_, report in sorted(order, key=lambda entry: entry[:3])]
+
+
+SKILL = "fundamental_analysis"
+_POOL_PER_EPISODE = 20
+"""Labels that are proved for each episode of an edition with fewer episodes than the catalog asks for."""
+
+
+class Catalog(TypedDict):
+    """The configuration of the domain; its field `about` says what the others mean."""
+
+    about: str
+    episodes: dict[str, int]
+    pool: dict[str, int]
+    history_days: int
+    least: dict[str, int]
+    whole: dict[str, float]
+    difficulty: dict[str, list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class FundamentalObjects:
+    """What `prepare` hands to each subtask.
+
+    cases : every report with its figures, in a random order in which companies take turns.
+    entities : per company its CIK, its name in the facts, and its CIKs by the collection's lists of tickers.
+    pools : per subtask, once it is built, what its episodes were drawn from and how often the two derivations agree.
+    """
+
+    catalog: Catalog
+    cases: Iterable[Case]
+    entities: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    pools: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+
+
+def prepare(context: BuildContext) -> FundamentalObjects:
+    """The catalog and the reports, which are read when the first subtask asks for them and then kept."""
+    catalog = msgspec.convert(read_catalog("finskillbench.domains.fundamental", "fundamental.json"), Catalog)
+    if context.episodes is not None:
+        catalog["episodes"] = {name: context.most(count) for name, count in catalog["episodes"].items()}
+        catalog["pool"] = dict.fromkeys(catalog["pool"], _POOL_PER_EPISODE * context.episodes)
+    if context.filings is None:
+        raise InternalError("fundamental analysis is prepared without the filings that its facts come from")
+    history = timedelta(days=catalog["history_days"])
+    cases = opened(context.panels, context.filings, context.generator(SKILL), history, context.filed)
+    entities = {
+        symbol: {"cik": one.cik, "entity": one.entity, "listed": list(context.filings.listed.get(symbol, ()))}
+        for symbol, one in sorted(context.filings.filers.items())
+    }
+    return FundamentalObjects(catalog, _ReadOnce(cases), entities)
+
+
+def parameters(objects: FundamentalObjects) -> dict[str, Any]:
+    """What the manifest records of a build."""
+    return {
+        "fundamental": objects.catalog,
+        "fundamental_pools": objects.pools,
+        "fundamental_entities": objects.entities,
+    }
+
+
+class _ReadOnce(Iterable[Case]):
+    """An iterable that takes each item from its source when it is first asked for, and keeps it."""
+
+    def __init__(self, source: Iterator[Case]) -> None:
+        self._source, self._items = source, list[Case]()
+
+    def __iter__(self) -> Iterator[Case]:
+        yield from self._items
+        for item in self._source:
+            self._items.append(item)
+            yield item

@@ -9,8 +9,8 @@ from datetime import date
 from itertools import pairwise, product, starmap
 from typing import Any, NamedTuple
 
-from finskillbench.domains.fundamental.second.basis import another
 from finskillbench.domains.fundamental.second.definitions import QUARTER_APART, SHORTER, YEAR_APART, Kind, kind_of
+from finskillbench.domains.fundamental.second.identities import another
 from finskillbench.sums import summed
 
 Span = tuple[date | None, date]

@@ -1,19 +1,79 @@
 """Whether a company's statements hold together: the arithmetic that every figure of a label must bear.
 
 A witness of its own: it knows no tags, only that parts add up to their totals as far as both are known.
+
+Whether two figures stand on one basis: what a filing restates of the year before, in plain Python.
+
+The figures of the panels as the independent derivation reads them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
+from itertools import pairwise
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, Self
 
 from finskillbench.domains.fundamental.second.answers import Figures
-from finskillbench.domains.fundamental.second.basis import slack
-from finskillbench.domains.fundamental.second.definitions import Kind, Source
+from finskillbench.domains.fundamental.second.definitions import (
+    LATELY,
+    YEAR_APART,
+    Kind,
+    Source,
+    kind_of,
+    nearest_first,
+)
+from finskillbench.engines.accounting.periods import Duration
+from finskillbench.engines.accounting.statements import Ledger, Statement
 from finskillbench.sums import summed
+
+
+class Filed(Protocol):
+    """A figure of a filing."""
+
+    @property
+    def value(self) -> float: ...
+    @property
+    def accession(self) -> str: ...
+
+
+Restated = Mapping[str, set[tuple[str, date]]]
+"""Accession to the kinds and last days of the periods of which the filing says another figure than was filed before."""
+
+
+def restatements_of(versions: Iterable[tuple[date | None, date, Sequence[Filed]]]) -> Restated:
+    """What filings restate of one metric, from the versions of each of its periods in order of filing."""
+    found: dict[str, set[tuple[str, date]]] = defaultdict(set)
+    for start, end, told in versions:
+        for before, after in pairwise(told):
+            if another(after.value, before.value):
+                found[after.accession].add((kind_of(start, end), end))
+    return found
+
+
+def recast(restated: Restated, accession: str, start: date | None, end: date) -> bool:
+    """Whether a filing that tells a period restates the same one of the year before."""
+    least, most, _ = YEAR_APART
+    kind = kind_of(start, end)
+    return any(kind == other and least <= (end - before).days <= most for other, before in restated.get(accession, ()))
+
+
+def another(value: float, before: float) -> bool:
+    """Whether two filings' figures differ by more than rounding: 0.05 %, or a unit of the last place up to 1 %."""
+    return abs(value - before) > max(1.0, 0.0005 * abs(before), min(unit_of(value), 0.01 * abs(before)))
+
+
+def slack(*terms: float) -> float:
+    """By how much rounded figures may miss a sum: 2.5 units of the last place to which all of them are rounded."""
+    return 2.5 * min(map(unit_of, terms))
+
+
+def unit_of(value: float) -> float:
+    """What a figure is rounded to: a million, a hundred thousand, a thousand or one."""
+    return next((unit for unit in (1e6, 1e5, 1e3) if value % unit == 0), 1.0)
 
 
 class Fault(NamedTuple):
@@ -150,3 +210,50 @@ def times_before(value: float, before: Iterable[float]) -> float | None:
 def torn(quarter: float, left: float) -> bool:
     """Whether a quarter is another figure than what the year to date leaves of a period."""
     return abs(quarter - left) > max(2.0 * slack(quarter, left), 0.005 * abs(quarter))
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSource:
+    """One company's figures as they were public on one day, of the periods that a label may be of; a `Source`.
+
+    statements : by kind and last day. ends : of all quarters. lately : metric to its quarters in the year before, where
+    these have a pattern.
+    """
+
+    statements: Mapping[tuple[str, date], Statement]
+    ends: tuple[date, ...]
+    lately: Mapping[str, list[float]]
+
+    @classmethod
+    def of(cls, ledger: Ledger, end: date, others: Iterable[date], years: Iterable[date] = ()) -> Self:
+        """From all rows of the company, of a period, of other quarters and of other years."""
+        least, most = LATELY
+        ends = ledger.ends(Duration.QUARTERLY)
+        lately: dict[str, list[float]] = {}
+        for day in (day for day in ends if least <= (end - day).days <= most):
+            rows = ledger.rows[Duration.QUARTERLY, day]
+            for metric in PATTERN & rows.keys():
+                lately.setdefault(metric, []).append(float(rows[metric]["value"]))
+        wanted = [
+            *((Duration.QUARTERLY, day) for day in (end, *others)),
+            *((Duration.ANNUAL, day) for day in (end, *years)),
+        ]
+        statements = {(str(kind), day): ledger.statement(day, kind) for kind, day in wanted}
+        return cls(statements, ends, lately)
+
+    def figures(self, end: date, kind: Kind) -> Figures:
+        """Flows of the period of a kind that ends on a day, and the balance sheet of that day."""
+        return self.statements[kind, end].values
+
+    def tags(self, end: date, kind: Kind) -> Mapping[str, str]:
+        """The tag of each of those figures."""
+        return self.statements[kind, end].tags
+
+    def quarters_before(self, metric: str, end: date) -> list[float]:
+        """A flow in the quarters that end up to a year before a day, that of the period."""
+        del end
+        return self.lately.get(metric, [])
+
+    def preceding(self, end: date, distance: tuple[int, int, int]) -> date | None:
+        """The nearest of the days, so many days before, with which a quarter ends of which anything is known."""
+        return next(iter(nearest_first(end, self.ends, distance)), None)

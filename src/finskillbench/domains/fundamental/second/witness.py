@@ -16,10 +16,9 @@ from itertools import product
 from typing import NamedTuple
 
 from finskillbench.domains.fundamental.second.answers import Figures
-from finskillbench.domains.fundamental.second.basis import unit_of
 from finskillbench.domains.fundamental.second.definitions import Kind, Source
 from finskillbench.domains.fundamental.second.filed import AsFiled
-from finskillbench.domains.fundamental.second.identities import NOT_NEGATIVE, Fault, faults, torn
+from finskillbench.domains.fundamental.second.identities import NOT_NEGATIVE, Fault, faults, torn, unit_of
 from finskillbench.sums import summed
 
 _AVERAGES = ("eps_diluted", "diluted_shares")

@@ -11,17 +11,17 @@ import numpy as np
 import polars as pl
 
 from finskillbench.arrays import FACTORS
+from finskillbench.domains.checks.coverage import best_shift, columns_of, nyse, simple_returns
 from finskillbench.domains.checks.examination import Subject, examining
-from finskillbench.domains.checks.market import best_shift, columns_of, nyse, simple_returns
 from finskillbench.engines.statistics.covariance import Covariance
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
 from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS
 from finskillbench.panels.market.benchmark_weights import LARGEST, TIMES_EQUAL, capped
-from finskillbench.panels.market.estimates.covariance import LARGE_FACTORS, WINDOW
 from finskillbench.panels.market.estimates.factor_exposures import MIN_OBSERVATIONS
+from finskillbench.panels.market.estimates.views import LARGE_FACTORS, WINDOW
 from finskillbench.panels.market.prices import MAX_FILLED_SESSIONS
-from finskillbench.panels.market.returns import JUMP_LIMIT
+from finskillbench.panels.market.regimes import JUMP_LIMIT
 from finskillbench.panels.reading import read_arrays
 from finskillbench.panels.store import DENSE_LIMIT
 from finskillbench.scoring.values import array, mapping

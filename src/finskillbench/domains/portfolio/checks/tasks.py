@@ -1,19 +1,31 @@
-"""Checks of the tasks as a whole: coverage and taxonomy."""
+"""Checks of portfolio episodes: coverage, taxonomy, views, units, published limits and calls, limits that bind."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from datetime import date
+from typing import Any
+
+import numpy as np
+import polars as pl
 
 from finskillbench.arrays import FACTORS, SECTORS
-from finskillbench.domains.checks.coverage import episodes_and_files
-from finskillbench.domains.checks.examination import Subject, examining
+from finskillbench.domains.checks.coverage import columns_of, episodes_and_files, simple_returns
+from finskillbench.domains.checks.examination import Subject, each_label, examining
+from finskillbench.domains.portfolio import second
+from finskillbench.engines.optimisation.certified import UndecidedError
+from finskillbench.engines.portfolio.mandates.binding import stated, without
+from finskillbench.engines.portfolio.mandates.fields import problem_from
+from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective
-from finskillbench.episode import Episode
+from finskillbench.episode import Episode, JsonObject, Truth
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
-from finskillbench.scoring.values import array, mapping
+from finskillbench.scoring.values import array, is_object, mapping, number, numbers
+from finskillbench.sums import summed
 
 
 def coverage(subject: Subject, findings: Findings) -> None:
@@ -82,3 +94,212 @@ def _check_episode(
             named = {*mapping(asked.get("sector_limits")), *array(asked.get("excluded_sectors"))}
             strangers = sorted(map(str, named - set(given["sectors"])))
             findings.expect(not strangers, task_id, f"its call names sectors it does not list: {', '.join(strangers)}")
+
+
+_WEIGHTS = {
+    "earnings_yield": 0.25,
+    "roe": 0.20,
+    "momentum_12_1": 0.25,
+    "eps_revision": 0.15,
+    "low_volatility": 0.15,
+}
+_IC = 0.05
+_PREMIUM = 0.05
+_CUT = 3.0
+_TOLERANCE = 1e-9
+_YEAR, _MONTH = 252, 21
+
+
+def expected_returns(subject: Subject, findings: Findings) -> None:
+    """Bill rate, premium and alpha of every name at every month-end are what the definitions say, and add up."""
+    panels = subject.panels(findings)
+    if panels is None:
+        return
+    days, simple = simple_returns(panels)
+    adjusted = panels.prices_of("adj_close").drop("date").to_numpy()
+    for day in panels.month_ends:
+        with examining(f"views {day}", findings):
+            _check_day(panels, day, days.index(day), simple, adjusted, findings)
+    findings.figures |= {"month_ends": len(panels.month_ends), "rows": panels.views.height}
+
+
+def _check_day(
+    panels: Panels, day: date, end: int, simple: np.ndarray, adjusted: np.ndarray, findings: Findings
+) -> None:
+    estimate = panels.covariance[day]
+    columns = columns_of(panels, estimate)
+    rows = panels.views.filter(pl.col("date") == day).sort("symbol")
+    same = rows["symbol"].to_list() == sorted(estimate.symbols)
+    findings.expect(same, f"views {day}", "does not cover every name once")
+    if not same:
+        return
+    window = simple[end - _YEAR + 1 : end + 1, columns]
+    deviation = np.sqrt(((window - window.mean(axis=0)) ** 2).sum(axis=0) / (_YEAR - 1) * _YEAR)
+    total = np.sum([weight * _standardised(rows[name]) for name, weight in _WEIGHTS.items()], axis=0)
+    score = _standardised(pl.Series(total))
+    weights = panels.benchmark_weights.filter(pl.col("date") == day).sort("symbol")["weight"].to_numpy()
+    # Beta to the benchmark by the covariance of the date: the benchmark's own premium is then the stated one.
+    covered = estimate.matrix() @ weights
+    derived = {
+        "low_volatility": -deviation,
+        "momentum_12_1": adjusted[end - _MONTH, columns] / adjusted[end - _YEAR, columns] - 1,
+        "annual_volatility": deviation,
+        "composite_z": score,
+        "risk_free": np.full(len(columns), panels.risk_free[day]),
+        "equilibrium_premium": _PREMIUM * covered / (weights @ covered),
+        "alpha": _IC * deviation * score,
+    }
+    derived["expected_return"] = derived["risk_free"] + derived["equilibrium_premium"] + derived["alpha"]
+    for name, values in derived.items():
+        off = np.abs(rows[name].cast(pl.Float64).fill_null(np.nan).to_numpy() - values)
+        worst = int(np.argmax(np.where(np.isnan(off), np.inf, off)))
+        findings.widest("greatest_difference", 0.0 if np.isnan(off[worst]) else off[worst])
+        findings.expect(
+            off[worst] <= _TOLERANCE,
+            f"{rows['symbol'][worst]} {day}",
+            f"{name} is {rows[name][worst]} in the views and {values[worst]:.10g} derived again",
+        )
+
+
+def _standardised(signal: pl.Series) -> np.ndarray:
+    """Deviations from the mean in standard deviations over the names that have the signal, cut off; 0 without it."""
+    values = signal.drop_nulls().to_numpy()
+    spread = math.sqrt(float(((values - values.mean()) ** 2).mean())) if len(values) else 0.0
+    if spread <= 1e-12 * float(np.abs(values).max(initial=0.0)):
+        return np.zeros(len(signal))
+    return ((signal - float(values.mean())) / spread).clip(-_CUT, _CUT).fill_null(0.0).to_numpy()
+
+
+_EXACT = 1e-8
+_DUST = 1e-4
+"""A weight below a basis point is no holding under any definition of one."""
+_RISK_FREE_SHARE = 0.5
+"""Annual returns of all names below this share of an annual risk-free rate are daily, or alphas."""
+_FIGURE = re.compile(r"(?<!S&P )\b(\d+(?:\.\d+)?)\s*(%|per cent|percent|basis points|bps?\b)?")
+"""A figure in words with its unit; the S&P 500 is a name."""
+_UNITS = {"": 1.0, "%": 100.0, "per cent": 100.0, "percent": 100.0, "basis points": 1e4, "bp": 1e4, "bps": 1e4}
+
+
+def feasible(subject: Subject, findings: Findings) -> None:
+    """Every limit that an input sets holds for the weights of a published label."""
+    if subject.built:
+        findings.skip("labels of our own build are held to their limits when they are derived again")
+        return
+
+    def examine(episode: Episode, truth: Truth) -> None:
+        _examine_limits(episode, subject.input_of(episode), truth.expected_output, findings)
+
+    each_label(subject, findings, examine)
+
+
+def units(subject: Subject, findings: Findings) -> None:
+    """Expected returns, covariance and the risk-free rate are of one unit and horizon, and say so."""
+    each_label(subject, findings, lambda episode, _: _examine_units(episode, subject.input_of(episode), findings))
+
+
+def spec_agrees(subject: Subject, findings: Findings) -> None:
+    """A mandate in words and the call that it implies hold the same figures, each as often."""
+
+    def examine(episode: Episode, truth: Truth) -> None:
+        _examine_call(episode, subject.input_of(episode), truth.expected_output, findings)
+
+    each_label(subject, findings, examine)
+
+
+def _examine_limits(episode: Episode, task_input: JsonObject, label: JsonObject, findings: Findings) -> None:
+    named = (numbers(label.get(name)) for name in ("new_weights", "weights", "optimal_weights"))
+    weights = next((found for found in named if found), None)
+    if weights is None:
+        return
+    findings.add("labels")
+    limits = mapping(task_input.get("constraints"))
+    for name, excess in excesses(weights, limits, task_input):
+        findings.expect(excess <= _EXACT, episode.task_id, f"the label exceeds it by {excess:.2g}", name)
+
+
+def excesses(weights: Mapping[str, float], limits: JsonObject, task_input: JsonObject) -> Iterator[tuple[str, float]]:
+    """By how much weights exceed each limit that needs no model."""
+    yield "fully_invested", abs(summed(weights.values()) - 1)
+    if limits.get("long_only", True):
+        yield "long_only", -min(weights.values())
+    if (cap := number(limits.get("max_weight"))) is not None:
+        yield "max_weight", max(weights.values()) - cap
+    held = sum(weight > _DUST for weight in weights.values())
+    if (least := number(limits.get("min_names"))) is not None:
+        yield "min_names", least - held
+    sectors = mapping(task_input.get("sector_mapping"))
+    for sector, most in numbers(limits.get("sector_limits")).items():
+        yield f"sector_limits.{sector}", summed(w for name, w in weights.items() if sectors.get(name) == sector) - most
+    before, turnover = numbers(task_input.get("current_portfolio")), number(limits.get("max_turnover"))
+    if before and turnover is not None:
+        moved = summed(abs(weights.get(name, 0.0) - before.get(name, 0.0)) for name in weights.keys() | before.keys())
+        yield "max_turnover", moved / 2 - turnover
+
+
+def _examine_units(episode: Episode, task_input: JsonObject, findings: Findings) -> None:
+    returns, rate = numbers(task_input.get("expected_returns")), number(task_input.get("risk_free_rate"))
+    if not returns:
+        return
+    findings.add("inputs")
+    if "units" not in mapping(task_input.get("conventions")):
+        findings.fail(episode.task_id, "are of a unit and horizon that nothing states", "expected_returns")
+    if rate is not None and rate > 0:
+        highest = max(returns.values())
+        message = f"are at most {highest:.4f} beside an annual risk-free rate of {rate:.4f}: not of one horizon"
+        findings.expect(highest > _RISK_FREE_SHARE * rate, episode.task_id, message, "expected_returns")
+
+
+def _examine_call(episode: Episode, task_input: JsonObject, label: JsonObject, findings: Findings) -> None:
+    words, call = task_input.get("scenario_description"), label.get("optimizer_call")
+    if not isinstance(words, str) or not is_object(call) or "conventions" in task_input or "sectors" in task_input:
+        return  # the texts of our own build are read word by word when their labels are derived again
+    findings.add("mandates")
+    said = Counter(round(float(figure) / _UNITS[unit or ""], 9) for figure, unit in _FIGURE.findall(words))
+    asked = Counter(round(value, 9) for value in _figures(call))
+    for figure in sorted(said - asked):
+        message = f"the words state {figure:g} {_times(said[figure])}, the call {_times(asked[figure])}"
+        findings.fail(episode.task_id, message, "optimizer_call")
+    for figure in sorted((asked - said).keys() - {0.0, 1.0}):
+        message = f"the call states {figure:g} {_times(asked[figure])}, the words {_times(said[figure])}"
+        findings.fail(episode.task_id, message, "optimizer_call")
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times" if count else "never"
+
+
+def _figures(value: Any) -> Iterator[float]:
+    if is_object(value):
+        for item in value.values():
+            yield from _figures(item)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield float(value)
+
+
+LEAST_BINDING = 0.25
+"""Share of the episodes of a tier that print a limit in which it binds."""
+_MOVED = 1e-6
+"""A weight that differs by more is another weight."""
+
+
+def limits_bind(subject: Subject, findings: Findings) -> None:
+    """Each kind of limit of a tier of constrained optimisation binds in a quarter of its episodes at least."""
+    if not subject.built or not subject.edition.has_truth:
+        findings.skip("only a built edition with its truth is examined")
+        return
+    binds: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    for episode in subject.of("constrained_optimization"):
+        with examining(episode.task_id, findings):
+            task_input = subject.input_of(episode)
+            problem = problem_from(task_input)
+            label = second.vector(subject.edition.truth(episode.task_id).expected_output["weights"], problem.tickers)
+            for name in stated(problem):
+                try:
+                    other = optimise(without(problem, name), unique=False).weights
+                except UndecidedError:
+                    continue
+                binds[episode.difficulty, name].append(float(np.abs(other - label).max()) > _MOVED)
+    for (tier, name), found in binds.items():
+        share = float(np.mean(found))
+        findings.figures[f"{tier}_{name}"] = round(share, 3)
+        findings.expect(share >= LEAST_BINDING, tier, f"{name} binds in {share:.0%} of the episodes that print it")

@@ -1,6 +1,8 @@
 """Mandates in which every limit binds: a limit with room to spare is set below what the portfolio uses of it.
 
 The constraint tiers of the settings, set against the benchmark of a month-end, and the input fields they become.
+
+The active book that a current portfolio holds beside its benchmark.
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.portfolio.inputs import Constraints, Mandate, Market
-from finskillbench.domains.portfolio.objects.legacy import of_few_names
 from finskillbench.domains.portfolio.objects.month_end import MonthEnd
 from finskillbench.domains.portfolio.objects.settings import TierSettings
 from finskillbench.engines.holdings import without_dust
@@ -24,6 +25,17 @@ from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.engines.portfolio.trivial import within_caps
 from finskillbench.episode import JsonObject
+
+
+def of_few_names(month: MonthEnd, rng: np.random.Generator) -> Floats:
+    """(n,) weights of a third to half of the names, drawn and weighted around the benchmark."""
+    n = len(month.tickers)
+    count = int(rng.integers(max(n // 3, 2), max(n // 2, 2) + 1))
+    names = rng.choice(n, count, replace=False, p=month.benchmark)
+    weights = np.zeros(n)
+    weights[names] = month.benchmark[names] * np.exp(rng.normal(0.0, 0.5, count))
+    return weights / weights.sum()
+
 
 _EXACT = 1e-9
 """What rounding of a weight may add to it before a cap is rounded up."""

@@ -11,9 +11,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from finskillbench.domains.checks.coverage import episodes_and_files
+from finskillbench.domains.checks.coverage import best_shift, episodes_and_files, nyse, simple_returns
 from finskillbench.domains.checks.examination import Subject, examining
-from finskillbench.domains.checks.market import best_shift, nyse, simple_returns
 from finskillbench.domains.risk.inputs import HoldingsInput
 from finskillbench.domains.risk.objects.recipes import TYPES
 from finskillbench.domains.risk.own.books import own_books
@@ -21,7 +20,7 @@ from finskillbench.domains.risk.second import FACTORS, turnover, weights
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
-from finskillbench.panels.market.estimates.covariance import WINDOW
+from finskillbench.panels.market.estimates.views import WINDOW
 from finskillbench.scoring.values import mapping, number
 
 _VOLUME_SESSIONS = 21

@@ -11,8 +11,7 @@ import numpy as np
 import polars as pl
 
 from finskillbench.arrays import FACTORS, Floats
-from finskillbench.domains.building import BuildContext
-from finskillbench.domains.draws import permuted
+from finskillbench.domains.building import BuildContext, permuted
 from finskillbench.domains.risk.catalogs import MandateCatalog, RiskSettings, ScenarioCatalog, scenario_catalog
 from finskillbench.domains.risk.objects.mandates import RiskDate, fit, notes_on
 from finskillbench.domains.risk.objects.monitoring import (

@@ -10,8 +10,7 @@ from datetime import date
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.building import BuildContext
-from finskillbench.domains.draws import permuted
+from finskillbench.domains.building import BuildContext, permuted
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.objects.mandates import TIERS, RiskDate
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase, batched

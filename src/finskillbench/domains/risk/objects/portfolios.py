@@ -9,8 +9,7 @@ from datetime import date
 import numpy as np
 
 from finskillbench.arrays import Floats, Integers
-from finskillbench.domains.building import BuildContext
-from finskillbench.domains.draws import permuted
+from finskillbench.domains.building import BuildContext, permuted
 from finskillbench.domains.risk.catalogs import RiskSettings
 from finskillbench.domains.risk.inputs import PortfolioInput
 from finskillbench.domains.risk.objects.mandates import TIERS, RiskDate

@@ -9,7 +9,7 @@ from datetime import date
 import numpy as np
 
 from finskillbench.arrays import FACTORS, Floats, Integers
-from finskillbench.domains.draws import permuted
+from finskillbench.domains.building import permuted
 from finskillbench.domains.risk.catalogs import Range, RiskSettings
 from finskillbench.domains.risk.objects.mandates import RiskDate
 from finskillbench.domains.risk.objects.placement import AtLeast, place

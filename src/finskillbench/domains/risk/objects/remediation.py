@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.building import BuildContext
-from finskillbench.domains.draws import permuted
+from finskillbench.domains.building import BuildContext, permuted
 from finskillbench.domains.risk.catalogs import RiskSettings
 from finskillbench.domains.risk.objects.monitoring import MonitoringPair
 from finskillbench.domains.risk.objects.plain_cures import (

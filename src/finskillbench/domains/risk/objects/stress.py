@@ -15,8 +15,7 @@ from typing import TypeVar, cast
 import numpy as np
 
 from finskillbench.arrays import FACTORS, Floats, Integers
-from finskillbench.domains.building import BuildContext, Task
-from finskillbench.domains.draws import drawn
+from finskillbench.domains.building import BuildContext, Task, drawn
 from finskillbench.domains.risk.inputs import OptionInput, ScenarioInput
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase, batched
 from finskillbench.domains.risk.objects.scenarios import REPLAY, ScenarioSet

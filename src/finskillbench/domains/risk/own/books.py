@@ -19,9 +19,8 @@ import numpy as np
 import polars as pl
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.building import BuildContext
+from finskillbench.domains.building import BuildContext, permuted
 from finskillbench.domains.catalog import Catalog, CatalogFile
-from finskillbench.domains.draws import permuted
 from finskillbench.domains.risk.catalogs import RiskSettings
 from finskillbench.domains.risk.inputs import ScenarioInput
 from finskillbench.domains.risk.objects.mandates import RiskDate
@@ -37,7 +36,7 @@ from finskillbench.engines.risk.portfolio import Portfolio
 from finskillbench.episode import JsonObject
 from finskillbench.errors import CatalogError, InputError
 from finskillbench.panels import Panels
-from finskillbench.panels.market.estimates.covariance import WINDOW
+from finskillbench.panels.market.estimates.views import WINDOW
 from finskillbench.scoring.values import mapping
 from finskillbench.sources.catalog.document import located
 from finskillbench.sources.catalog.holdings import CASH, Book, HeldRow, read_books

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.base import Label
+from finskillbench.domains.examples import Label
 from finskillbench.domains.risk.inputs import RemediationInput
 from finskillbench.domains.risk.second import (
     NEVER_GIVEN_UP,

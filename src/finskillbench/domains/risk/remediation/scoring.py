@@ -16,8 +16,18 @@ from finskillbench.engines.risk.remediation import after, total_excess
 from finskillbench.engines.risk.task import market_from, portfolio_from
 from finskillbench.engines.risk.trading import terms_from
 from finskillbench.episode import JsonObject, Score, Truth
-from finskillbench.scoring.measures import clip, closeness, multiset_f1, set_f1
-from finskillbench.scoring.values import boolean, mapping, number, objects, parameter, text
+from finskillbench.scoring.values import (
+    boolean,
+    clip,
+    closeness,
+    mapping,
+    multiset_f1,
+    number,
+    objects,
+    parameter,
+    set_f1,
+    text,
+)
 
 ROUNDING = 1e-4
 """One basis point: an excess over a limit, or a position, of this size is rounding."""

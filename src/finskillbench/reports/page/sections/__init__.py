@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from finskillbench.reports.figures.base import Figure
-from finskillbench.reports.formats.cells import cell_text
+from finskillbench.reports.figures.forest import Figure
 from finskillbench.reports.page.sections.gains import gain_figures
 from finskillbench.reports.page.sections.outcomes import (
     HeatMap,
@@ -20,7 +19,7 @@ from finskillbench.reports.page.sections.outcomes import (
 )
 from finskillbench.reports.page.sections.spending import budget_figures, spending_figures
 from finskillbench.reports.page.view import View
-from finskillbench.reports.tables.base import Kind
+from finskillbench.reports.tables.base import Kind, cell_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ from functools import partial
 import polars as pl
 
 from finskillbench.analysis.results import distinct
-from finskillbench.reports.figures.base import Figure
-from finskillbench.reports.figures.forest import ForestLine, draw_forest
+from finskillbench.reports.figures.forest import Figure, ForestLine, draw_forest
 from finskillbench.reports.figures.scatter import Dot, Plane, draw_scatter
 from finskillbench.reports.figures.svg import Drawing
 from finskillbench.reports.page.headline import Said, estimates

@@ -18,8 +18,7 @@ from finskillbench.analysis.repeats import passes
 from finskillbench.analysis.results import EPISODE, distinct
 from finskillbench.episode import Status
 from finskillbench.reports.figures.bars import draw_heat, draw_shares
-from finskillbench.reports.figures.base import Figure
-from finskillbench.reports.figures.forest import Curve, draw_panels
+from finskillbench.reports.figures.forest import Curve, Figure, draw_panels
 from finskillbench.reports.page.view import View, slug
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
 

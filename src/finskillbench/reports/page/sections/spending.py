@@ -15,13 +15,12 @@ import polars as pl
 from finskillbench.analysis.repeats import GROUP, Measure, score_within
 from finskillbench.analysis.results import distinct
 from finskillbench.reports.figures.bars import draw_marks
-from finskillbench.reports.figures.base import Figure
-from finskillbench.reports.figures.forest import Curve, draw_panels
+from finskillbench.reports.figures.forest import Curve, Figure, draw_panels
 from finskillbench.reports.figures.scatter import Dot, Plane, draw_scatter
 from finskillbench.reports.page.headline import Said, estimates
 from finskillbench.reports.page.view import View
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
-from finskillbench.reports.tables.programs import mark_means, marks_run
+from finskillbench.reports.tables.common import mark_means, marks_run
 
 _QUANTITIES = {
     "total_output_tokens": (

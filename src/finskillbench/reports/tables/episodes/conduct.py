@@ -15,9 +15,16 @@ from finskillbench.analysis.results import Results
 from finskillbench.analysis.savings import NEARLY, savings
 from finskillbench.analysis.skills import EXCLUSION, NOT_CAUSAL, trigger_rates, use_effects, use_rates
 from finskillbench.reports.tables.base import Cell, Column, Kind, Table
-from finskillbench.reports.tables.common import compared, contenders
-from finskillbench.reports.tables.framed import CONDITION, HARNESS, MODEL, framed, of_contenders
-from finskillbench.reports.tables.notes import notes
+from finskillbench.reports.tables.common import (
+    CONDITION,
+    HARNESS,
+    MODEL,
+    compared,
+    contenders,
+    framed,
+    notes,
+    of_contenders,
+)
 
 _GROUP = ("model", "harness", "condition")
 _LUCK = (

@@ -13,9 +13,16 @@ from finskillbench.analysis.inference import proportions
 from finskillbench.analysis.results import LEAST, Results, coverage
 from finskillbench.harness.models import Entry, labels
 from finskillbench.reports.tables.base import Column, Kind, Table
-from finskillbench.reports.tables.common import contenders, every_subtask
-from finskillbench.reports.tables.framed import CONDITION, HARNESS, MODEL, framed, of_contenders
-from finskillbench.reports.tables.notes import notes
+from finskillbench.reports.tables.common import (
+    CONDITION,
+    HARNESS,
+    MODEL,
+    contenders,
+    every_subtask,
+    framed,
+    notes,
+    of_contenders,
+)
 from finskillbench.runs.afterwards.failures import meaning
 from finskillbench.runs.afterwards.failures.counts import count_causes
 

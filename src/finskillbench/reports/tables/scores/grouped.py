@@ -32,12 +32,14 @@ from finskillbench.reports.tables.common import (
     headline_only,
     headlines,
     macro_means,
+    mark_columns,
+    mark_means,
+    marks_run,
     means,
+    notes,
     order_of,
     with_headline,
 )
-from finskillbench.reports.tables.notes import notes
-from finskillbench.reports.tables.programs import mark_columns, mark_means, marks_run
 
 REMARKS = Column("remarks", "Remarks")
 """What is wrong with a row: means that cover a part, errors."""

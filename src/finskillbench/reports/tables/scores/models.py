@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from finskillbench.analysis.arms import DOCUMENTS_AND_SCRIPTS, SKILLS_AND_CODE, effects
 from finskillbench.analysis.inference import adjust, detectable
-from finskillbench.analysis.intervals import Weighting, estimate
+from finskillbench.analysis.intervals import DOCUMENTS_AND_SCRIPTS, SKILLS_AND_CODE, Weighting, effects, estimate
 from finskillbench.analysis.results import Results, by_cell, pairs
 from finskillbench.episode import Status
 from finskillbench.reports.tables.base import Cell, Column, Kind, Table
 from finskillbench.reports.tables.common import (
+    HARNESS,
+    MODEL,
     Group,
     Mean,
     compared,
@@ -25,13 +26,15 @@ from finskillbench.reports.tables.common import (
     contenders,
     every_subtask,
     falling,
+    framed,
     gaps,
     macro_means,
+    mark_means,
+    marks_run,
     means,
+    notes,
+    of_contenders,
 )
-from finskillbench.reports.tables.framed import HARNESS, MODEL, framed, of_contenders
-from finskillbench.reports.tables.notes import notes
-from finskillbench.reports.tables.programs import mark_means, marks_run
 from finskillbench.reports.tables.scores.grouped import REMARKS, remarks
 
 _MOSTLY = 0.5

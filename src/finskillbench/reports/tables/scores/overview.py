@@ -12,33 +12,34 @@ import polars as pl
 from finskillbench.analysis.cutoffs import changes
 from finskillbench.analysis.results import CURATED, REFERENCE, Comparison, Results, pairs
 from finskillbench.episode import Profile
-from finskillbench.reports.formats.cells import difference_text
-from finskillbench.reports.tables.base import Cell, Column, Kind, Table
+from finskillbench.reports.tables.base import Cell, Column, Kind, Table, difference_text
 from finskillbench.reports.tables.common import (
+    BY_HAND,
+    CONDITION,
+    HARNESS,
+    MARKS,
+    MODEL,
+    NOTHING,
+    PAIRED,
     REFERENCE_PROGRAM,
+    WRONG,
+    Mark,
     compared,
     comparison_columns,
     condition_columns,
     contenders,
     every_subtask,
+    framed,
     gaps,
     gaps_of,
     headlines,
-    means,
-    order_of,
-    with_headline,
-)
-from finskillbench.reports.tables.framed import CONDITION, HARNESS, MODEL, framed
-from finskillbench.reports.tables.notes import PAIRED, notes
-from finskillbench.reports.tables.programs import (
-    BY_HAND,
-    MARKS,
-    NOTHING,
-    WRONG,
-    Mark,
     mark_columns,
     mark_means,
     marks_run,
+    means,
+    notes,
+    order_of,
+    with_headline,
 )
 from finskillbench.reports.tables.scores.grouped import condition_cells, headline_table
 from finskillbench.reports.tables.scores.models import endings, mark_rows

@@ -4,9 +4,8 @@
 """
 
 from finskillbench.runs.afterwards.failures.attempt import Known
-from finskillbench.runs.afterwards.failures.causes import MEANINGS, FailureCause, meaning, place_of
-from finskillbench.runs.afterwards.failures.explain import Failure, explain
-from finskillbench.runs.afterwards.failures.runs import failures_of, rows_of, use_of
+from finskillbench.runs.afterwards.failures.counts import MEANINGS, FailureCause, meaning, place_of
+from finskillbench.runs.afterwards.failures.runs import Failure, explain, failures_of, rows_of, use_of
 
 __all__ = [
     "MEANINGS",

@@ -14,17 +14,18 @@ from typing import Any, Literal, NamedTuple
 import orjson
 
 from finskillbench.domains import Subtask, by_method, by_name, domain
-from finskillbench.domains.base import Misreading, Scorer
+from finskillbench.domains.base import Scorer
 from finskillbench.domains.checks.agreement import AGREEMENT, Leaf, differences, leaf_by_leaf, leaves_of, with_leaves
+from finskillbench.domains.examples import Misreading
 from finskillbench.episode import JsonObject, Profile, Status, Truth
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Arm, arm_of
-from finskillbench.harness.programs.reading import appended_of, printed_fields, prompt_of
+from finskillbench.harness.programs.program import appended_of, printed_fields, prompt_of
 from finskillbench.harness.programs.reference import Recipe, find_recipe
 from finskillbench.harness.skills.loader import SkillPackage, curated
 from finskillbench.harness.trace import ToolRecord, Trace
 from finskillbench.harness.words.prompts import INPUT_SECTION, SCHEMA_SECTION
-from finskillbench.runs.store.trajectories import Trajectory
+from finskillbench.runs.store.journal import Trajectory
 from finskillbench.runs.verdicts import judged_answer
 from finskillbench.scoring.strict_json import InvalidSubmission
 from finskillbench.scoring.values import array, is_object, mapping, number, text
@@ -195,10 +196,10 @@ class Known:
     @cached_property
     def misreadings(self) -> list[Told]:
         """The subtask's misreadings of the task; none where it has none, or an imported input lacks what it needs."""
-        if self.subtask is None or self.subtask.misreadings is None:
+        if self.subtask is None or self.subtask.examples.misreadings is None:
             return []
         try:
-            return [self._told(each) for each in self.subtask.misreadings(self.task_input)]
+            return [self._told(each) for each in self.subtask.examples.misreadings(self.task_input)]
         except (LookupError, TypeError, ValueError):
             return []
 

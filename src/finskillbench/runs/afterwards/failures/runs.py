@@ -1,8 +1,12 @@
-"""The failures of a whole run as a table, and how its scripts' outputs were used."""
+"""The failures of a whole run as a table, and how its scripts' outputs were used.
+
+One trajectory that did not earn full marks: every cause that applies, the primary one first.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -12,12 +16,61 @@ from finskillbench.edition.store import MANIFEST
 from finskillbench.episode import Episode, Profile, Status
 from finskillbench.errors import InputError
 from finskillbench.garbage import seldom_sought
-from finskillbench.runs.afterwards.failures.attempt import Attempt, Known, output_use
-from finskillbench.runs.afterwards.failures.explain import Failure, explain
+from finskillbench.runs.afterwards.failures.attempt import Attempt, Known, OutputUse, output_use
+from finskillbench.runs.afterwards.failures.counts import place_of
+from finskillbench.runs.afterwards.failures.rules import RULES
+from finskillbench.runs.afterwards.failures.rules.matching import Found
 from finskillbench.runs.afterwards.rescore import read_run
-from finskillbench.runs.store.journal import read_history
+from finskillbench.runs.store.journal import Trajectory, read_history, read_trajectory
 from finskillbench.runs.store.rows import Row
-from finskillbench.runs.store.trajectories import Trajectory, read_trajectory
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why one episode did not earn full marks.
+
+    cause : the primary one, by the order of `FailureCause`.
+    causes : all that apply, in that order.
+    evidence : one sentence with the values, of the primary cause.
+    output_use : what of the scripts' outputs was submitted.
+    not_tried : causes that no rule could look for without the edition's truth.
+    """
+
+    cause: str
+    causes: tuple[str, ...]
+    evidence: str
+    output_use: OutputUse
+    not_tried: tuple[str, ...]
+
+
+def explain(trajectory: Trajectory, status: Status, known: Known | None = None) -> Failure:
+    """Say why an episode that did not earn full marks failed; whether it did is for its row to say.
+
+    Parameters
+    ----------
+    trajectory : what was said and done.
+    status : that of its row.
+    known : what its edition knows of the task; without it the rules that need a label are left out.
+    """
+    attempt = Attempt(trajectory, status, known)
+    found: list[Found] = []
+    not_tried: set[str] = set()
+    for rule in RULES:
+        if rule.needs_truth and known is None:
+            not_tried.update(rule.causes)
+        else:
+            found.extend(rule.find(attempt, found))
+    found.sort(key=lambda each: place_of(each.cause))
+    causes = tuple(dict.fromkeys(each.cause for each in found))
+    return Failure(
+        cause=causes[0],
+        causes=causes,
+        # Names that a model wrote may hold what no text file can.
+        evidence=found[0].evidence.encode("utf-8", "backslashreplace").decode(),
+        output_use=output_use(attempt.answer, attempt.runs),
+        not_tried=tuple(sorted(not_tried - set(causes), key=place_of)),
+    )
+
 
 FULL_MARKS = 1.0 - 1e-9
 _KEYS = {"model": pl.String, "arguments": pl.String, "condition": pl.String, "task_id": pl.String, "run_idx": pl.Int64}

@@ -2,24 +2,71 @@
 
 Where by an agent's own parts nothing is in breach, or nothing is traded, there is nothing to be consistent with, and
 the truth is what counts.
+
+Part 1, the coded rules: by behaviour, clause by clause, the clauses that are easily misread weighing most.
+
+The score of a case: the mean of five parts, and whether it could be signed.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
+from finskillbench.episode import JsonObject, Score, Truth
 from finskillbench.errors import FinSkillBenchError
-from finskillbench.scoring.measures import clip, closeness, mean, set_f1
-from finskillbench.scoring.values import numbers
+from finskillbench.scoring.values import clip, closeness, mapping, mean, numbers, set_f1
 from finskillbench.sums import summed
-from finskillbench_desk.committee_case.judging.facts import Facts
-from finskillbench_desk.committee_case.judging.own import Own
-from finskillbench_desk.committee_case.standing import breached, forbidden
+from finskillbench_desk.committee_case.draw import breached, forbidden
+from finskillbench_desk.committee_case.judging import papers
+from finskillbench_desk.committee_case.judging.own import Facts, Own
+from finskillbench_desk.committee_case.rules.judging import judge
 from finskillbench_desk.engines.books.figures import figures
 from finskillbench_desk.engines.guidelines.book import Book
 from finskillbench_desk.engines.guidelines.cure import after, cheapest_cure
 from finskillbench_desk.engines.guidelines.evaluation import evaluate
 from finskillbench_desk.engines.guidelines.language import Rule
+
+OF_TRAPS = 0.8
+"""Share of the part that the reading traps carry; clauses that no trap touches carry the rest."""
+RIGHT, WRONG = 0.95, 0.6
+"""Agreement with a clause on its probes (2 x balanced accuracy - 1) from which it counts in full; up to which not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coding:
+    """The part's score, each clause's, and what became of each reading trap."""
+
+    score: float
+    clauses: dict[str, float]
+    traps: dict[str, str]
+
+
+def judged(own: Own) -> Coding:
+    """Judge the rules of an answer."""
+    hidden = mapping(own.facts.known["coding"])
+    changed = {name: [clause for clause, _ in rules] for name, rules in mapping(hidden["misread"]).items() if rules}
+    if own.same_rules:
+        agreement = {rule.clause: 1.0 for rule in own.facts.rules}
+        phantoms: tuple[str, ...] = ()
+        traps: dict[str, str] = dict.fromkeys(changed, "avoided")
+    else:
+        found = judge(own.answer.get("rules"), hidden)
+        agreement, phantoms = dict(found.clauses), found.phantoms
+        traps = {name: fate for name, fate in found.traps.items() if name in changed}
+    credit = {clause: clip((score - WRONG) / (RIGHT - WRONG)) for clause, score in agreement.items()}
+    of_traps = [
+        mean([credit.get(clause, float(bool(own.rules) and clause not in phantoms)) for clause in clauses])
+        for clauses in changed.values()
+    ]
+    inside = {clause for clauses in changed.values() for clause in clauses}
+    plain = [value for clause, value in credit.items() if clause not in inside]
+    weight = OF_TRAPS if plain and of_traps else float(bool(of_traps))
+    score = (weight * mean(of_traps) + (1 - weight) * mean(plain)) * len(credit) / (len(credit) + len(phantoms))
+    return Coding(score, agreement, traps)
+
 
 OF_BREACHES = 0.6
 """Share of part 3 that needs the breaches alone; the rest also needs what may not be held."""
@@ -117,3 +164,30 @@ def after_cure(own: Own) -> float:
             for name, value in wanted.items()
         ]
     )
+
+
+FOUNDED = {"rules": 0.5, "book": 0.6}
+UNFOUNDED = 0.2
+"""What each of the first two parts must earn for the later ones to count in full, and up to which they count for
+nothing: whoever has no rules, or no book, has nothing to be consistent with."""
+SIGNED = 0.995
+"""Score of every part of a case that could be signed."""
+
+
+def score(answer: JsonObject, truth: Truth, task_input: Any) -> Score:
+    """Judge an answer: rules, book, breaches, cure and figures, each by what the earlier ones come to."""
+    del task_input  # its tables are not opened to judge
+    own = Own(Facts.of(truth), answer)
+    rules, book = judged(own), papers.judged(own)
+    parts = {"rules": rules.score, "book": book.score}
+    founded = min(clip((parts[name] - UNFOUNDED) / (full - UNFOUNDED)) for name, full in FOUNDED.items())
+    for name, part in (("breaches", breaches), ("cure", cure), ("figures", after_cure)):
+        parts[name] = founded * part(own) if founded else 0.0
+    details = {
+        "parts": parts,
+        "signed": min(parts.values()) >= SIGNED,
+        "traps": {**{f"{trap}@guidelines": fate for trap, fate in rules.traps.items()}, **book.traps},
+        "controls": book.controls,
+        "clauses": rules.clauses,
+    }
+    return Score(mean(list(parts.values())), details)

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from finskillbench.scoring.measures import clip, mean, share
-from finskillbench.scoring.values import mapping, numbers
-from finskillbench_desk.committee_case.judging.facts import Facts
-from finskillbench_desk.committee_case.judging.own import Own
+from finskillbench.scoring.values import clip, mapping, mean, numbers, share
+from finskillbench_desk.committee_case.judging.own import Facts, Own
 from finskillbench_desk.committee_case.ledger.nouns import Planted
 
 OF_TRAPS = 0.7

@@ -13,7 +13,7 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from finskillbench.domains.draws import permuted
+from finskillbench.domains.building import permuted
 from finskillbench_desk.committee_case.ledger.nouns import Action, Event, Ledger, Lot, Order, Planted
 
 SPLIT = "missed_split"

@@ -20,7 +20,7 @@ import numpy as np
 
 from finskillbench.arrays import Booleans, Integers
 from finskillbench.episode import JsonObject
-from finskillbench_desk.committee_case.documents.guidelines import Guidelines, Trap
+from finskillbench_desk.committee_case.documents.rendering import Guidelines, Trap
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
 from finskillbench_desk.committee_case.rules.instruments import probe_universe
 from finskillbench_desk.committee_case.rules.probes import Probes, clause_probes, random_books

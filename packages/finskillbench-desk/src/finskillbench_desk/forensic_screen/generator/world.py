@@ -25,19 +25,22 @@ from finskillbench_desk.forensic_screen.generator.draws import (
     drawn_background,
     drawn_model,
 )
-from finskillbench_desk.forensic_screen.generator.lines import Lines, statements
-from finskillbench_desk.forensic_screen.generator.paths import Paths, drawn_paths
-from finskillbench_desk.forensic_screen.generator.places import (
+from finskillbench_desk.forensic_screen.generator.lines import (
     SPURT,
     SPURT_QUARTERS,
     CommonParts,
+    Lines,
+    Paths,
     Place,
+    drawn_paths,
     drawn_places,
     live_path,
+    statements,
 )
-from finskillbench_desk.forensic_screen.layout import BALANCE, LAYOUT
 from finskillbench_desk.forensic_screen.reading import (
     ACQUISITION,
+    BALANCE,
+    LAYOUT,
     LEASE,
     SLIP,
     YEAR_END,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from finskillbench.runs.afterwards.failures.rules import numbers, process, rest, shape, skills
-from finskillbench.runs.afterwards.failures.rules.base import Rule
+from finskillbench.runs.afterwards.failures.rules import matching, process, rest, shape, skills
+from finskillbench.runs.afterwards.failures.rules.matching import Rule
 
-RULES: tuple[Rule, ...] = (*process.RULES, *shape.RULES, *skills.RULES, *numbers.RULES, *rest.RULES)
+RULES: tuple[Rule, ...] = (*process.RULES, *shape.RULES, *skills.RULES, *matching.RULES, *rest.RULES)
 """A rule may look at what those before it found, so that what they explain is not explained again."""

@@ -12,8 +12,8 @@ import orjson
 from finskillbench.episode import Status
 from finskillbench.harness.trace import Ended
 from finskillbench.runs.afterwards.failures.attempt import Attempt, Call
-from finskillbench.runs.afterwards.failures.causes import FailureCause
-from finskillbench.runs.afterwards.failures.rules.base import Found, Rule, shown
+from finskillbench.runs.afterwards.failures.counts import FailureCause
+from finskillbench.runs.afterwards.failures.rules.matching import Found, Rule, shown
 
 LOOP = 3
 """So many equal failing calls are a loop: the second may be an honest second try."""

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from finskillbench.domains.checks.agreement import Leaf
 from finskillbench.runs.afterwards.failures.attempt import Attempt, nearly
-from finskillbench.runs.afterwards.failures.causes import FailureCause
-from finskillbench.runs.afterwards.failures.rules.base import Found, Rule, several, shown
+from finskillbench.runs.afterwards.failures.counts import FailureCause
+from finskillbench.runs.afterwards.failures.rules.matching import Found, Rule, several, shown
 from finskillbench.runs.afterwards.losses import points_lost
 from finskillbench.scoring.values import is_object, number, text
 

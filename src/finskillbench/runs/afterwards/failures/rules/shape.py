@@ -10,8 +10,8 @@ from pydantic import BaseModel, ValidationError
 
 from finskillbench.episode import Status
 from finskillbench.runs.afterwards.failures.attempt import Attempt
-from finskillbench.runs.afterwards.failures.causes import FailureCause
-from finskillbench.runs.afterwards.failures.rules.base import Found, Rule, several, shown
+from finskillbench.runs.afterwards.failures.counts import FailureCause
+from finskillbench.runs.afterwards.failures.rules.matching import Found, Rule, several, shown
 from finskillbench.scoring.values import is_array, is_object, number
 
 _LACKING, _UNKNOWN = "missing", "extra_forbidden"

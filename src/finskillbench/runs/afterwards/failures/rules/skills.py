@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from finskillbench.episode import JsonObject
 from finskillbench.harness.programs.reference import Recipe, find_recipe
 from finskillbench.runs.afterwards.failures.attempt import Attempt
-from finskillbench.runs.afterwards.failures.causes import FailureCause
-from finskillbench.runs.afterwards.failures.rules.base import Found, Rule, several, shown
-from finskillbench.runs.afterwards.failures.rules.matching import retyped
+from finskillbench.runs.afterwards.failures.counts import FailureCause
+from finskillbench.runs.afterwards.failures.rules.matching import Found, Rule, retyped, several, shown
 from finskillbench.scoring.values import json_equal, text
 
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from finskillbench_desk.committee_case.documents.clauses import Kind
 from finskillbench_desk.committee_case.documents.kinds.instruments import INSTRUMENTS
 from finskillbench_desk.committee_case.documents.kinds.issuers import ISSUERS
-from finskillbench_desk.committee_case.documents.kinds.places import PLACES
-from finskillbench_desk.committee_case.documents.kinds.reporting import REPORTING
+from finskillbench_desk.committee_case.documents.kinds.reporting import PLACES, REPORTING
 from finskillbench_desk.committee_case.documents.kinds.restrictions import RESTRICTIONS
 from finskillbench_desk.committee_case.documents.kinds.sectors import SECTORS_KINDS
 from finskillbench_desk.committee_case.documents.kinds.trading import TRADING

@@ -10,15 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 from finskillbench_desk.committee_case.documents.reader.amendments import amend
-from finskillbench_desk.committee_case.documents.reader.clauses import Reading, coded_clause
 from finskillbench_desk.committee_case.documents.reader.definitions import (
     country_names,
     default_timing,
     definitions,
+    granted,
+    parse,
     sounds_like,
 )
-from finskillbench_desk.committee_case.documents.reader.exceptions import granted
-from finskillbench_desk.committee_case.documents.reader.structure import parse
+from finskillbench_desk.committee_case.documents.reader.subjects import Reading, coded_clause
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
 
 

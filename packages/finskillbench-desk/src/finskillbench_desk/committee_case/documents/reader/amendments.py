@@ -7,8 +7,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from finskillbench_desk.committee_case.documents.reader.definitions import Defined, countries_in
-from finskillbench_desk.committee_case.documents.reader.structure import UnreadableError, sentences
+from finskillbench_desk.committee_case.documents.reader.definitions import (
+    Defined,
+    UnreadableError,
+    countries_in,
+    sentences,
+)
 
 _NUMBER = re.compile(r"\b(\d+\.\d+)\b")
 _QUANTITY = re.compile(r"\d+(?:\.\d+)?(?:%| per cent| percent| percentage points?)")

@@ -1,4 +1,9 @@
-"""What the defined terms of a document mean, and when its limits are tested unless a clause says otherwise."""
+"""What the defined terms of a document mean, and when its limits are tested unless a clause says otherwise.
+
+Paragraphs of a document by their numbers.
+
+Who is excepted from a clause, by the clause itself or by another one.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from finskillbench_desk.committee_case.documents.reader.structure import UnreadableError
+from finskillbench.errors import InputError
 from finskillbench_desk.committee_case.documents.vocabulary import (
     EMERGING,
     EUROPE,
@@ -15,6 +20,34 @@ from finskillbench_desk.committee_case.documents.vocabulary import (
     RATINGS,
     Vocabulary,
 )
+
+_NUMBERED = re.compile(r"^(A?\d+\.\d+) (.*)$")
+SENTENCE = re.compile(r"(?<=[.;])\s+(?=[A-Z0-9“])")
+
+
+class UnreadableError(InputError):
+    """A paragraph that the reader cannot make sense of."""
+
+
+def parse(text: str) -> tuple[dict[str, str], list[str]]:
+    """Numbered paragraphs of the agreement by number, and the items of its amendments in their order."""
+    paragraphs: dict[str, str] = {}
+    items: list[str] = []
+    for line in text.splitlines():
+        found = _NUMBERED.match(line.strip())
+        if found and found[1].startswith("A"):
+            items.append(found[2])
+        elif found:
+            paragraphs[found[1]] = found[2]
+    if not paragraphs:
+        raise UnreadableError("the document has no numbered paragraphs")
+    return paragraphs, items
+
+
+def sentences(body: str) -> list[str]:
+    """Sentences of a paragraph; one that only continues after a semicolon is not one of its own."""
+    return [part.strip() for part in re.split(r"(?<=\.)\s+(?=[A-Z0-9“])", body) if part.strip()]
+
 
 _QUOTED = re.compile(r"“([^”]+)”")
 _NOUNS = (
@@ -183,3 +216,80 @@ def default_timing(paragraphs: list[str]) -> str:
         )
         return "purchase" if at_purchase else "always"
     raise UnreadableError("nothing says when limits are tested")
+
+
+_REFERENCE = re.compile(r"\b[Cc]lauses? \d+\.\d+")
+_NUMBER = re.compile(r"(?<![\d.])(\d+\.\d+)(?!\d)")
+AMOUNT = re.compile(r"(\d+(?:\.\d+)?)(?:%| per cent| percent| percentage points?)")
+
+
+def granted(body: str) -> bool:
+    """Whether a clause is about other clauses."""
+    return _REFERENCE.search(body) is not None
+
+
+def party(text: str, terms: Defined, countries: Mapping[str, str], vocabulary: Vocabulary) -> dict[str, Any]:
+    """The filter of whoever a sentence speaks of."""
+    for name, sort in terms.sorts.items():
+        stem = name.removesuffix("ies").removesuffix("s")
+        if sort != "kinds" and re.search(rf"\b{re.escape(stem)}", text, re.IGNORECASE):
+            return terms.filters[name]
+    if found := [sub for sub in vocabulary.sub_sectors if f"Sub-Sector {sub}" in text]:
+        return {"sub_sector": [max(found, key=len)]}
+    if found := [sector for sector in vocabulary.sectors if f"{sector} Sector" in text]:
+        return {"sector": [max(found, key=len)]}
+    if codes := countries_in(text, countries):
+        return {"country": codes}
+    if kinds := kinds_in(text):
+        return {"kind": kinds}
+    raise UnreadableError(f"an exception for nobody: {text}")
+
+
+def own_exceptions(
+    parts: list[str], terms: Defined, countries: Mapping[str, str], vocabulary: Vocabulary
+) -> list[dict[str, Any]]:
+    """What the sentences after the first one except."""
+    out: list[dict[str, Any]] = []
+    for part in parts:
+        amount = AMOUNT.search(part)
+        who = party(part, terms, countries, vocabulary)
+        out.append({"of": who, "limit": None if amount is None else float(amount[1])})
+    return out
+
+
+def grants_for(
+    clause: str,
+    texts: Mapping[str, str],
+    grants: Mapping[str, str],
+    terms: Defined,
+    countries: Mapping[str, str],
+    vocabulary: Vocabulary,
+) -> list[dict[str, Any]]:
+    """What other clauses except from this one: a higher limit, or the precedence of a more special clause."""
+    out: list[dict[str, Any]] = []
+    for body in grants.values():
+        amount = AMOUNT.search(body)
+        bare = AMOUNT.sub("", body)
+        named = [number for number in _NUMBER.findall(bare) if number in texts]
+        who = party(body, terms, countries, vocabulary)
+        if amount is not None:
+            if named == [clause]:
+                out.append({"of": who, "limit": float(amount[1])})
+        elif clause in named and _general(clause, named, texts, who, (terms, countries, vocabulary)):
+            out.append({"of": who, "limit": None})
+    return out
+
+
+def _general(
+    clause: str, named: list[str], texts: Mapping[str, str], who: dict[str, Any], words: tuple[Any, Any, Any]
+) -> bool:
+    """Whether of two clauses this is the one that is not about the party itself."""
+
+    def about(number: str) -> bool:
+        try:
+            return party(texts[number].split(". ")[0], *words) == who
+        except UnreadableError:
+            return False
+
+    others = [number for number in named if number != clause]
+    return bool(others) and not about(clause) and all(about(number) for number in others)

@@ -1,0 +1,230 @@
+"""Checks of filings: statements that hold together, facts of the day of an episode, restatements."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, timedelta
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, cast
+
+import polars as pl
+
+from finskillbench.domains.checks.examination import Subject, examining
+from finskillbench.domains.fundamental.checks.rows import Row, companies, fail_rows, period_end
+from finskillbench.domains.fundamental.inputs import FundamentalInput, filing_facts
+from finskillbench.domains.fundamental.objects.pools import METRICS_OF
+from finskillbench.domains.fundamental.second.definitions import YEAR_APART, Kind, VisibleFacts, periods_of
+from finskillbench.domains.fundamental.second.filed import AsFiled, FiledRow
+from finskillbench.domains.fundamental.second.identities import IDENTITIES
+from finskillbench.domains.fundamental.second.witness import Witnesses, refuted
+from finskillbench.episode import Episode
+from finskillbench.errors import InputError
+from finskillbench.findings import Findings
+from finskillbench.panels import Panels
+from finskillbench.panels.filings.query import FactStore
+from finskillbench.scoring.values import mapping
+
+
+def identities(subject: Subject, findings: Findings) -> None:
+    """Revenue less cost is gross profit, and so on, of every period of a label, and no other fact refutes a figure.
+
+    The labels that the build left out for breaking one are counted by what they break.
+    """
+    if subject.episodes and not any("filing_facts" in episode.input for episode in subject.episodes):
+        findings.skip("the episodes hold no facts")
+        return
+    panels = subject.panels(findings)
+    if panels is None:
+        return
+    rows = panels.tables["filed"].select("symbol", *FiledRow._fields)
+
+    @lru_cache(maxsize=32)
+    def filed(symbol: str) -> AsFiled:
+        return AsFiled(rows.filter(pl.col("symbol") == symbol).drop("symbol").iter_rows())
+
+    for episode in sorted(subject.episodes, key=lambda one: str(one.input.get("symbol"))):
+        with examining(episode.task_id, findings):
+            facts = VisibleFacts(filing_facts(cast("FundamentalInput", subject.input_of(episode)))[0])
+            spans = periods(episode, facts)
+            findings.add("statements", len(spans))
+            witnesses = Witnesses(filed(str(episode.input["symbol"])), episode.as_of_date)
+            broken = list(refuted(facts, witnesses, METRICS_OF[episode.sub_task], spans))
+            for fault in broken:
+                findings.fail(episode.task_id, f"{fault.identity}: {fault.message}")
+            findings.expectations += 1
+    findings.figures["companies"] = len({episode.input.get("symbol") for episode in subject.episodes})
+    left_out: dict[str, int] = dict.fromkeys(IDENTITIES, 0)
+    for pool in mapping(subject.edition.manifest["parameters"].get("fundamental_pools")).values():
+        for name, count in mapping(mapping(pool).get("faults")).items():
+            left_out[name] = left_out.get(name, 0) + count
+    findings.figures["left_out"] = {name: count for name, count in left_out.items() if count}
+
+
+def periods(episode: Episode, facts: VisibleFacts) -> list[tuple[date, Kind]]:
+    """The periods whose statements the label of an episode rests on."""
+    end, prior_end = period_end(episode), None
+    if episode.sub_task == "driver_decomposition":
+        prior_end = date.fromisoformat(episode.input["prior_period_end"])
+    elif episode.sub_task == "earnings_quality":
+        prior_end = facts.preceding(end, YEAR_APART)
+    return periods_of(episode.sub_task, episode.input["form_type"], end, prior_end)
+
+
+REFERENCE = "panels/facts.parquet"
+
+Visible = Mapping[tuple[Any, ...], object]
+
+
+def point_in_time(subject: Subject, findings: Findings) -> None:
+    """Nothing is filed before it ends; an episode is given what was current on the day of its filing."""
+    panels = subject.panels(findings)
+    if panels is not None:
+        for name, frame in (("facts", panels.facts), ("segments", panels.segments)):
+            fail_rows(frame.filter(pl.col("filed") < pl.col("end")), f"{name}: filed before its period ended", findings)
+    seen = None if panels is None else _Seen(panels)
+    for episode in subject.episodes:
+        with examining(episode.task_id, findings, fatal=subject.built):
+            _check_seen(subject, episode, seen, findings)
+
+
+def _check_seen(subject: Subject, episode: Episode, seen: _Seen | None, findings: Findings) -> None:
+    where, reference = episode.task_id, episode.input["filing_facts"]
+    symbol, as_of, end = episode.input["symbol"], episode.as_of_date, period_end(episode)
+    since = date.fromisoformat(reference["since"])
+    findings.expect(reference.get("ref") == REFERENCE, where, f"filing_facts refers to {reference.get('ref')}")
+    findings.expect(
+        reference["symbol"] == symbol, where, f"filing_facts are of {reference['symbol']}, the task of {symbol}"
+    )
+    findings.expect(
+        reference["as_of"] == str(as_of), where, f"filing_facts are as of {reference['as_of']}, not of {as_of}"
+    )
+    # The quarter a year before, and the nine months and the year that its figures may be differences of.
+    enough = (end - since).days >= YEAR_APART[1]
+    findings.expect(enough, where, f"filing_facts begin with {since}, too late for the quarter a year before {end}")
+    given = subject.input_of(episode)["filing_facts"]
+    days = {row["filed"] for table in ("facts", "segments") for row in given[table]}
+    late = sorted(day for day in days if day > str(as_of))
+    findings.expect(not late, where, f"is given what was filed on {', '.join(late[:3])}, after {as_of}")
+    if seen is None:
+        return
+    findings.expect(as_of in seen.filed(symbol, end), where, f"no report to {end} was filed on {as_of}")
+    facts: Visible = {
+        (row["metric"], row["start"], row["end"]): (row["value"], row["filed"], row["derived"])
+        for row in given["facts"]
+    }
+    segments: Visible = {
+        (row["axis"], row["start"], row["end"], row["segment"]): (row["value"], row["filed"])
+        for row in given["segments"]
+    }
+    known = (
+        seen.facts(symbol, reference["as_of"], reference["since"]),
+        seen.segments(symbol, reference["as_of"], reference["since"]),
+    )
+    for name, expected, actual in (("facts", known[0], facts), ("segments", known[1], segments)):
+        wrong = sorted(str(key) for key in {*expected, *actual} if expected.get(key) != actual.get(key))
+        message = f"{name} are not what was current on {as_of}: {len(wrong)} differ, first {''.join(wrong[:1])}"
+        findings.expect(not wrong, where, message)
+    findings.add("episodes")
+    findings.add("facts", len(facts))
+    findings.add("segments", len(segments))
+
+
+class _Seen:
+    """What the panels held on a day, found by going through all rows of a company."""
+
+    def __init__(self, panels: Panels) -> None:
+        self._facts = _by_company(
+            panels.facts, ("metric", "start", "end", "filed", "derived", "value"), lambda row: (not row[4], row[3])
+        )
+        self._segments = _by_company(
+            panels.segments, ("axis", "start", "end", "filed", "accession", "segment", "value"), lambda row: row[3:5]
+        )
+        self._filed: dict[tuple[str, date], set[date]] = defaultdict(set)
+        for symbol, end, filed in panels.filings.select("symbol", "period_end", "filed").iter_rows():
+            self._filed[symbol, end].add(filed)
+
+    def filed(self, symbol: str, end: date) -> set[date]:
+        """Days on which reports to a day were filed."""
+        return self._filed.get((symbol, end), set())
+
+    def facts(self, symbol: str, as_of: str, since: str) -> Visible:
+        """(metric, start, end) to value, day of filing and whether it is derived: reported first, then the last."""
+        found: dict[tuple[Any, ...], object] = {}
+        for metric, start, end, filed, derived, value in self._facts.get(symbol, ()):
+            if filed <= as_of and end >= since:
+                found[metric, start, end] = value, filed, derived
+        return found
+
+    def segments(self, symbol: str, as_of: str, since: str) -> Visible:
+        """(axis, start, end, segment) to value and day: of a period only the last filing's."""
+        last: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        found: dict[tuple[Any, ...], dict[str, object]] = {}
+        for axis, start, end, filed, accession, segment, value in self._segments.get(symbol, ()):
+            if filed <= as_of and end >= since:
+                period, source = (axis, start, end), (filed, accession)
+                if last.get(period) != source:
+                    last[period], found[period] = source, {}
+                found[period][segment] = value, filed
+        return {(*period, name): value for period, parts in found.items() for name, value in parts.items()}
+
+
+def _by_company(
+    frame: pl.DataFrame, fields: Iterable[str], order: Callable[[tuple[Any, ...]], Any]
+) -> dict[str, list[tuple[Any, ...]]]:
+    """Rows of each company, dates as ISO texts, in an order of which the last row of a subject is current."""
+    days = [pl.col(name).cast(pl.String) for name in ("start", "end", "filed")]
+    found: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    for symbol, *row in frame.with_columns(days).select("symbol", *fields).iter_rows():
+        found[symbol].append(tuple(row))
+    return {symbol: sorted(rows, key=order) for symbol, rows in found.items()}
+
+
+_ASKED = 200
+"""Restated figures that are asked for before and after."""
+
+
+def restatements(subject: Subject, findings: Findings) -> None:
+    """A figure, or its tag, is new where it is there again; before that day the old one is served, then the new one."""
+    panels = subject.panels(findings)
+    if panels is None:
+        return
+    twice = panels.facts.filter(pl.struct("symbol", "metric", "start", "end", "filed").is_duplicated())
+    fail_rows(twice, "facts: two figures of one period were filed on one day", findings)
+    restated: list[tuple[str, Row, Row]] = []
+    for company in companies(panels.facts, findings):
+        for table in (company.filed, company.differences):
+            for rows in table.values():
+                for before, after in pairwise(rows):
+                    changed = before.value != after.value
+                    where = f"{company.symbol} {after.where}"
+                    new = changed or before.tag != after.tag
+                    findings.expect(new, where, f"repeats what was filed on {before.filed}")
+                    if changed and not before.derived and not after.derived:
+                        restated.append((company.symbol, before, after))
+    findings.figures["restated"] = len(restated)
+    filings = subject.edition.filings
+    if filings is None:
+        return
+    store = filings.references.facts
+    step = max(1, len(restated) // _ASKED)
+    for symbol, before, after in restated[::step][:_ASKED]:
+        where = f"{symbol} {after.where}"
+        with examining(where, findings):
+            for row, day in ((before, after.filed - timedelta(days=1)), (after, after.filed)):
+                served = _served(store, symbol, row, day)
+                findings.expect(
+                    served == row.value, where, f"is served as {served} on {day}, where {row.value:.12g} was current"
+                )
+            findings.add("asked")
+
+
+def _served(store: FactStore, symbol: str, row: Row, day: date) -> float | None:
+    """The value of a metric and period that scripts are given on a day."""
+    try:
+        facts = store.visible(symbol, day, row.end)["facts"]
+    except InputError:
+        return None
+    subject = row.metric, None if row.start is None else str(row.start), str(row.end)
+    return next((fact["value"] for fact in facts if (fact["metric"], fact["start"], fact["end"]) == subject), None)

@@ -1,0 +1,138 @@
+"""Published labels held against what companies filed, and against the thresholds that their own prompts print.
+
+A label of our own build is derived again from the facts that its episode holds. A published one holds none: a raw
+collection of the SEC's company facts is the witness, where the audit is given one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date
+from typing import Any, NamedTuple
+
+from finskillbench.domains.checks.examination import Subject, examining
+from finskillbench.engines.accounting.periods import Duration
+from finskillbench.episode import Episode, JsonObject
+from finskillbench.findings import Findings
+from finskillbench.panels.filings.statements import build_filed
+from finskillbench.scoring.values import array, mapping, number, text
+from finskillbench.sources.edgar.collection import load_filings
+
+_FLOWS = ("revenue", "operating_income", "net_income", "eps_diluted", "operating_cash_flow")
+"""Metrics of a period, which a filing states for a quarter and for the year so far."""
+_DEPRECIATION = "ebitda less operating_income"
+_ROUNDING = 0.5e-6
+_ANNUAL_FORMS = ("10-K", "10-K/A", "20-F", "40-F")
+
+_Beyond = Callable[[float, float], bool]
+_THRESHOLDS: Mapping[str, tuple[str, str, _Beyond]] = {
+    "low_piotroski": ("piotroski_score", r"Piotroski score\s*(?:≤|<=)\s*(\d+)", lambda given, least: given <= least),
+    "high_accruals": ("accruals_ratio", r"accruals\s*>\s*(\d+(?:\.\d+)?\s*%)", lambda given, most: given > most),
+    "beneish_manipulation_flag": (
+        "beneish_m_score",
+        r"M-Score\s*>\s*([−-]\d+(?:\.\d+)?)",
+        lambda given, most: given > most,
+    ),
+}
+"""Flag -> the figure it rests on, how a published prompt words its threshold, and which side of it raises the flag."""
+
+
+class _Stated(NamedTuple):
+    """One figure of a filing: of which tag, over which period, in which form."""
+
+    tag: str
+    start: date
+    duration: Duration
+    form: str
+
+
+def spec_agrees(subject: Subject, findings: Findings) -> None:
+    """The flags of a published label follow from its own figures by the thresholds that its prompt prints."""
+    if subject.built or not subject.edition.has_truth:
+        findings.skip("labels of our own build are derived again by the conventions that they print")
+        return
+    for episode in subject.of("earnings_quality"):
+        with examining(episode.task_id, findings):
+            _examine_flags(episode, subject.edition.truth(episode.task_id).expected_output, findings)
+
+
+def _examine_flags(episode: Episode, label: JsonObject, findings: Findings) -> None:
+    raised = set(map(str, array(label.get("flags"))))
+    for flag, (figure, wording, beyond) in _THRESHOLDS.items():
+        printed = re.search(wording, episode.prompt.task_description)
+        value = number(label.get(figure))
+        if printed is None or value is None:
+            continue
+        words = printed[1].replace("−", "-")
+        threshold = float(words.rstrip("% ")) / (100.0 if words.endswith("%") else 1.0)
+        state = "is" if flag in raised else "is not"
+        message = f"{flag} {state} raised at {figure} {value:g}, the prompt draws the line at {printed[1]}"
+        findings.expect(beyond(value, threshold) == (flag in raised), episode.task_id, message, "flags")
+
+
+def rederived(subject: Subject, findings: Findings) -> None:
+    """Every flow of a published label is of the period that its form is about, as the company filed it."""
+    if subject.built or not subject.edition.has_truth:
+        findings.skip("labels of our own build are derived again from the facts that their episodes hold")
+        return
+    if subject.raw_dir is None:
+        findings.skip("published labels hold no facts: name a collection with the SEC's company facts by --raw-dir")
+        return
+    symbols = {str(episode.input.get("symbol")) for episode in subject.episodes}
+    companies = load_filings(subject.raw_dir, symbols).companies
+    for symbol in sorted(symbols - companies.keys()):
+        findings.warn(symbol, f"{subject.raw_dir} has no company facts of it")
+    filed = build_filed(companies)
+    for episode in subject.episodes:
+        symbol, end = str(episode.input.get("symbol")), text(episode.input.get("period_end"))
+        if symbol not in companies or end is None:
+            continue
+        with examining(episode.task_id, findings):
+            own = filed.filter(symbol=symbol, end=date.fromisoformat(end))
+            stated = _stated(own.rows(named=True), episode.as_of_date)
+            label = subject.edition.truth(episode.task_id).expected_output
+            _examine_period(episode, label, stated, findings)
+
+
+def _stated(rows: list[dict[str, Any]], as_of: date) -> dict[float, list[_Stated]]:
+    """Each figure that was filed by a day, and what it was filed as."""
+    found: dict[float, list[_Stated]] = defaultdict(list)
+    for row in rows:
+        if row["filed"] <= as_of and row["start"] is not None:
+            found[row["value"]].append(_Stated(row["tag"], row["start"], Duration(row["duration"]), row["form"]))
+    return found
+
+
+def _examine_period(
+    episode: Episode, label: JsonObject, stated: Mapping[float, list[_Stated]], findings: Findings
+) -> None:
+    form = text(episode.input.get("form_type"))
+    forms = {one.form for each in stated.values() for one in each}
+    if form is not None and forms:
+        message = f"is {form}; what was filed of {episode.input['period_end']} is a {', '.join(sorted(forms))}"
+        findings.expect(form in forms, episode.task_id, message, "form_type")
+    wanted = Duration.ANNUAL if form in _ANNUAL_FORMS else Duration.QUARTERLY
+    for name, value in _flows(mapping(label.get("metrics"))):
+        same = [one for figure, each in stated.items() if abs(figure - value) <= _ROUNDING * abs(value) for one in each]
+        if not same:
+            findings.add("figures_not_on_file")
+            continue
+        findings.add("figures_on_file")
+        first = same[0]
+        message = (
+            f"{value:.15g} is {first.tag} from {first.start} on ({first.duration.replace('_', ' ')}); a {form} asks "
+            f"for what is {wanted}"
+        )
+        findings.expect(any(one.duration == wanted for one in same), episode.task_id, message, f"metrics.{name}")
+
+
+def _flows(metrics: JsonObject) -> Iterator[tuple[str, float]]:
+    """The label's flows, and the depreciation and amortisation that its EBITDA implies."""
+    for name in _FLOWS:
+        if (value := number(metrics.get(name))) is not None:
+            yield name, value
+    ebitda, operating = number(metrics.get("ebitda")), number(metrics.get("operating_income"))
+    if ebitda is not None and operating is not None:
+        yield _DEPRECIATION, ebitda - operating

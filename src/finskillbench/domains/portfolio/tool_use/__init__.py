@@ -1,1 +1,0 @@
-"""Tool use: the grammar of its mandates, and what a call of the optimiser is worth."""

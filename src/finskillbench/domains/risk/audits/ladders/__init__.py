@@ -1,1 +1,0 @@
-"""Ladders of the risk subtasks: answers to one label from right to wrong as a professional ranks them."""

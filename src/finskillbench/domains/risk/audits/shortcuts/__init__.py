@@ -1,1 +1,0 @@
-"""Answers of the risk subtasks that leave out a part of the work."""

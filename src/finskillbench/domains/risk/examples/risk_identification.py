@@ -1,0 +1,117 @@
+"""Shortcuts and the ladder of answers of risk identification."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from finskillbench.domains.examples import GradedExample, Label
+from finskillbench.domains.risk import second
+from finskillbench.domains.risk.examples import exploits
+from finskillbench.domains.risk.examples.exploits import rounded
+from finskillbench.domains.risk.inputs import CovarianceInput, IdentificationInput
+from finskillbench.domains.risk.second import Exposure
+from finskillbench.episode import JsonObject
+
+_USUAL = 0.3
+"""A usual volatility of a name, a decimal per year."""
+_LIQUIDITY = "liquidity_risk"
+
+
+def shortcuts(task_input: IdentificationInput) -> Mapping[str, JsonObject]:
+    """An answer by each shortcut, with everything else as it should be."""
+    right = second.every_exposure(task_input)
+    covariance = task_input["covariance_matrix"]
+    variances = _variances(covariance)
+    names = covariance["tickers"]
+    unrelated: CovarianceInput = {"tickers": names, "loadings": [], "specific": variances}
+    alike: CovarianceInput = {"tickers": names, "loadings": [], "specific": [_USUAL**2] * len(names)}
+    absolute = second.every_exposure(_with(task_input, benchmark_weights=dict.fromkeys(names, 0.0)))
+    found = {
+        "weights, betas and shares for magnitudes": _by(right, lambda one: abs(one.evidence)),
+        "weights instead of active weights": absolute,
+        "factor tilts without the benchmark": [*_only(absolute, "factor_tilt"), *_without(right, "factor_tilt")],
+        "tilts without factor volatilities": second.every_exposure(
+            _with(task_input, factor_volatility=dict.fromkeys(task_input["factor_volatility"], 1.0))
+        ),
+        "names unrelated": second.every_exposure(_with(task_input, covariance_matrix=unrelated)),
+        "one volatility for all names": second.every_exposure(_with(task_input, covariance_matrix=alike)),
+        "the illiquid share for its risk": _by(
+            right, lambda one: one.evidence if one.type == _LIQUIDITY else one.magnitude
+        ),
+        "no liquidity": _without(right, _LIQUIDITY),
+        "names and sectors alone": _only(right, "single_name", "sector_concentration"),
+    }
+    answers = {name: _listed(second.listed(every)) for name, every in found.items()}
+    answers["five whatever their size"] = _listed(second.ranked(right)[: second.LISTED])
+    return answers
+
+
+def _with(task_input: IdentificationInput, **changes: object) -> IdentificationInput:
+    return cast("IdentificationInput", {**task_input, **changes})
+
+
+def _variances(covariance: CovarianceInput) -> list[float]:
+    """The diagonal of a covariance."""
+    if "matrix" in covariance:
+        return [row[at] for at, row in enumerate(covariance["matrix"])]
+    loadings, specific = covariance.get("loadings", []), covariance.get("specific", [])
+    return [math.fsum(row[at] ** 2 for row in loadings) + own for at, own in enumerate(specific)]
+
+
+def _by(found: Iterable[Exposure], size: Callable[[Exposure], float]) -> list[Exposure]:
+    return [one._replace(magnitude=size(one)) for one in found]
+
+
+def _only(found: Iterable[Exposure], *kinds: str) -> list[Exposure]:
+    return [one for one in found if one.type in kinds]
+
+
+def _without(found: Iterable[Exposure], kind: str) -> list[Exposure]:
+    return [one for one in found if one.type != kind]
+
+
+def _listed(found: Iterable[Exposure]) -> JsonObject:
+    return exploits.listed([(one.type, one.subject, one.magnitude, one.evidence) for one in found])
+
+
+_Row = dict[str, Any]
+_CLEARLY = 1.06
+"""How much larger one magnitude is than another that it cannot be taken for."""
+
+
+def ladder(label: Label[IdentificationInput]) -> list[GradedExample]:
+    """From the truth to an empty list."""
+    truth = label.truth.expected_output
+    rows: list[_Row] = [dict(row) for row in truth["top_risk_exposures"]]
+    rungs = [
+        GradedExample("truth", truth, 1.0, 1.0),
+        GradedExample("six digits", rounded(truth, 6), 1.0, 1.0),
+        GradedExample("four digits", rounded(truth, 4), 0.99, 1.0),
+        GradedExample("three digits", rounded(truth, 3), 0.9, 1.0),
+        GradedExample("without the last of the list", _ranked(rows[:-1]), 0.2, 0.8),
+    ]
+    if len(rows) > 2 and rows[0]["magnitude"] > _CLEARLY * rows[-1]["magnitude"]:
+        rungs.append(GradedExample("the list in reverse", _ranked(rows[::-1]), 0.0, 0.3))
+    rungs.append(
+        GradedExample("magnitudes off by 0.8 per cent", _ranked([_times(row, 1.008) for row in rows]), 0.05, 0.2)
+    )
+    if all(abs(abs(row["evidence"]) / row["magnitude"] - 1) > _CLEARLY - 1 for row in rows):
+        plain = [row | {"magnitude": abs(row["evidence"])} for row in rows]
+        rungs.append(GradedExample("weights and betas for magnitudes", _ranked(plain), 0.0, 0.0))
+    rungs.append(GradedExample("magnitudes in per cent", _ranked([_per_cent(row) for row in rows]), 0.0, 0.0))
+    rungs.append(GradedExample("no exposures", {"top_risk_exposures": []}, 0.0, 0.0))
+    return rungs
+
+
+def _ranked(rows: Sequence[_Row]) -> JsonObject:
+    return {"top_risk_exposures": [row | {"rank": rank} for rank, row in enumerate(rows, start=1)]}
+
+
+def _times(row: _Row, factor: float) -> _Row:
+    return row | {"magnitude": row["magnitude"] * factor}
+
+
+def _per_cent(row: _Row) -> _Row:
+    return row | {"magnitude": row["magnitude"] * 100, "evidence": row["evidence"] * 100}
