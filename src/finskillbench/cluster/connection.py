@@ -96,10 +96,10 @@ class Connection:
             await asyncio.sleep(0.1)
         return found
 
-    def on(self, worker: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The future of a task that runs on one worker and nowhere else."""
+    def on(self, worker: str, function: Callable[..., Any], *arguments: Any, key: object = None) -> Any:
+        """The future of a task that runs on one worker and nowhere else, and is not tried again where it fails."""
         return self.client.submit(
-            *(function, *arguments), workers=[worker], allow_other_workers=False, pure=False, retries=0
+            *(function, *arguments), key=key, workers=[worker], allow_other_workers=False, pure=False, retries=0
         )
 
     async def outcome(self, future: Any) -> object:
@@ -107,23 +107,31 @@ class Connection:
         ends = cast("list[object]", await asyncio.gather(future, return_exceptions=True))
         return ends[0]
 
-    async def ask(self, workers: Sequence[str], function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """What a function returns on each of some workers.
+    async def outcomes(self, futures: Mapping[str, Any]) -> dict[str, Any]:
+        """What futures by worker came to, or the errors that they ended with.
 
         Raises
         ------
-        InputError : one does not answer.
+        InputError : a worker does not answer.
         """
-        futures = [self.on(worker, function, *arguments) for worker in workers]
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                return await asyncio.gather(*futures)
+                ends = await asyncio.gather(*futures.values(), return_exceptions=True)
         except TimeoutError:
-            silent = [worker for worker, each in zip(workers, futures, strict=True) if not each.done()]
+            silent = [worker for worker, each in futures.items() if not each.done()]
             raise InputError(
-                f"worker {silent[0] if silent else workers[0]}: no answer in {ANSWER_SECONDS:g} seconds; is it busy "
+                f"worker {(silent or list(futures))[0]}: no answer in {ANSWER_SECONDS:g} seconds; is it busy "
                 "with other tasks, or gone? the same command tries again"
             ) from None
+        return dict(zip(futures, ends, strict=True))
+
+    async def ask(self, workers: Sequence[str], function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """What a function returns on each of some workers; errors as of `outcomes`, and those of the function."""
+        ends = await self.outcomes({worker: self.on(worker, function, *arguments) for worker in workers})
+        for end in ends.values():
+            if isinstance(end, BaseException):
+                raise end
+        return list(ends.values())
 
     async def check(self, workers: Sequence[str]) -> None:
         """Look at workers.

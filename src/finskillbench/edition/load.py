@@ -323,3 +323,15 @@ def _files(folder: Path) -> set[str]:
             if state.st_size > _LARGEST_FILE:
                 raise EditionError(f"{path} is larger than {_LARGEST_FILE:,} bytes; restore it or rebuild the edition")
     return found
+
+
+class PublicEdition(Edition):
+    """An edition on a worker, which never reads a truth though its folder may hold it."""
+
+    def truth(self, task_id: str) -> Any:
+        """Refuse."""
+        raise EditionError(f"{self.path}: the truth of {task_id} was asked for where agents are played")
+
+    def certificates(self, sub_task: str) -> Any:
+        """Refuse."""
+        raise EditionError(f"{self.path}: the certificates of {sub_task} were asked for where agents are played")

@@ -64,27 +64,29 @@ def writer() -> Callable[[Path, float], Agent]:
     return make
 
 
+def paid_model(file: Path, seconds: float = 0.01) -> Any:
+    """A model with a price that writes down when each of its calls began and ended, in nanoseconds."""
+
+    class Paid:
+        name = "fake/paid"
+        provider = "fake"
+        price = Price(input=1.0, cached_input=1.0, cache_write=1.0, output=1.0)
+
+        async def generate(self, messages: Any, tools: Any, tool_choice: str) -> Turn:
+            begun = time.monotonic_ns()
+            await asyncio.sleep(seconds)
+            with file.open("a") as out:
+                out.write(f"{begun} {time.monotonic_ns()} {os.getpid()}\n")
+            call = ToolCall("s", "submit_answer", json.dumps({"answer": "{}"}))
+            return Turn(tool_calls=(call,), usage=Usage(input_tokens=1_000, output_tokens=50))
+
+    return Paid()
+
+
 @pytest.fixture
 def paid() -> Callable[..., Any]:
-    """Makes a model with a price that writes down when each of its calls began and ended, in nanoseconds."""
-
-    def make(file: Path, seconds: float = 0.01) -> Any:
-        class Paid:
-            name = "fake/paid"
-            provider = "fake"
-            price = Price(input=1.0, cached_input=1.0, cache_write=1.0, output=1.0)
-
-            async def generate(self, messages: Any, tools: Any, tool_choice: str) -> Turn:
-                begun = time.monotonic_ns()
-                await asyncio.sleep(seconds)
-                with file.open("a") as out:
-                    out.write(f"{begun} {time.monotonic_ns()} {os.getpid()}\n")
-                call = ToolCall("s", "submit_answer", json.dumps({"answer": "{}"}))
-                return Turn(tool_calls=(call,), usage=Usage(input_tokens=1_000, output_tokens=50))
-
-        return Paid()
-
-    return make
+    """Makes `paid_model`."""
+    return paid_model
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tests.sampling import thorough
 from finskillbench.edition import Edition
 from finskillbench.errors import EditionError, InputError
 from finskillbench.harness.models import Contender, ModelOptions
-from finskillbench.runs.cluster.room import EDITION, Room, furnish
+from finskillbench.runs.cluster.worker import EDITION, open_edition
 from finskillbench.runs.execute.run import RunResult, run
 from finskillbench.runs.store.journal import read_events
 from finskillbench.runs.store.record import Finished
@@ -218,19 +218,53 @@ def test_a_killed_driver_goes_on_with_the_cluster_and_then_without(
         *("--condition", "no_skill", "--limit", "5", "--out", str(tmp_path / "run"), "--cluster", scheduler),
     ]
     models = [argument for name in PROGRAMS for argument in ("--model", name)]
+    log = (tmp_path / "log").open("w+")
     for rows in (30, 120):
-        driver = subprocess.Popen([*command, *models], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        driver = subprocess.Popen([*command, *models], stdout=log, stderr=log)
         while driver.poll() is None and len(finished(tmp_path / "run")) < rows:
             time.sleep(0.02)
         driver.kill()
         driver.wait()
     before = finished(tmp_path / "run")
-    assert before
+    log.seek(0)
+    assert before, log.read()
     last = run(edition, PROGRAMS, ["no_skill"], limit=5, out=tmp_path / "run")
     alone = run(edition, PROGRAMS, ["no_skill"], limit=5, out=tmp_path / "alone")
     assert timeless(last).equals(timeless(alone))
     assert last.kept == len(before)
     assert set(finished(tmp_path / "run").values()) == {1}
+
+
+CALLING = """
+import sys
+from pathlib import Path
+from finskillbench.edition import load_edition
+from finskillbench.runs.execute.run import run
+from tests.runs.cluster.conftest import paid_model
+edition, scheduler, folder = sys.argv[1:]
+model = paid_model(Path(folder) / "calls", 0.05)
+run(load_edition(Path(edition)), [model], ["no_skill"], cluster=scheduler, max_concurrency=6, out=Path(folder) / "run")
+"""
+
+
+@thorough
+def test_workers_make_no_call_once_their_driver_is_killed(edition: Edition, scheduler: str, tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    calls.touch()
+
+    def count() -> int:
+        return len(calls.read_text().splitlines())
+
+    driver = subprocess.Popen([sys.executable, "-c", CALLING, str(edition.path), scheduler, str(tmp_path)])
+    while driver.poll() is None and count() < 20:
+        time.sleep(0.02)
+    assert driver.poll() is None, "the driver ended before it was killed"
+    driver.kill()
+    driver.wait()
+    time.sleep(2.0)
+    made = count()
+    time.sleep(2.0)
+    assert 20 <= made == count()
 
 
 @thorough
@@ -269,18 +303,14 @@ def test_a_worker_needs_no_truth_and_reads_none(
 ) -> None:
     task = edition.episodes()[0].task_id
     for folder in (edition.path, hidden(edition, tmp_path / "bare")):
-        withheld = furnish(room_of(edition, folder)).edition
-        assert withheld.episodes() == edition.episodes()
-        for refused in (withheld.truth, withheld.certificates):
+        public = open_edition(str(folder), edition.digest)
+        assert public.episodes() == edition.episodes()
+        for refused in (public.truth, public.certificates):
             with pytest.raises(EditionError, match="where agents are played"):
                 refused(task)
-    other = Room(str(edition.path), "0" * 64, (), {}, {}, max_tokens=1, allow_unconfined=False, budgeted=False)
     with pytest.raises(EditionError, match="is another edition"):
-        furnish(other)
+        open_edition(str(edition.path), "0" * 64)
     monkeypatch.setenv(EDITION, str(tmp_path / "away"))
+    open_edition.cache_clear()
     with pytest.raises(EditionError, match=rf"put the edition at {tmp_path / 'away'} on every worker, or name"):
-        furnish(room_of(edition, edition.path))
-
-
-def room_of(edition: Edition, folder: Path) -> Room:
-    return Room(str(folder), edition.digest, (), {}, {}, max_tokens=1, allow_unconfined=False, budgeted=False)
+        open_edition(str(edition.path), edition.digest)

@@ -63,6 +63,10 @@ class PriceTable:
     as_of: str
     batch: Mapping[str, float] = field(default_factory=dict[str, float])
 
+    def __reduce__(self) -> tuple[type[PriceTable], tuple[object, ...]]:
+        """Pickle read-only mappings as dictionaries."""
+        return PriceTable, (dict(self.prices), self.as_of, dict(self.batch))
+
     @classmethod
     def load(cls, path: Path | None = None) -> PriceTable:
         """The catalog's table, in which the entries of the user's file at `path` replace those of the same name.

@@ -16,23 +16,16 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Literal, Protocol
+from typing import Any, Literal
 
 from finskillbench.episode import Status
+from finskillbench.errors import RunStoppedError
 from finskillbench.harness.loop import FIRST_BACKOFF_SECONDS, LONGEST_WAIT_SECONDS
 from finskillbench.notebook import Bar
 from finskillbench.runs.store.rows import Row
 from finskillbench.sums import summed
 
 Outcome = Literal["answered", "limited", "failed"]
-
-
-class Slots(Protocol):
-    """What hands out the calls of one model: a limiter here, or that of a driver elsewhere; see `Limiter`."""
-
-    async def acquire(self) -> int: ...
-
-    def release(self, begun: int, outcome: Outcome, retry_after: float | None = None) -> None: ...
 
 
 class Limiter:
@@ -112,6 +105,41 @@ class Limiter:
     def _open(self, pause: asyncio.Task[None]) -> None:
         self._pauses.discard(pause)
         self._hand_on()
+
+
+class SharedLimiter(Limiter):
+    """The calls of one model from one of several processes, which a semaphore counts over all of them.
+
+    Parameters
+    ----------
+    semaphore : `distributed.Semaphore`, which comes without types.
+    is_wanted : whether the run still goes on.
+    """
+
+    def __init__(self, most: int, semaphore: Any, is_wanted: Callable[[], bool]) -> None:
+        super().__init__(most)
+        self._semaphore, self._is_wanted = semaphore, is_wanted
+        self._releases: set[asyncio.Future[Any]] = set()
+
+    async def acquire(self) -> int:
+        """Wait for a slot here and for one of all; raises `RunStoppedError` once the run is over."""
+        begun = await super().acquire()
+        try:
+            await self._semaphore.acquire()
+        except BaseException:
+            super().release(begun, "failed")
+            raise
+        if not self._is_wanted():
+            self.release(begun, "failed")
+            raise RunStoppedError("the driver is lost")
+        return begun
+
+    def release(self, begun: int, outcome: Outcome, retry_after: float | None = None) -> None:
+        """Give both slots back."""
+        super().release(begun, outcome, retry_after)
+        release = asyncio.ensure_future(self._semaphore.release())
+        self._releases.add(release)
+        release.add_done_callback(self._releases.discard)
 
 
 @dataclass(slots=True)

@@ -39,8 +39,8 @@ from finskillbench.harness.tools.interpreters import Interpreters
 from finskillbench.harness.tools.toolbox import Runner
 from finskillbench.harness.trace import Trace
 from finskillbench.harness.words.prompts import task_prompt
-from finskillbench.runs.execute.board import Slots
-from finskillbench.runs.execute.metered import Metered, Purse
+from finskillbench.runs.execute.board import Limiter
+from finskillbench.runs.execute.metered import Budget, Metered
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.journal import encoded, packed
 from finskillbench.runs.store.record import Expense
@@ -58,7 +58,7 @@ class Tab:
     note : called with what is set aside, before the episode begins.
     """
 
-    def __init__(self, budget: Purse | None, dearest: float, note: Callable[[Expense], None]) -> None:
+    def __init__(self, budget: Budget | None, dearest: float, note: Callable[[Expense], None]) -> None:
         self.asked = 0
         self.lost_usd = 0.0
         self._budget, self._dearest, self._note = budget, dearest, note
@@ -139,8 +139,8 @@ class Terms:
     the dearest episode of an agent so far, in US dollars. `note` is called under a budget with what it has cost so far.
     """
 
-    limiter: Slots | None
-    budget: Purse | None
+    limiter: Limiter | None
+    budget: Budget | None
     dearest: float
     note: Callable[[Expense], None]
 

@@ -14,27 +14,20 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import orjson
 
 from finskillbench.errors import Cause, ProviderError, RunStoppedError
 from finskillbench.harness.model import FREE, Message, Model, ToolSpec, Turn, Usage, is_recalling, is_tuned, possible
-from finskillbench.harness.models import Entrant
+from finskillbench.harness.models import Entrant, Entry, allowance_of
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
-from finskillbench.runs.execute.board import Outcome, Slots
+from finskillbench.harness.tools.contracts import budget_of
+from finskillbench.runs.execute.board import Limiter, Outcome
 from finskillbench.runs.store.record import Expense
-
-
-class Purse(Protocol):
-    """What calls are paid from: the budget of this process, or that of a driver elsewhere; see `Budget`."""
-
-    async def reserve(self, bound: float, invested: float = 0.0) -> None: ...
-
-    def settle(self, bound: float, cost: float, unanswered: float = 0.0) -> None: ...
 
 
 @dataclass(eq=False, slots=True)
@@ -42,6 +35,16 @@ class _Waiting:
     bound: float
     invested: float
     granted: asyncio.Future[None]
+    partly: bool = False
+
+
+@dataclass(slots=True)
+class Reservation:
+    """An amount that is set aside, and what it came to; all in US dollars."""
+
+    amount: float = 0.0
+    cost: float = 0.0
+    unanswered: float = 0.0
 
 
 class Budget:
@@ -70,7 +73,23 @@ class Budget:
         ------
         RunStoppedError : what is left does not reach, whatever the others give back.
         """
-        waiting = _Waiting(bound, invested, asyncio.get_running_loop().create_future())
+        await self._wait(_Waiting(bound, invested, asyncio.get_running_loop().create_future()))
+
+    @asynccontextmanager
+    async def holding(self, bound: float, *, partly: bool) -> AsyncGenerator[Reservation]:
+        """Set `bound` aside and settle what the reservation says in the end; errors as of `reserve`.
+
+        `partly` takes all that is left where that is less, once no others hold any of it.
+        """
+        waiting = _Waiting(bound, 0.0, asyncio.get_running_loop().create_future(), partly)
+        await self._wait(waiting)
+        held = Reservation(waiting.bound)
+        try:
+            yield held
+        finally:
+            self.settle(held.amount, held.cost, held.unanswered)
+
+    async def _wait(self, waiting: _Waiting) -> None:
         self._waiting.append(waiting)
         self._grant()
         try:
@@ -79,7 +98,7 @@ class Budget:
             if waiting in self._waiting:
                 self._waiting.remove(waiting)
             elif not waiting.granted.cancelled() and waiting.granted.exception() is None:
-                self.settle(bound, 0.0)  # granted in the very moment of the cancellation
+                self.settle(waiting.bound, 0.0)  # granted in the very moment of the cancellation
             raise
 
     def settle(self, bound: float, cost: float, unanswered: float = 0.0) -> None:
@@ -97,7 +116,9 @@ class Budget:
         for waiting in tuple(self._waiting):
             if waiting.granted.done():  # cancelled; it removes itself
                 continue
-            if self.spent + waiting.bound > self.most:
+            if waiting.partly:
+                waiting.bound = min(waiting.bound, max(self.most - self.spent, 0.0))
+            if self.spent + waiting.bound > self.most and not waiting.partly:
                 self._waiting.remove(waiting)
                 message = f"--max-cost {self.most:g} is reached: {self.spent:.2f} USD are spent"
                 if self._unanswered:
@@ -105,7 +126,7 @@ class Budget:
                 waiting.granted.set_exception(
                     RunStoppedError(f"{message}, the next call may cost {waiting.bound:.4f}; raise it to go on")
                 )
-            elif not blocked and self.spent + self._reserved + waiting.bound <= self.most:
+            elif not blocked and (not self._calls or self.spent + self._reserved + waiting.bound <= self.most):
                 self._waiting.remove(waiting)
                 self._reserved += waiting.bound
                 self._calls += 1
@@ -118,6 +139,8 @@ MESSAGE_TOKENS = 64
 """More than the tokens that mark where a message or a tool begins and ends, in any provider's format."""
 HIDDEN_TOKENS = 1_024
 """More than what providers add to a request by themselves, such as the instructions for calling tools."""
+CONTEXT_TOKENS = 50_000
+"""Input of a call that the reserve of a whole episode allows for."""
 _UNPAID = frozenset(
     {
         *(Cause.RATE_LIMIT, Cause.SERVER, Cause.CONNECTION, Cause.BAD_REQUEST),
@@ -130,6 +153,19 @@ _UNPAID = frozenset(
 def price_of(model: Entrant) -> Price | None:
     """The price of a model, or None where it is not known, as for every agent; a program costs nothing."""
     return NO_CHARGE if isinstance(model, Program) else getattr(model, "price", None)
+
+
+def reserve_of_attempt(entrant: Entrant, entry: Entry, sub_task: str, max_tokens: int, dearest: float) -> float:
+    """Return US dollars to reserve for an episode before its first call; nearly all stay below.
+
+    Of an agent it is `dearest`, the price of the dearest episode so far.
+    """
+    price = price_of(entrant)
+    if price is None:
+        return dearest
+    turns = allowance_of(entry).within(budget_of(sub_task)).turns
+    output = entry.said.get("max_tokens", max_tokens) * price.output
+    return turns * (CONTEXT_TOKENS * max(price.input, price.cached_input, price.cache_write) + output) / 1e6
 
 
 class Metered:
@@ -153,8 +189,8 @@ class Metered:
     def __init__(
         self,
         model: Model,
-        limiter: Slots | None,
-        budget: Purse | None,
+        limiter: Limiter | None,
+        budget: Budget | None,
         max_tokens: int,
         note: Callable[[Expense], None] | None = None,
         clock: Callable[[], float] = time.perf_counter,

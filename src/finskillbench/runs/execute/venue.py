@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from uuid import uuid4
 
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
@@ -52,22 +53,30 @@ async def venue(cluster: str | None, party: Party, limits: Limits) -> AsyncGener
     from finskillbench.cluster.connection import connected, require_extra
 
     require_extra()
-    from finskillbench.runs.cluster.driver import examined, seated
-    from finskillbench.runs.cluster.room import make_room
+    from finskillbench.harness.sendable import sendable_entrant
+    from finskillbench.runs.cluster.driver import DaskBackend
+    from finskillbench.runs.cluster.worker import WorkerConfig
 
-    room = make_room(
-        *(party.edition, party.entrants, _contenders(party), party.mounts, party.skills),
+    skills = {
+        name: each if isinstance(each, SkillFolder) else SkillFolder(Path(each)) for name, each in party.skills.items()
+    }
+
+    config = WorkerConfig(
+        run=f"finskillbench-{uuid4().hex[:12]}",
+        edition=str(party.edition.path.resolve()),
+        digest=party.edition.digest,
+        models=tuple((entry, sendable_entrant(each, party.entrants[entry])) for entry, each in _contenders(party)),
+        mounts={name: each.digest for name, each in party.mounts.items()},
+        skills={name: replace(each, folder=each.folder.resolve()) for name, each in skills.items()},
         max_tokens=limits.max_tokens,
+        max_concurrency=limits.max_concurrency,
+        max_cost=limits.max_cost,
         allow_unconfined=limits.allow_unconfined,
-        budgeted=limits.max_cost is not None,
     )
     async with connected(cluster) as connection:
-        guards = await examined(connection, room, await connection.first_workers())
-
-        def seats(job: Job) -> AbstractAsyncContextManager[Place]:
-            return seated(connection, room, party.edition, party.entrants, job)
-
-        yield seats, guards
+        backend = DaskBackend(connection, config, party.edition, party.entrants)
+        await backend.attach(*await connection.first_workers())
+        yield backend.playing, backend.guards
 
 
 @asynccontextmanager
@@ -78,10 +87,8 @@ async def _here(party: Party, limits: Limits, play: Play, job: Job) -> AsyncGene
         yield Here(party.edition, party.entrants, party.mounts, around, limits.max_tokens, play)
 
 
-def _contenders(party: Party) -> dict[Entry, Contender]:
+def _contenders(party: Party) -> Iterator[tuple[Entry, Contender]]:
     """The entrants as they were given, each with its options."""
-    given = [each if isinstance(each, Contender) else Contender(each) for each in party.given]
-    return {
-        entry: Contender(each.model, each.options or party.options, each.allowance)
-        for entry, each in zip(party.entrants, given, strict=True)
-    }
+    for entry, each in zip(party.entrants, party.given, strict=True):
+        given = each if isinstance(each, Contender) else Contender(each)
+        yield entry, replace(given, options=given.options or party.options)

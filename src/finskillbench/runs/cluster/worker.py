@@ -1,0 +1,171 @@
+"""Tasks on a worker, which wait side by side on its event loop: one builds the context of a run, others play in it.
+
+The context lasts while the scheduler keeps its task for the client: when the driver is lost, no further call is made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+from uuid import uuid4
+
+from distributed import CancelledError, Semaphore, get_worker
+from distributed.worker_state_machine import SecedeEvent
+from threadpoolctl import threadpool_limits
+
+from finskillbench.edition import Edition, PublicEdition, load_edition
+from finskillbench.errors import EditionError, InputError, RunStoppedError
+from finskillbench.harness.agents import Agent
+from finskillbench.harness.conditions import mount_all
+from finskillbench.harness.models import Entry
+from finskillbench.harness.programs.program import Program
+from finskillbench.harness.providers.hosted import Hosted
+from finskillbench.harness.sendable import Sendable, received_entrant
+from finskillbench.harness.skills.given import Memory, SkillFolder, read_given
+from finskillbench.harness.skills.runner import check_guards
+from finskillbench.harness.trace import Trace
+from finskillbench.runs.execute.board import SharedLimiter
+from finskillbench.runs.execute.here import Here, Terms, surrounded
+from finskillbench.runs.execute.metered import Budget
+from finskillbench.runs.plan.items import Item
+from finskillbench.runs.store.record import Expense
+
+EDITION = "FINSKILLBENCH_CLUSTER_EDITION"
+"""Variable of a worker's environment: where the edition is there, if not at the driver's path."""
+POLL_SECONDS = 0.5
+Order: TypeAlias = tuple[Item, Memory, float | None]
+"""An episode to play, and what is reserved for it in US dollars, None without a budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfig:
+    """What decides how an episode comes out; `mounts` are digests, `max_concurrency` counts calls of a model."""
+
+    run: str
+    edition: str
+    digest: str
+    models: tuple[tuple[Entry, Sendable], ...]
+    mounts: Mapping[str, str]
+    skills: Mapping[str, SkillFolder]
+    max_tokens: int
+    max_concurrency: int
+    max_cost: float | None
+    allow_unconfined: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What an attempt came to: its trace without messages, or why the budget `stopped` it after `asked` calls."""
+
+    expense: Expense
+    asked: int
+    trace: Trace | None = None
+    trajectory: bytes = b""
+    stopped: str = ""
+
+
+class Context:
+    """State of one run in this process, for as long as a client wants the Dask task of this `key`."""
+
+    def __init__(self, config: WorkerConfig, key: str, worker: Any, here: Here) -> None:
+        self._config, self.token, self.begun = config, uuid4().hex, set[object]()
+        self._key, self._worker, self._here, self._tasks = key, worker, here, set[asyncio.Task[Any]]()
+        models = [entry for entry, each in here.entrants.items() if not isinstance(each, Agent | Program)]
+        self._limiters = {entry: self._limiter(entry.model) for entry in models}
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether the client still holds the future of this context."""
+        task = self._worker.state.tasks.get(self._key)
+        return task is not None and task.state in ("executing", "memory")
+
+    def _limiter(self, model: str) -> SharedLimiter:
+        most, name = self._config.max_concurrency, f"{self._config.run}-{model}"
+        return SharedLimiter(most, cast("Any", Semaphore)(most, name=name), lambda: self.is_wanted)
+
+    def start(self, doing: Any) -> asyncio.Task[Any]:
+        """Start a task that ends with the context."""
+        self._tasks.add(task := asyncio.create_task(doing))
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def keep(self, resources: ExitStack) -> None:
+        """Cancel everything once the context is no longer wanted, and close what it used."""
+        with resources:
+            while self.is_wanted:
+                await asyncio.sleep(POLL_SECONDS)
+            del _contexts[self.token]
+            for task in (others := self._tasks - {asyncio.current_task()}):
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+            for entrant in self._here.entrants.values():
+                if isinstance(entrant, Hosted):
+                    await entrant.close()
+
+    async def play(self, order: Order) -> Result:
+        """Play an episode, and spend no more than its share of the budget."""
+        (item, memory, share), most = order, self._config.max_cost
+        is_agent = isinstance(self._here.entrants[item.entry], Agent)
+        budget = None if most is None or share is None else Budget(share) if is_agent else Budget(most, most - share)
+        terms = Terms(self._limiters.get(item.entry), budget, share or 0.0, lambda expense: None)
+        sitting = self._here.sitting(item, terms)
+        try:
+            played = await sitting.play(memory)
+        except RunStoppedError as error:
+            return Result(sitting.expense(), sitting.asked, stopped=str(error))
+        return Result(sitting.expense(), sitting.asked, replace(played.trace, messages=()), played.trajectory())
+
+
+_contexts: dict[str, Context] = {}
+
+
+async def build_context(config: WorkerConfig, key: str) -> tuple[str, Mapping[str, bool]]:
+    """Build what a run needs in this process, errors included; return its token and the guards of its sandbox."""
+    edition = await asyncio.to_thread(open_edition, config.edition, config.digest)
+    mounts, allow = mount_all(config.mounts, read_given(config.skills)), config.allow_unconfined
+    if others := [name for name, each in mounts.items() if each.digest != config.mounts[name]]:
+        raise InputError(f"the skills of {others[0]} differ from the driver's; bring the same folder to every worker")
+    guards = check_guards(mounts.values(), allow_unconfined=allow)
+    entrants = {entry: received_entrant(each) for entry, each in config.models}
+    with ExitStack() as stack:
+        stack.enter_context(threadpool_limits(1))  # a machine has a worker for each core
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="finskillbench-worker-")))
+        around = stack.enter_context(surrounded(edition, mounts.values(), scratch, allow_unconfined=allow))
+        context = Context(config, key, get_worker(), Here(edition, entrants, mounts, around, config.max_tokens))
+        _contexts[context.token] = context
+        context.start(context.keep(stack.pop_all()))
+    return context.token, dict(guards)
+
+
+async def play(token: str, key: object, orders: Sequence[Order]) -> list[Result]:
+    """Play episodes once; refuse as cancelled what Dask begins again or elsewhere, since it may have been paid."""
+    context = _contexts.get(token)
+    if context is None or key in context.begun:
+        raise CancelledError
+    context.begun.add(key)
+    # As `distributed.secede`, which is for threads: others begin while this one waits.
+    secede = cast("Any", SecedeEvent)(key=key, compute_duration=0.0, stimulus_id=f"secede-{key}")
+    cast("Any", get_worker()).handle_stimulus(secede)
+    return await asyncio.gather(*(context.start(context.play(each)) for each in orders))
+
+
+@lru_cache(maxsize=4)
+def open_edition(path: str, digest: str) -> Edition:
+    """Load the edition of a run, once in a process; raises `EditionError` if it is missing or another one."""
+    folder = Path(os.environ.get(EDITION, path))
+    try:
+        loaded = load_edition(folder)
+    except (EditionError, OSError) as error:
+        remedy = f"put the edition at {folder} on every worker, or name its folder there in {EDITION}"
+        raise EditionError(f"{error}; {remedy} (truth/ and certificates/ may be left out)") from None
+    if loaded.digest != digest:
+        found = f"{folder} is another edition ({loaded.digest[:12]}, the driver's is {digest[:12]})"
+        raise EditionError(f"{found}; bring the same one")
+    return PublicEdition(loaded.path, loaded.manifest)
