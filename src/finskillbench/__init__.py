@@ -41,10 +41,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from finskillbench.audit import audit_edition
     from finskillbench.domains.base import Domain, Extension, Subtask
     from finskillbench.edition.build import build_edition
-    from finskillbench.edition.checks.engine import validate_edition
+    from finskillbench.edition.checks.engine import audit_edition, validate_edition
     from finskillbench.edition.load import Edition, load_edition
     from finskillbench.episode import Episode, Submission, Truth, Verdict
     from finskillbench.errors import FinSkillBenchError
