@@ -64,8 +64,11 @@ def writer() -> Callable[[Path, float], Agent]:
     return make
 
 
-def paid_model(file: Path, seconds: float = 0.01) -> Any:
-    """A model with a price that writes down when each of its calls began and ended, in nanoseconds."""
+def paid_model(file: Path, seconds: float = 0.01, *, submits: bool = True) -> Any:
+    """A model with a price that writes down when each of its calls began and ended, in nanoseconds.
+
+    One that never submits makes a call in each of its turns.
+    """
 
     class Paid:
         name = "fake/paid"
@@ -78,7 +81,7 @@ def paid_model(file: Path, seconds: float = 0.01) -> Any:
             with file.open("a") as out:
                 out.write(f"{begun} {time.monotonic_ns()} {os.getpid()}\n")
             call = ToolCall("s", "submit_answer", json.dumps({"answer": "{}"}))
-            return Turn(tool_calls=(call,), usage=Usage(input_tokens=1_000, output_tokens=50))
+            return Turn(tool_calls=(call,) if submits else (), usage=Usage(input_tokens=1_000, output_tokens=50))
 
     return Paid()
 

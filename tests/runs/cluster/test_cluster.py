@@ -242,7 +242,7 @@ from finskillbench.edition import load_edition
 from finskillbench.runs.execute.run import run
 from tests.runs.cluster.conftest import paid_model
 edition, scheduler, folder = sys.argv[1:]
-model = paid_model(Path(folder) / "calls", 0.05)
+model = paid_model(Path(folder) / "calls", 0.5, submits=False)
 run(load_edition(Path(edition)), [model], ["no_skill"], cluster=scheduler, max_concurrency=6, out=Path(folder) / "run")
 """
 
@@ -256,15 +256,15 @@ def test_workers_make_no_call_once_their_driver_is_killed(edition: Edition, sche
         return len(calls.read_text().splitlines())
 
     driver = subprocess.Popen([sys.executable, "-c", CALLING, str(edition.path), scheduler, str(tmp_path)])
-    while driver.poll() is None and count() < 20:
+    while driver.poll() is None and count() < 6:
         time.sleep(0.02)
     assert driver.poll() is None, "the driver ended before it was killed"
     driver.kill()
     driver.wait()
-    time.sleep(2.0)
+    time.sleep(1.5)
     made = count()
     time.sleep(2.0)
-    assert 20 <= made == count()
+    assert 6 <= made == count()
 
 
 @thorough

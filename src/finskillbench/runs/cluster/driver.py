@@ -31,7 +31,7 @@ MAX_ATTEMPTS = 4
 LOOK_SECONDS = 1.0
 WAIT_SECONDS = 60.0
 """How long a run without a worker waits for one: a nanny restarts a killed worker within seconds."""
-_STEP = 8
+_STEP = 16
 """Episodes more or less that make no worker busier: one that has prepared a task gets it again."""
 
 
@@ -105,8 +105,8 @@ class DaskBackend:
 
     @property
     def machines(self) -> int:
-        """How many batches of programs are in play: each worker plays one while another is judged."""
-        return max(2 * len(self._handles), 1)
+        """How many groups of programs are in play: four for each worker, which go in two batches."""
+        return max(4 * len(self._handles), 1)
 
     def sitting(self, item: Item, terms: Terms) -> RemoteAttempt:
         """Return an attempt at an episode."""
