@@ -44,9 +44,9 @@ from finskillbench_desk.allocate.sources import (
 )
 from finskillbench_desk.allocate.traps import Case, Study, draw_case, read
 from finskillbench_desk.allocate.words import notes
-from finskillbench_desk.checks import INDUSTRIES
 from finskillbench_desk.engines.sources import evidence, sums_by_group
 from finskillbench_desk.engines.trading.net_of_costs import optimum
+from finskillbench_desk.market import INDUSTRIES
 
 SKILLS = Path(finskillbench_desk.__file__).parent / "skills"
 UNIVERSE = [(f"N{place:03d}", INDUSTRIES[place // GROUP_SIZE]) for place in range(NAMES)]

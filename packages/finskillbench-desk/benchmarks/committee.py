@@ -32,9 +32,9 @@ from finskillbench.panels import Panels, build_panels
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.market.collection import load_market
 from finskillbench.sources.synthetic import write_collection
-from finskillbench_desk.checks import market
 from finskillbench_desk.committee_case import build, procedures
 from finskillbench_desk.committee_case.judging.later import score
+from finskillbench_desk.market import market
 
 PLAYERS: dict[str, Callable[[], Any]] = {
     "reference": procedures.reference,

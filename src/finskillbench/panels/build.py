@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finskillbench.arrays import Booleans, Floats
+from finskillbench.panels.columns import schema_of
 from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS, FundamentalPanels, build_fundamentals
 from finskillbench.panels.market.benchmark_weights import WeightsPanel, build_benchmark_weights
 from finskillbench.panels.market.estimates.factor_exposures import MIN_OBSERVATIONS, build_factor_exposures
@@ -48,7 +49,7 @@ from finskillbench.panels.market.sessions import (
 )
 from finskillbench.panels.market.share_counts import ShareCounts, average_daily_volume, build_liquidity, share_counts
 from finskillbench.panels.store import TABLES
-from finskillbench.panels.tables import Jump, PanelReport, Panels, Tables, schema_of
+from finskillbench.panels.tables import Jump, PanelReport, Panels, Tables
 from finskillbench.sources.edgar.collection import FilingsData
 from finskillbench.sources.market.collection import MarketData
 

@@ -20,13 +20,14 @@ import pyarrow.parquet as pq
 
 from finskillbench.engines.statistics.covariance import Covariance
 from finskillbench.errors import EditionError, InputError
+from finskillbench.panels.columns import Column, column_of
 from finskillbench.panels.filings import facts, quarters, statements
 from finskillbench.panels.filings.segments import revenue as segments
 from finskillbench.panels.filings.statements import SCHEMAS, FundamentalPanels, fundamentals_in_parts
 from finskillbench.panels.market import benchmark_weights, macro, prices, regimes, sessions, share_counts
 from finskillbench.panels.market.estimates import factor_exposures, views
 from finskillbench.panels.reading import read_arrays, read_json, read_schema, read_table
-from finskillbench.panels.tables import Column, PanelReport, Panels, Tables, column_of
+from finskillbench.panels.tables import PanelReport, Panels, Tables
 from finskillbench.sources.edgar.collection import FilingsData
 
 TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(

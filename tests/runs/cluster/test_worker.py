@@ -14,7 +14,7 @@ from tests.sampling import thorough
 from finskillbench.edition import Edition
 from finskillbench.errors import RunStoppedError
 from finskillbench.runs.cluster import worker as module
-from finskillbench.runs.execute.board import SharedLimiter
+from finskillbench.runs.execute.limiter import SharedLimiter
 from finskillbench.runs.execute.run import run
 
 

@@ -5,7 +5,7 @@ from collections import deque
 
 import pytest
 
-from finskillbench.runs.execute.board import Limiter
+from finskillbench.runs.execute.limiter import Limiter
 
 
 class Provider:

@@ -2,66 +2,18 @@
 
 An answer is known by its keys. So every dict that a script's source writes out is compared with the keys of every
 object of every desk answer; a script that wrote all keys of one would do the work that is measured.
-
-The market of the desk's cases: 120 names in twelve industries of ten, the names of the edition among them.
-
-The core's universe is a sector-stratified sample of this market: its names keep symbol and sector here, and further
-names are invented beside them, from the edition's seed. Histories belong to a case: each is a world of its own.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from finskillbench.arrays import SECTORS
 from finskillbench.domains.base import Answer
-from finskillbench.domains.building import BuildContext
 from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.tables import Table
 from finskillbench.findings import Findings
-from finskillbench.sources.synthetic.market.companies import invent_companies
-
-PER_INDUSTRY = 10
-_INDUSTRIES = {sector: (sector,) for sector in SECTORS} | {"Technology": ("Software", "Hardware")}
-"""The industries of each sector; Technology has two, so that there are twelve."""
-INDUSTRIES = tuple(industry for sector in SECTORS for industry in _INDUSTRIES[sector])
-NAMES = PER_INDUSTRY * len(INDUSTRIES)
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A name of the market; `core` is whether the edition's other domains know it."""
-
-    symbol: str
-    sector: str
-    industry: str
-    core: bool
-
-
-def market(context: BuildContext) -> tuple[Listed, ...]:
-    """The 120 names, by industry in the order of `INDUSTRIES` and by symbol within one."""
-    known: dict[str, list[str]] = {sector: [] for sector in SECTORS}
-    for symbol in context.panels.universe:
-        if (sector := context.panels.sectors.get(symbol)) in known:
-            known[sector].append(symbol)
-    room = {sector: PER_INDUSTRY * len(industries) for sector, industries in _INDUSTRIES.items()}
-    # As many as could be needed if every one of them bore a name that is taken.
-    invented = invent_companies(
-        {sector: 2 * count for sector, count in room.items()}, context.generator("desk", "names")
-    )
-    taken = set(context.panels.universe)
-    found: list[Listed] = []
-    for sector, industries in _INDUSTRIES.items():
-        new = [each.security.symbol for each in invented if each.security.sector == sector]
-        core = known[sector][: room[sector]]
-        names = [*core, *(symbol for symbol in new if symbol not in taken)][: room[sector]]
-        for place, symbol in enumerate(names):
-            found.append(Listed(symbol, sector, industries[place % len(industries)], symbol in taken))
-    order = {industry: place for place, industry in enumerate(INDUSTRIES)}
-    return tuple(sorted(found, key=lambda each: (order[each.industry], each.symbol)))
 
 
 def objects_of(answer: type[Answer]) -> dict[str, frozenset[str]]:

@@ -17,9 +17,10 @@ from finskillbench.domains.portfolio import DOMAIN as PORTFOLIO
 from finskillbench.domains.risk import DOMAIN as RISK
 from finskillbench.findings import Findings
 from finskillbench_desk.allocate import SUBTASK as ALLOCATE
-from finskillbench_desk.checks import Listed, market, primitives, tables
+from finskillbench_desk.checks import primitives, tables
 from finskillbench_desk.committee_case.subtask import SUBTASK as COMMITTEE_CASE
 from finskillbench_desk.forensic_screen import SUBTASK as FORENSIC_SCREEN
+from finskillbench_desk.market import Listed, market
 from finskillbench_desk.trade_over_time import SUBTASK as TRADE_OVER_TIME
 
 _HERE = Path(__file__).parent

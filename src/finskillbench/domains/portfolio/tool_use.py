@@ -1,7 +1,4 @@
-"""Tool use: the grammar of its mandates, and what a call of the optimiser is worth.
-
-The optimiser call of tool use: which parameters count, and what a call is worth.
-"""
+"""The optimiser call of tool use: parameters that count, and the worth of a call."""
 
 from __future__ import annotations
 

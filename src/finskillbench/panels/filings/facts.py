@@ -12,10 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from finskillbench.engines.accounting.periods import DAYS
-from finskillbench.panels.filings.concepts import EXPENSES, PERIOD, one_tag_per_filing
-from finskillbench.panels.filings.quarters import differences, versions_of, with_recasts
-from finskillbench.panels.filings.rows import without_misscaled
-from finskillbench.panels.tables import (
+from finskillbench.panels.columns import (
     ACCESSION,
     DERIVED,
     DURATION,
@@ -27,6 +24,9 @@ from finskillbench.panels.tables import (
     Column,
     schema_of,
 )
+from finskillbench.panels.filings.concepts import EXPENSES, PERIOD, one_tag_per_filing
+from finskillbench.panels.filings.quarters import differences, versions_of, with_recasts
+from finskillbench.panels.filings.rows import without_misscaled
 from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS, CompanyFacts
 from finskillbench.sources.edgar.numerals import METRICS, Fallback, tag_of
 

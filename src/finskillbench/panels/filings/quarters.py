@@ -9,8 +9,8 @@ from datetime import date
 import polars as pl
 
 from finskillbench.engines.accounting.periods import QUARTER_APART, YEAR_APART
+from finskillbench.panels.columns import ACCESSION, END, FILED, FORM, SYMBOL, Column, schema_of
 from finskillbench.panels.filings.concepts import EXPENSES, PERIOD, restated
-from finskillbench.panels.tables import ACCESSION, END, FILED, FORM, SYMBOL, Column, schema_of
 from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS
 from finskillbench.sources.edgar.numerals import CANONICAL, METRICS
 from finskillbench.sources.edgar.submissions import Submissions

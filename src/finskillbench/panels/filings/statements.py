@@ -27,11 +27,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finskillbench.arrays import Floats
+from finskillbench.panels.columns import ACCESSION, DURATION, END, FILED, FORM, START, SYMBOL, Column, schema_of
 from finskillbench.panels.filings import facts
 from finskillbench.panels.filings.facts import PANEL_SCHEMA, build_facts
 from finskillbench.panels.filings.quarters import FILINGS_SCHEMA, REPORT_FORMS, build_filings, reports_with_figures
 from finskillbench.panels.filings.segments.revenue import SEGMENTS_SCHEMA, build_segments
-from finskillbench.panels.tables import ACCESSION, DURATION, END, FILED, FORM, START, SYMBOL, Column, Tables, schema_of
+from finskillbench.panels.tables import Tables
 from finskillbench.sources.edgar.collection import FilingsData
 from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS, CompanyFacts
 from finskillbench.sums import summed

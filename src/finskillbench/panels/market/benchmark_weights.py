@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from finskillbench.arrays import Floats
 from finskillbench.errors import SourceError
+from finskillbench.panels.columns import DATE, SYMBOL, Column, schema_of
 from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS
 from finskillbench.panels.market.share_counts import Count, ShareCounts
-from finskillbench.panels.tables import DATE, SYMBOL, Column, schema_of
 
 STALE_SHARES_DAYS = 2 * 365 + REPORTING_LAG_DAYS
 """Shares older than two reporting years are used, being what was known, and reported."""

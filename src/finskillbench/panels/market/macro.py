@@ -12,7 +12,7 @@ from enum import Enum
 import numpy as np
 import polars as pl
 
-from finskillbench.panels.tables import DATE, Column
+from finskillbench.panels.columns import DATE, Column
 
 _PERCENT = "percent per year"
 

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from finskillbench.arrays import Booleans, Floats
 from finskillbench.errors import SourceError
+from finskillbench.panels.columns import DATE, Column
 from finskillbench.panels.market.sessions import trading_sessions
-from finskillbench.panels.tables import DATE, Column, PriceGap
+from finskillbench.panels.tables import PriceGap
 from finskillbench.sources.market.collection import MarketData
 
 MAX_FILLED_SESSIONS = 5

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from finskillbench.arrays import Booleans, Floats
 from finskillbench.errors import SourceError
-from finskillbench.panels.tables import DATE, SYMBOL, Column, Jump
+from finskillbench.panels.columns import DATE, SYMBOL, Column
+from finskillbench.panels.tables import Jump
 
 SESSIONS_PER_YEAR = 252
 VOLATILITY_SESSIONS = 21

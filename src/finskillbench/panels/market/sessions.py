@@ -16,7 +16,7 @@ import polars as pl
 
 from finskillbench.arrays import FACTORS
 from finskillbench.errors import SourceError
-from finskillbench.panels.tables import DATE, Column
+from finskillbench.panels.columns import DATE, Column
 from finskillbench.sources.market.collection import MarketData
 
 SERIES = "DGS3MO"

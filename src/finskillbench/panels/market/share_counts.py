@@ -15,8 +15,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finskillbench.arrays import Floats
+from finskillbench.panels.columns import DATE, SYMBOL, Column, schema_of
 from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS
-from finskillbench.panels.tables import DATE, SYMBOL, Column, schema_of
 from finskillbench.sources.market.collection import Statements
 
 VOLUME_SESSIONS = 21

@@ -31,8 +31,8 @@ from finskillbench.harness.sendable import Sendable, received_entrant
 from finskillbench.harness.skills.given import Memory, SkillFolder, read_given
 from finskillbench.harness.skills.runner import check_guards
 from finskillbench.harness.trace import Trace
-from finskillbench.runs.execute.board import SharedLimiter
 from finskillbench.runs.execute.here import Here, Terms, surrounded
+from finskillbench.runs.execute.limiter import SharedLimiter
 from finskillbench.runs.execute.metered import Budget
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.record import Expense

@@ -39,7 +39,7 @@ from finskillbench.harness.tools.interpreters import Interpreters
 from finskillbench.harness.tools.toolbox import Runner
 from finskillbench.harness.trace import Trace
 from finskillbench.harness.words.prompts import task_prompt
-from finskillbench.runs.execute.board import Limiter
+from finskillbench.runs.execute.limiter import Limiter
 from finskillbench.runs.execute.metered import Budget, Metered
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.journal import encoded, packed

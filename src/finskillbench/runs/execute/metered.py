@@ -26,7 +26,7 @@ from finskillbench.harness.models import Entrant, Entry, allowance_of
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
 from finskillbench.harness.tools.contracts import budget_of
-from finskillbench.runs.execute.board import Limiter, Outcome
+from finskillbench.runs.execute.limiter import Limiter, Outcome
 from finskillbench.runs.store.record import Expense
 
 

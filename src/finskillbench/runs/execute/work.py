@@ -32,8 +32,9 @@ from finskillbench.harness.providers.prices import PROGRAMS, PriceTable
 from finskillbench.harness.skills.given import EMPTY, Memory
 from finskillbench.harness.tools.contracts import budget_of
 from finskillbench.redaction import logger
-from finskillbench.runs.execute.board import Limiter, Progress, make_board
+from finskillbench.runs.execute.board import Progress, make_board
 from finskillbench.runs.execute.here import Place, Played, Sitting, Terms
+from finskillbench.runs.execute.limiter import Limiter
 from finskillbench.runs.execute.metered import Budget, price_of
 from finskillbench.runs.plan.items import Item, Plan
 from finskillbench.runs.plan.streams import Stream, feedback, missing, remembered, with_past

@@ -40,7 +40,7 @@ from finskillbench_desk.allocate.sources import (
 )
 from finskillbench_desk.allocate.traps import Case, draw_case
 from finskillbench_desk.allocate.words import CONVENTIONS, PROMPT, certified, memo, notes, stated_book, stated_doubt
-from finskillbench_desk.checks import Listed
+from finskillbench_desk.market import Listed
 
 NAME = "allocate"
 EPISODES = 40

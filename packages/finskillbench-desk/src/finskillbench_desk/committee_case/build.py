@@ -18,7 +18,6 @@ from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.tables import TableReference, reference
 from finskillbench.episode import Episode, Prompt, Truth
 from finskillbench.errors import InputError
-from finskillbench_desk.checks import Listed as Member
 from finskillbench_desk.committee_case.draw import Case, draw_case, rates_of
 from finskillbench_desk.committee_case.judging.own import instrument_json
 from finskillbench_desk.committee_case.ledger.case import LEAST_ISSUERS
@@ -28,6 +27,7 @@ from finskillbench_desk.engines.books.figures import FIGURES, figures
 from finskillbench_desk.engines.guidelines.cure import after
 from finskillbench_desk.engines.guidelines.language import rule_json
 from finskillbench_desk.engines.guidelines.parsing import SCHEMA
+from finskillbench_desk.market import Listed as Member
 
 
 class CommitteeInput(TypedDict):

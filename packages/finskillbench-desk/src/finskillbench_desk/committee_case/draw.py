@@ -18,7 +18,6 @@ from finskillbench.domains.building import permuted
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.errors import InputError
 from finskillbench.panels import Panels
-from finskillbench_desk.checks import Listed as Member
 from finskillbench_desk.committee_case.documents.amending import draw_guidelines
 from finskillbench_desk.committee_case.documents.drafting import rotation
 from finskillbench_desk.committee_case.documents.rendering import Guidelines
@@ -30,6 +29,7 @@ from finskillbench_desk.engines.guidelines.book import FUTURES, Book, Instrument
 from finskillbench_desk.engines.guidelines.cure import Cure, Terms, after, cheapest_cure
 from finskillbench_desk.engines.guidelines.evaluation import evaluate, matches
 from finskillbench_desk.engines.guidelines.language import Rule
+from finskillbench_desk.market import Listed as Member
 
 
 def breached(rules: Sequence[Rule], book: Book) -> tuple[str, ...]:

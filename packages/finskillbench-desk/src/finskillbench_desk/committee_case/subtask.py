@@ -15,7 +15,6 @@ from finskillbench.domains.base import Baselines, Naive, Subtask, Verification
 from finskillbench.domains.examples import Examples, GradedExample, Label
 from finskillbench.domains.interactive import Budget, InteractiveCase
 from finskillbench.episode import JsonObject, Profile
-from finskillbench_desk.checks import Listed as Member
 from finskillbench_desk.committee_case import procedures
 from finskillbench_desk.committee_case.build import CONVENTIONS, NAME, PREFIX, CommitteeCase, CommitteeInput, build
 from finskillbench_desk.committee_case.judging.later import score
@@ -23,6 +22,7 @@ from finskillbench_desk.committee_case.judging.own import Facts
 from finskillbench_desk.committee_case.proof import examine
 from finskillbench_desk.engines.books.figures import figures
 from finskillbench_desk.engines.guidelines.cure import Terms, after, cheapest_cure
+from finskillbench_desk.market import Listed as Member
 
 _TILT = 1e-5
 """Relative change of a rate that breaks ties between cures of one cost otherwise than the build did."""

@@ -24,7 +24,7 @@ from finskillbench.domains.tables import TableReference, reference
 from finskillbench.episode import Episode, JsonObject, Profile, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import json_equal
-from finskillbench_desk.checks import Listed
+from finskillbench_desk.market import Listed
 from finskillbench_desk.trade_over_time import second
 from finskillbench_desk.trade_over_time.generate import PROCEDURES, draw
 from finskillbench_desk.trade_over_time.optimum import (

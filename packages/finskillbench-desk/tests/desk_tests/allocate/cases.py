@@ -20,8 +20,8 @@ from finskillbench_desk.allocate.procedures import play
 from finskillbench_desk.allocate.sources import TIERS
 from finskillbench_desk.allocate.traps import Case, draw_case
 from finskillbench_desk.allocate.words import PROMPT, notes
-from finskillbench_desk.checks import INDUSTRIES
 from finskillbench_desk.domain import SKILLS
+from finskillbench_desk.market import INDUSTRIES
 
 NAMES = [(f"N{place:03d}", INDUSTRIES[place // 10]) for place in range(120)]
 TASK = "dk_al_01_test"

@@ -13,10 +13,10 @@ from finskillbench.domains.tables import Table
 from finskillbench.edition import Edition
 from finskillbench.episode import Score
 from finskillbench.panels import Panels, read_panels
-from finskillbench_desk.checks import Listed, market
 from finskillbench_desk.committee_case.build import TIERS, task_of
 from finskillbench_desk.committee_case.draw import draw_case
 from finskillbench_desk.committee_case.judging.later import score
+from finskillbench_desk.market import Listed, market
 
 CASES = range(6) if THOROUGH else (3, 4, 2)
 """Numbers of cases, two of each tier or one; the first two take longer to draw than all others."""

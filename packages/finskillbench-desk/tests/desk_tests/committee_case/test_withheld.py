@@ -18,7 +18,6 @@ from finskillbench.domains.tables import Table
 from finskillbench.episode import Truth
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
-from finskillbench_desk.checks import Listed
 from finskillbench_desk.committee_case.build import task_of
 from finskillbench_desk.committee_case.draw import draw_case
 from finskillbench_desk.committee_case.ledger import case as ledger_of_case
@@ -27,6 +26,7 @@ from finskillbench_desk.committee_case.ledger.nouns import Ledger
 from finskillbench_desk.committee_case.proof import examine
 from finskillbench_desk.committee_case.second.places import recovered
 from finskillbench_desk.committee_case.second.withheld import withheld
+from finskillbench_desk.market import Listed
 
 pytestmark = pytest.mark.slow
 

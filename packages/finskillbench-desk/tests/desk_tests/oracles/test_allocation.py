@@ -15,7 +15,7 @@ from tests.sampling import sampled, thorough
 
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench_desk import allocate
-from finskillbench_desk.checks import Listed
+from finskillbench_desk.market import Listed
 
 
 def _generator(*labels: object) -> np.random.Generator:

@@ -14,7 +14,7 @@ from tests.sampling import THOROUGH, sampled, thorough
 
 from finskillbench.domains import by_name
 from finskillbench.domains.building import Task
-from finskillbench_desk.checks import Listed
+from finskillbench_desk.market import Listed
 from finskillbench_desk.trade_over_time.subtask import task_of
 from finskillbench_desk.trade_over_time.world import DECISIONS
 

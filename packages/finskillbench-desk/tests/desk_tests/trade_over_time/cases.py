@@ -16,8 +16,8 @@ from finskillbench.domains.building import Task
 from finskillbench.domains.interactive import StageError
 from finskillbench.domains.tables import Table, dump
 from finskillbench.episode import Score
-from finskillbench_desk.checks import Listed
 from finskillbench_desk.domain import SKILLS
+from finskillbench_desk.market import Listed
 from finskillbench_desk.trade_over_time.generate import draw
 from finskillbench_desk.trade_over_time.stage import certified, open_stage
 from finskillbench_desk.trade_over_time.subtask import SUBTASK, task_of

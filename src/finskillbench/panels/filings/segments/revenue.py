@@ -14,6 +14,7 @@ from typing import NamedTuple
 import polars as pl
 
 from finskillbench.engines.accounting.periods import DAYS, QUARTER_APART, Duration, classify
+from finskillbench.panels.columns import ACCESSION, DERIVED, DURATION, END, FILED, START, SYMBOL, Column, schema_of
 from finskillbench.panels.filings.quarters import build_filings
 from finskillbench.panels.filings.segments.breakdowns import (
     TOLERANCE,
@@ -26,7 +27,6 @@ from finskillbench.panels.filings.segments.breakdowns import (
     labels_of,
     member_key,
 )
-from finskillbench.panels.tables import ACCESSION, DERIVED, DURATION, END, FILED, START, SYMBOL, Column, schema_of
 from finskillbench.sources.edgar.instance import Instance
 from finskillbench.sources.edgar.instance_reader import Dimensions
 from finskillbench.sources.edgar.numerals import METRICS

@@ -9,7 +9,7 @@ import polars as pl
 from finskillbench.arrays import FACTORS, Floats
 from finskillbench.engines.statistics.regression import MIN_OBSERVATIONS, WINDOW, rolling_ols
 from finskillbench.errors import InputError, SourceError
-from finskillbench.panels.tables import DATE, SYMBOL, Column
+from finskillbench.panels.columns import DATE, SYMBOL, Column
 
 SESSIONS_PER_YEAR = 252
 _TRAILING = f"{WINDOW} sessions trailing"

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from finskillbench.arrays import Floats
 from finskillbench.engines.statistics.covariance import RIDGE, Covariance, ledoit_wolf
 from finskillbench.errors import SourceError
+from finskillbench.panels.columns import DATE, SYMBOL, Column
 from finskillbench.panels.filings.statements import Fact, Series, trailing_year
 from finskillbench.panels.market.regimes import annual_volatility
-from finskillbench.panels.tables import DATE, SYMBOL, Column
 from finskillbench.sources.market.collection import Statements
 
 WINDOW = 252

@@ -16,12 +16,12 @@ import numpy as np
 
 from finskillbench.domains.building import permuted
 from finskillbench.panels import Panels
-from finskillbench_desk.checks import Listed as Member
 from finskillbench_desk.committee_case.ledger.custody import DUPLICATE, REPLACED, SPLIT, WHOLE, Papers
 from finskillbench_desk.committee_case.ledger.lines import Own, draw_market, listed_on
 from finskillbench_desk.committee_case.ledger.nouns import Holdings, Ledger, Planted
 from finskillbench_desk.engines.books.figures import EQUITIES
 from finskillbench_desk.engines.guidelines.book import FUTURES
+from finskillbench_desk.market import Listed as Member
 
 STALE = "stale_price"
 UNIT = "currency_unit"

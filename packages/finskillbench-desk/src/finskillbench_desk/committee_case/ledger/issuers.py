@@ -16,8 +16,8 @@ import polars as pl
 from finskillbench.arrays import Floats
 from finskillbench.domains.building import permuted
 from finskillbench.panels import Panels
-from finskillbench_desk.checks import Listed as Member
 from finskillbench_desk.committee_case.ledger.nouns import Filing
+from finskillbench_desk.market import Listed as Member
 
 SESSIONS = 40
 """Sessions of prices that a case shows."""

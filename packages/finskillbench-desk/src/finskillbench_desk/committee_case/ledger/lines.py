@@ -15,10 +15,10 @@ import numpy as np
 from finskillbench.arrays import Floats
 from finskillbench.domains.building import permuted
 from finskillbench.panels import Panels
-from finskillbench_desk.checks import Listed as Member
 from finskillbench_desk.committee_case.documents.vocabulary import COUNTRIES, CURRENCIES, SUB_SECTORS
 from finskillbench_desk.committee_case.ledger.issuers import SESSIONS, Issuer, draw_issuers, quarterly
 from finskillbench_desk.committee_case.ledger.nouns import Ledger, Listed, Quotes, RiskModel, Security
+from finskillbench_desk.market import Listed as Member
 
 FOREIGN = 20
 """Invented issuers from abroad."""

@@ -1,0 +1,133 @@
+"""Limit of concurrent calls of a model: as many as allowed until its provider says "too many", then adaptive.
+
+Additive increase, multiplicative decrease: a rate limit halves the limit, at most once per round (calls that were under
+way when it was halved add nothing), and a window of answers, one limit long, raises it by one. After a rate limit no
+call starts before the provider's Retry-After, or one second, has passed: else free slots would use up the retries of
+all that wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+from finskillbench.errors import RunStoppedError
+from finskillbench.harness.loop import FIRST_BACKOFF_SECONDS, LONGEST_WAIT_SECONDS
+
+Outcome = Literal["answered", "limited", "failed"]
+
+
+class Limiter:
+    """The calls of one model; first come, first served.
+
+    Parameters
+    ----------
+    most : calls in flight at the start, and ever.
+    sleep : waits after a rate limit; tests pass their own.
+    """
+
+    def __init__(self, most: int, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        self.most = most
+        self.limit = most
+        self._round = 0
+        self._in_flight = 0
+        self._answers = 0
+        self._sleep = sleep
+        self._pauses: set[asyncio.Task[None]] = set()
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def acquire(self) -> int:
+        """Wait for a slot; returns the round, which `release` wants back."""
+        if self._waiting or not self._has_room():
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn in self._waiting:
+                    self._waiting.remove(turn)
+                elif not turn.cancelled():  # handed a slot in the very moment of the cancellation
+                    self._in_flight -= 1
+                    self._hand_on()
+                raise
+        else:
+            self._in_flight += 1
+        return self._round
+
+    def release(self, begun: int, outcome: Outcome, retry_after: float | None = None) -> None:
+        """Give a slot back and say how the call went; `retry_after` is the wait in seconds that the provider asked for.
+
+        `begun` is the round in which the slot was taken.
+        """
+        self._in_flight -= 1
+        if outcome == "limited":
+            self._close(FIRST_BACKOFF_SECONDS if retry_after is None else retry_after)
+            if begun == self._round:
+                self._round += 1
+                self._answers = 0
+                self.limit = max(1, self.limit // 2)
+        elif outcome == "answered" and begun == self._round:
+            self._answers += 1
+            if self._answers >= self.limit:
+                self._answers = 0
+                self.limit = min(self.most, self.limit + 1)
+        self._hand_on()
+
+    def _has_room(self) -> bool:
+        return self._in_flight < self.limit and not self._pauses
+
+    def _hand_on(self) -> None:
+        while self._waiting and self._has_room():
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self._in_flight += 1
+                turn.set_result(None)
+
+    def _close(self, seconds: float) -> None:
+        pause = asyncio.create_task(self._pause(min(max(seconds, 0.0), LONGEST_WAIT_SECONDS)))
+        self._pauses.add(pause)
+        pause.add_done_callback(self._open)
+
+    async def _pause(self, seconds: float) -> None:
+        await self._sleep(seconds)
+
+    def _open(self, pause: asyncio.Task[None]) -> None:
+        self._pauses.discard(pause)
+        self._hand_on()
+
+
+class SharedLimiter(Limiter):
+    """The calls of one model from one of several processes, which a semaphore counts over all of them.
+
+    Parameters
+    ----------
+    semaphore : `distributed.Semaphore`, which comes without types.
+    is_wanted : whether the run still goes on.
+    """
+
+    def __init__(self, most: int, semaphore: Any, is_wanted: Callable[[], bool]) -> None:
+        super().__init__(most)
+        self._semaphore, self._is_wanted = semaphore, is_wanted
+        self._releases: set[asyncio.Future[Any]] = set()
+
+    async def acquire(self) -> int:
+        """Wait for a slot here and for one of all; raises `RunStoppedError` once the run is over."""
+        begun = await super().acquire()
+        try:
+            await self._semaphore.acquire()
+        except BaseException:
+            super().release(begun, "failed")
+            raise
+        if not self._is_wanted():
+            self.release(begun, "failed")
+            raise RunStoppedError("the driver is lost")
+        return begun
+
+    def release(self, begun: int, outcome: Outcome, retry_after: float | None = None) -> None:
+        """Give both slots back."""
+        super().release(begun, outcome, retry_after)
+        release = asyncio.ensure_future(self._semaphore.release())
+        self._releases.add(release)
+        release.add_done_callback(self._releases.discard)
