@@ -93,7 +93,7 @@ class Naive:
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
-    """What programs without a model answer, and what they earn.
+    """Answers of programs without a model, and the least that the reference earns.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class Baselines:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """How the labels of a subtask are verified.
+    """Verification of the labels of a subtask.
 
     Attributes
     ----------

@@ -72,7 +72,7 @@ that keeps no state plays it again from the start in every turn."""
 
 @dataclass(frozen=True, slots=True)
 class InteractiveCase:
-    """How the episodes of an interactive subtask are played.
+    """Tools, state and limits of an interactive subtask.
 
     Attributes
     ----------

@@ -51,7 +51,7 @@ def stacked(parts: Sequence[tuple[Floats, Floats]], equalities: Sequence[Floats]
 
 
 def possible_gain(gradient: Floats, limits: Limits, reach: float) -> float:
-    """By how much, at most, another point that keeps the limits can lie below this one.
+    """Bound how far another point that keeps the limits can lie below this one.
 
     With multipliers m >= 0 and r = gradient + sum m a + sum k e, every such y has
     f(y) >= f(x) + gradient'(y - x) >= f(x) - |r|_max ||y - x||_1 - sum m slack.
@@ -65,7 +65,7 @@ def possible_gain(gradient: Floats, limits: Limits, reach: float) -> float:
     near = limits.slacks < _NEAR
     slacks = np.maximum(limits.slacks[near], 0.0)
     columns = np.vstack([limits.gradients[near], limits.equalities, -limits.equalities]).T
-    # The weight of a slack beside the residual lets a multiplier go to limits that really hold.
+    # The weight of a slack next to the residual lets a multiplier go to limits that really hold.
     system = np.vstack([columns, np.concatenate([slacks, np.zeros(2 * len(limits.equalities))])[None, :]])
     scale = np.linalg.norm(system, axis=0)
     scale[scale == 0] = 1.0
@@ -173,7 +173,7 @@ class Program:
 
 
 def margin(task_input: JsonObject, ray: Mapping[str, Sequence[float]]) -> float:
-    """By how much the weighed limits fall short of leaving any portfolio; positive proves that there is none.
+    """Return the shortfall of the weighed limits; a positive one proves that no portfolio keeps them.
 
     With multipliers m >= 0 (k free for the budget) every portfolio w that keeps the limits a'w <= c has
     s'w <= k + sum m c, where s = k 1 + sum m a; of trades t, t'(w - w0) <= 2 max|t| turnover. Its tracking error bounds

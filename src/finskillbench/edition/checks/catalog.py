@@ -45,7 +45,7 @@ _SHOWN, _WORST = 5, 90
 
 
 class Level(StrEnum):
-    """What a check asks: is the edition whole, are its labels right, does it deserve to be believed."""
+    """Level of a check: integrity of the edition, correctness of its labels, or the audit of their worth."""
 
     INTEGRITY = "integrity"
     LABELS = "labels"

@@ -30,7 +30,7 @@ MAX_ATTEMPTS = 4
 """Attempts at an episode: one that loses four workers may be killing them."""
 LOOK_SECONDS = 1.0
 WAIT_SECONDS = 60.0
-"""How long a run without a worker waits for one: a nanny restarts a killed worker within seconds."""
+"""Seconds that a run without a worker waits for one: a nanny restarts a killed worker within seconds."""
 _STEP = 16
 """Episodes more or less that make no worker busier: one that has prepared a task gets it again."""
 
@@ -105,7 +105,7 @@ class DaskBackend:
 
     @property
     def machines(self) -> int:
-        """How many groups of programs are in play: four for each worker, which go in two batches."""
+        """Number of groups of programs in play: four for each worker, which go in two batches."""
         return max(4 * len(self._handles), 1)
 
     def sitting(self, item: Item, terms: Terms) -> RemoteAttempt:

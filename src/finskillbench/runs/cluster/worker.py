@@ -46,7 +46,7 @@ Order: TypeAlias = tuple[Item, Memory, float | None]
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """What decides how an episode comes out; `mounts` are digests, `max_concurrency` counts calls of a model."""
+    """Settings of a run that every worker shares; `mounts` are digests, `max_concurrency` counts calls of a model."""
 
     run: str
     edition: str
@@ -62,7 +62,7 @@ class WorkerConfig:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What an attempt came to: its trace without messages, or why the budget `stopped` it after `asked` calls."""
+    """Outcome of an attempt: its trace without messages, or why the budget `stopped` it after `asked` calls."""
 
     expense: Expense
     asked: int
@@ -82,7 +82,7 @@ class Context:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether the client still holds the future of this context."""
+        """Return True while the client holds the future of this context."""
         task = self._worker.state.tasks.get(self._key)
         return task is not None and task.state in ("executing", "memory")
 
