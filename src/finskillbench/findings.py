@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -85,6 +86,10 @@ class Findings:
     def widest(self, figure: str, value: float) -> None:
         """Keep the largest value seen under a figure."""
         self.figures[figure] = max(self.figures.get(figure, 0.0), float(value))
+
+    def least(self, figure: str, value: float) -> None:
+        """Keep the smallest value seen under a figure."""
+        self.figures[figure] = min(self.figures.get(figure, math.inf), float(value))
 
     def add(self, figure: str, count: int = 1) -> None:
         """Count under a figure."""

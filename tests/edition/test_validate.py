@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import Any
 
+import numpy as np
 import orjson
 from tests.edition.examined import validated
 from tests.registry import DOMAINS, SUBTASKS
@@ -12,7 +13,7 @@ from tests.registry import DOMAINS, SUBTASKS
 from finskillbench.edition import load_edition
 from finskillbench.edition.checks.catalog import CheckReport, checks_of
 from finskillbench.edition.checks.engine import validate_edition
-from finskillbench.findings import State
+from finskillbench.findings import Findings, State
 
 PORTFOLIO = "portfolio_construction"
 CHECKS = {domain.name: checks_of(domain) for domain in DOMAINS}
@@ -30,6 +31,15 @@ def test_a_built_edition_passes_every_check(synthetic_report: CheckReport) -> No
     assert report.counts[State.SKIP] == 0
     assert report.passed
     assert orjson.loads(orjson.dumps(report.to_json())) == report.to_json()  # no NumPy scalar among the figures
+
+
+def test_extremes_are_plain_numbers_whatever_was_measured() -> None:
+    findings = Findings()
+    for value in (np.float64(2.0), 3.0):
+        findings.least("least", value)
+        findings.widest("widest", value)
+    assert findings.figures == {"least": 2.0, "widest": 3.0}
+    assert {type(value) for value in findings.figures.values()} == {float}
 
 
 def test_without_truth_its_checks_are_skipped(workshop: Any) -> None:

@@ -233,8 +233,7 @@ def proof(label: Label[InfeasibilityInput], findings: Findings) -> None:
         recheck.expect((edge(problem, limit, feasible=feasible) <= value) is feasible, changed)
         size = f"{len(conflict)} limits are in conflict in a {label.episode.difficulty} mandate"
         recheck.expect(feasible or len(conflict) in SIZES[label.episode.difficulty], size)
-    figures, distance = findings.figures, abs(least / value - 1)
-    figures["least_distance_from_limit"] = min(figures.get("least_distance_from_limit", 1.0), distance)
+    findings.least("least_distance_from_limit", abs(least / value - 1))
     if stored:
         recheck.certificate(problem, _aim(limit), stored, label.truth.proof, solve, unique=False)
         below = margin(moved(task_input, named, output["least_attainable"] * (1 - _BELOW)), label.certificate["floor"])
@@ -257,7 +256,7 @@ def _examine_conflict(recheck: Recheck, conflict: list[str]) -> None:
     found = margin(alone, farkas["ray"])
     shown = found > 0 and found >= stated - _SAME_MARGIN
     recheck.expect(shown, f"its ray leaves a margin of {found:.1e}, it states {stated:.1e}: the conflict is not shown")
-    findings.figures["least_farkas_margin"] = min(findings.figures.get("least_farkas_margin", math.inf), found)
+    findings.least("least_farkas_margin", found)
     findings.add("refuted")
     waivers = certificate["waivers"]
     recheck.expect(set(waivers) == set(conflict), "it has no waiver of each limit in conflict")

@@ -87,7 +87,7 @@ class Recheck:
         """The zero of `certified` is worse than the optimum, and no portfolio that is simply at hand beats it."""
         zero: float = self.label.truth.verification["trivial_value"]
         self.close(zero, derived, "trivial value", TRIVIAL_TOLERANCE)
-        self.findings.figures["least_spread"] = min(self.findings.figures.get("least_spread", math.inf), zero - optimum)
+        self.findings.least("least_spread", zero - optimum)
         self.expect(zero - optimum > 0, "the trivial value is as good as the optimum")
         at_hand = {"equal weights": np.full(len(self.tickers), 1 / len(self.tickers))}
         if mean is None:

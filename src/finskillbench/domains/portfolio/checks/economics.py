@@ -72,8 +72,8 @@ def _check_returns(subject: Subject, findings: Findings) -> None:
         expected, rate = panels.expected_returns(day), panels.risk_free[day]
         ahead = float(panels.weights(day) @ expected) - rate
         above = float((expected > rate).mean())
-        findings.figures["least_benchmark_premium"] = min(findings.figures.get("least_benchmark_premium", 1.0), ahead)
-        findings.figures["least_share_above_cash"] = min(findings.figures.get("least_share_above_cash", 1.0), above)
+        findings.least("least_benchmark_premium", ahead)
+        findings.least("least_share_above_cash", above)
         findings.expect(ahead > 0, day, f"the benchmark is expected to earn {ahead:+.2%} over bills")
         findings.expect(above >= _ABOVE_CASH, day, f"only {above:.0%} of the names are expected to beat bills")
         low, high = float(expected.min()), float(expected.max())
@@ -90,7 +90,7 @@ def _check_label(subject: Subject, episode: Episode, field: str, findings: Findi
     weights = second.vector(subject.edition.truth(episode.task_id).expected_output[field], tickers)
     excess = float(weights @ second.vector(task_input["expected_returns"], tickers)) - task_input["risk_free_rate"]
     sharpe = excess / math.sqrt(float(weights @ sigma @ weights))
-    findings.figures["least_sharpe_ratio"] = min(findings.figures.get("least_sharpe_ratio", math.inf), sharpe)
+    findings.least("least_sharpe_ratio", sharpe)
     findings.expect(sharpe > 0, episode.task_id, f"the label's Sharpe ratio is {sharpe:.2f}")
 
 

@@ -258,7 +258,7 @@ def _check_estimate(subject: Subject, panels: Panels, day: date, window: np.ndar
         where,
         f"annual volatilities from {least:.2%} to {most:.2%} are not those of stocks in annualised decimals",
     )
-    findings.figures["least_volatility"] = min(findings.figures.get("least_volatility", math.inf), least)
+    findings.least("least_volatility", least)
     findings.widest("greatest_volatility", most)
     expected = _ledoit_wolf(window[:, columns_of(panels, estimate)])
     scale = float(expected[:, 0].max())
@@ -276,7 +276,7 @@ def _check_estimate(subject: Subject, panels: Panels, day: date, window: np.ndar
         )
         bound = float(np.linalg.eigvalsh((dense + dense.T) / 2)[0])
     findings.expect(bound > 0, where, f"is not positive definite: least eigenvalue {bound:.1e}")
-    findings.figures["least_eigenvalue"] = min(findings.figures.get("least_eigenvalue", math.inf), bound)
+    findings.least("least_eigenvalue", bound)
 
 
 def _probes(n: int) -> np.ndarray:
