@@ -5,8 +5,8 @@
 First it measures, on a scheduler and two workers on loopback: processor time of driver, scheduler and worker for each
 episode and for each model call (stand-ins for a hosted model that answer at once, in two calls and in eight), bytes of
 a journal line, a trajectory and a row, and memory of the driver for each planned and each finished episode. Then events
-are simulated: every model call waits for a place of its model, for the driver and for the worker it is on, which each
-serve one thing at a time, and for the provider, whose latency is drawn log-normally; an episode has 7.5 calls, as
+are simulated: every model call waits for a place of its model, for the scheduler and for the worker it is on, which
+each serve one thing at a time, and for the provider, whose latency is drawn log-normally; an episode has 7.5 calls, as
 published. Workers die, and what was in play there begins again. The clock is the simulation's own. The episodes are of
 the headline: the desk's take longer to judge, trade_over_time 0.2 s.
 """
@@ -150,7 +150,9 @@ class Cluster:
     life: float = LIFE_HOURS * 3600
     seed: int = 1
     free: float = 0.0
+    scheduler_free: float = 0.0
     driver_busy: float = 0.0
+    scheduler_busy: float = 0.0
     worker_busy: float = 0.0
     replayed: int = 0
     most: int = 0
@@ -175,7 +177,7 @@ class Cluster:
                 return
             waiting[model] -= 1
             turn = (turn + 1) % self.workers
-            at = self._served(now, self.costs.driver_episode / 2)
+            at = self._scheduled(self._served(now, self.costs.driver_episode / 2), self.costs.scheduler_episode)
             at = self._worked(at, turn, self.costs.worker_episode)
             heapq.heappush(events, (self._call(draw, mean, at, turn), model, turn, born[turn], self._calls(draw)))
 
@@ -202,8 +204,8 @@ class Cluster:
         return last
 
     def _call(self, draw: random.Random, mean: float, now: float, worker: int) -> float:
-        """When the next call comes back: the driver grants it, the worker makes it, the provider answers."""
-        at = self._worked(self._served(now, self.costs.driver_call), worker, self.costs.worker_call)
+        """When the next call comes back: the scheduler grants it, the worker makes it, the provider answers."""
+        at = self._worked(self._scheduled(now, self.costs.scheduler_call), worker, self.costs.worker_call)
         return at + draw.lognormvariate(mean, SPREAD)
 
     @staticmethod
@@ -214,6 +216,11 @@ class Cluster:
         self.free = max(self.free, now) + seconds
         self.driver_busy += seconds
         return self.free
+
+    def _scheduled(self, now: float, seconds: float) -> float:
+        self.scheduler_free = max(self.scheduler_free, now) + seconds
+        self.scheduler_busy += seconds
+        return self.scheduler_free
 
     def _worked(self, now: float, worker: int, seconds: float) -> float:
         self._free[worker] = max(self._free[worker], now) + seconds
@@ -241,18 +248,22 @@ def show(costs: Costs, episodes: int, models: int) -> None:
         f"{episodes:,} episodes: journal {gigabytes[0]:.1f} GB, trajectories {gigabytes[1]:.1f} GB, rows "
         f"{gigabytes[2]:.2f} GB, driver's memory {(costs.planned + costs.finished) * episodes / 1e9:.1f} GB"
     )
-    one = costs.driver_episode + CALLS * costs.driver_call
-    print(
-        f"a driver can serve {1 / one:,.0f} episodes of {CALLS} calls a second: {episodes * one / 3600:.1f} hours "
-        f"of its processor"
-    )
+    for name, one in (
+        ("driver", costs.driver_episode + CALLS * costs.driver_call),
+        ("scheduler", costs.scheduler_episode + CALLS * costs.scheduler_call),
+    ):
+        print(
+            f"a {name} can serve {1 / one:,.0f} episodes of {CALLS} calls a second: {episodes * one / 3600:.1f} hours "
+            f"of its processor"
+        )
     print(f"\n{episodes:,} episodes of {models:,} models, calls of {LATENCY:g} s, workers live {LIFE_HOURS:g} hours")
-    print("workers  places/model  in flight    hours  driver busy  workers busy  replayed")
+    print("workers  places/model  in flight    hours  driver busy  scheduler busy  workers busy  replayed")
     for workers, places in ((16, 4), (64, 16), (256, 64)):
         seen = Cluster(episodes, models, places, workers, costs)
         seconds = seen.run()
         print(
             f"{workers:7}  {places:12}  {seen.most:9,}  {seconds / 3600:7.2f}  {seen.driver_busy / seconds:10.0%}  "
+            f"{seen.scheduler_busy / seconds:14.0%}  "
             f"{seen.worker_busy / seconds / workers:11.0%}  {seen.replayed:8,}"
         )
 
