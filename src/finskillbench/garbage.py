@@ -11,7 +11,7 @@ SELDOM = 1_000_000
 
 
 @contextmanager
-def seldom_sought() -> Generator[None]:
+def relaxed_gc() -> Generator[None]:
     """Look for cyclic garbage after `SELDOM` new objects; each time all that the process holds may be looked at."""
     before = gc.get_threshold()
     gc.set_threshold(SELDOM)

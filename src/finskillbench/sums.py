@@ -12,7 +12,7 @@ from functools import reduce
 from operator import add
 
 
-def summed(values: Iterable[float]) -> float:
+def exact_sum(values: Iterable[float]) -> float:
     """The sum, rounded once; infinite or NaN where additions one by one are, which `math.fsum` refuses.
 
     >>> summed([0.1] * 10), summed([1e308, 1e308]), summed([])

@@ -29,7 +29,7 @@ from finskillbench.edition.store import (
 )
 from finskillbench.episode import PAPER_SUITE
 from finskillbench.errors import CatalogError, InputError, SourceError
-from finskillbench.garbage import seldom_sought
+from finskillbench.garbage import relaxed_gc
 from finskillbench.notebook import Bar
 from finskillbench.panels import Panels, build_panels, read_panels, write_panels
 from finskillbench.panels.build import with_filings
@@ -186,7 +186,7 @@ class _Request:
 def _write(folder: Path, request: _Request, progress: Progress) -> None:
     units = units_of(request.chosen)
     # Thousands of small dense systems: BLAS threads would only wait for each other.
-    with threadpool_limits(1), seldom_sought(), Processes(len(units) - 1) as processes:
+    with threadpool_limits(1), relaxed_gc(), Processes(len(units) - 1) as processes:
         panels = _write_panels(folder, request, processes, progress)
         gc.collect()  # a build looks for cyclic garbage seldom
         notes: list[str] = []

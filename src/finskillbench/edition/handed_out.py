@@ -25,7 +25,7 @@ from finskillbench.domains.building import BuildContext
 from finskillbench.edition.parts import Order, Part, write_subtask
 from finskillbench.edition.references import References
 from finskillbench.errors import FinSkillBenchError, InputError
-from finskillbench.garbage import seldom_sought
+from finskillbench.garbage import relaxed_gc
 from finskillbench.scoring.values import is_object
 
 Progress = Callable[[str], None]
@@ -139,7 +139,7 @@ def make(order: Order, required: Mapping[str, str], domain: str, subtask: str) -
         lacking = order.raw if order.folder.is_dir() else order.folder
         return f"{where}: {lacking} cannot be read there; --out and --raw-dir must be the same path on every worker"
     try:
-        with threadpool_limits(1), seldom_sought():
+        with threadpool_limits(1), relaxed_gc():
             return _made(order, registered(domain), subtask)
     except FinSkillBenchError as error:
         return str(error)

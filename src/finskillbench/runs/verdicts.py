@@ -12,7 +12,7 @@ from finskillbench.domains.interactive import RECORD
 from finskillbench.edition.checks.labels import defects
 from finskillbench.episode import JsonObject, Profile, Score, Status, Submission, Truth, Verdict
 from finskillbench.errors import EditionError, InputError, InternalError
-from finskillbench.garbage import seldom_sought
+from finskillbench.garbage import relaxed_gc
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
 
 
@@ -55,7 +55,7 @@ def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdi
         status = Status.MAX_TURNS_EXHAUSTED if exhausted else Status.INCOMPLETE_SUBMISSION
         return verdict(status, True, zeros, {"reason": f"no submission: {submission.ended}"})
     try:
-        with seldom_sought():  # 300,000 empty lists would start the search 500 times
+        with relaxed_gc():  # 300,000 empty lists would start the search 500 times
             answer = judged_answer(submission, subtask)
             scored = _scored(subtask, profiles, answer, truth, task_input)
     except InvalidSubmission as failure:

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from typing import Any, TypeGuard
 
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 
 
 def clip(value: float) -> float:
@@ -32,7 +32,7 @@ def l2(predicted: Mapping[str, float], expected: Mapping[str, float]) -> float:
 def mean_absolute_error(predicted: Mapping[str, float], expected: Mapping[str, float]) -> float:
     """Mean absolute difference over the union of keys, an absent key being 0; 0 for two empty mappings."""
     differences = _differences(predicted, expected)
-    return summed(differences) / len(differences) if differences else 0.0
+    return exact_sum(differences) / len(differences) if differences else 0.0
 
 
 def _differences(predicted: Mapping[str, float], expected: Mapping[str, float]) -> list[float]:
@@ -67,7 +67,7 @@ def closeness(
 
 def mean(values: Sequence[float]) -> float:
     """Arithmetic mean; 0 for an empty sequence, a share of nothing earning nothing."""
-    return summed(values) / len(values) if values else 0.0
+    return exact_sum(values) / len(values) if values else 0.0
 
 
 def share(part: int, whole: int) -> float:
@@ -94,7 +94,7 @@ def set_f1(predicted: Set[Hashable], expected: Set[Hashable]) -> float:
 
 def dcg(relevances: Iterable[float]) -> float:
     """Discounted cumulative gain: Σ rel_i / log2(i + 2), i from 0. Source: Järvelin & Kekäläinen (2002)."""
-    return summed(relevance / math.log2(place + 2) for place, relevance in enumerate(relevances))
+    return exact_sum(relevance / math.log2(place + 2) for place, relevance in enumerate(relevances))
 
 
 _NO_OBJECTS = frozenset({str, float, int, bool, list, type(None)})
@@ -191,7 +191,7 @@ def weighted(
 
     `weights` gives, per part, the key of the verification and the default.
     """
-    total = summed(
+    total = exact_sum(
         parameter(verification, key, default, positive=False) * parts[part] for part, (key, default) in weights.items()
     )
     return max(0.0, min(1.0, total))

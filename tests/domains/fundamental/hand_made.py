@@ -15,7 +15,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 
 FIRST_FILED = 4
 """The quarter of the first filing."""
@@ -120,7 +120,7 @@ class Line:
         """The true figure of a period."""
         first, last = span
         quarters = [self.true(n) for n in range(last if first is None else first, last + 1)]
-        return summed(quarters) / (len(quarters) if self.statement == "average" else 1)
+        return exact_sum(quarters) / (len(quarters) if self.statement == "average" else 1)
 
 
 def line(at_first: float, by: float = 0) -> Series:

@@ -28,7 +28,7 @@ from finskillbench.engines.accounting.periods import Duration
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import clip, is_array, mean, number, objects, parameter, ramp, share, text
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 
 NAME = "driver_decomposition"
 METHOD = "driver_f1_and_direction"
@@ -167,8 +167,8 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
         given = _without_mirrors(_drivers(answer, key), wanted)
         if given or wanted or not is_array(answer.get(key)):
             terms[key] = (weight, _listed(given, wanted, sizes))
-    total = summed(weight for weight, _ in terms.values())
-    value = summed(weight * term for weight, term in terms.values()) / total if total else 0.0
+    total = exact_sum(weight for weight, _ in terms.values())
+    value = exact_sum(weight * term for weight, term in terms.values()) / total if total else 0.0
     return Score(clip(value), {name: term for name, (_, term) in terms.items()})
 
 

@@ -47,7 +47,7 @@ from finskillbench.scoring.values import (
     set_f1,
     share,
 )
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 
 NAME = "earnings_quality"
 METHOD = "earnings_quality_composite"
@@ -257,8 +257,8 @@ def _score(answer: JsonObject, truth: Truth, ratio_weight: float) -> Score:
     ]
     if ratio_weight > 0 and ramps:
         terms["ratios"] = (ratio_weight, mean(ramps))
-    total = summed(weight for weight, _ in terms.values())
-    value = summed(weight * term for weight, term in terms.values()) / total if total else 0.0
+    total = exact_sum(weight for weight, _ in terms.values())
+    value = exact_sum(weight * term for weight, term in terms.values()) / total if total else 0.0
     return Score(round(value, 4), {name: term for name, (_, term) in terms.items()})
 
 

@@ -24,7 +24,7 @@ from finskillbench.engines.portfolio.rebalance import TradingTerms
 from finskillbench.engines.portfolio.trivial import trivial_value
 from finskillbench.episode import JsonObject, Score
 from finskillbench.scoring.values import clip, first_numbers, l2, number, numbers
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 
 DEAD_ZONE = 1e-2
 """Share of the distance from the trivial to the optimal objective that rounding may cost without losing marks."""
@@ -94,7 +94,7 @@ def judge_limits(problem: PortfolioProblem, weights: Floats) -> Score:
     broken = {name: severity for name, check in checks.items() if (severity := breach(name, check)) > 0}
     if missed > forgiven:
         broken["fully_invested"] = clip(missed / forgiven - 1.0)
-    return Score(clip(1.0 - summed(broken.values())), {"violated": broken} if broken else {})
+    return Score(clip(1.0 - exact_sum(broken.values())), {"violated": broken} if broken else {})
 
 
 def submitted_weights(value: Mapping[str, float], tickers: Sequence[str]) -> Floats | None:

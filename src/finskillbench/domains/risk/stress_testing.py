@@ -58,7 +58,7 @@ from finskillbench.scoring.values import (
     text,
     weighted,
 )
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 
 NAME = "stress_testing"
 METHOD = "absolute_error"
@@ -190,7 +190,7 @@ def _attributed(answer: JsonObject, truth: Truth, split: str, key: str, submitte
     """
     expected = {name: amounts[0] for name, amounts in _contributions(truth.expected_output, split, key).items()}
     given = _contributions(answer, split, key)
-    total = summed(amount for amounts in given.values() for amount in amounts)
+    total = exact_sum(amount for amounts in given.values() for amount in amounts)
     if submitted is None or not abs(total - submitted) <= 2 * TENTH + 0.5 * TENTH * len(given):
         return 0.0
     right = {

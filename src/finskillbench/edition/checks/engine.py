@@ -35,7 +35,7 @@ from finskillbench.edition.checks.labels import every_label_touched
 from finskillbench.edition.checks.seen import Bench, Beside, Seen
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.findings import Check, Findings, State
-from finskillbench.garbage import SELDOM, seldom_sought
+from finskillbench.garbage import SELDOM, relaxed_gc
 from finskillbench.scoring.values import is_array, is_object
 
 Progress = Callable[[str, int, int | None], None]
@@ -157,7 +157,7 @@ def _do(edition: Edition, beside: Beside, pieces: Sequence[Piece], progress: Pro
         bench = Bench(edition, beside)
         try:
             # Thousands of small dense systems: BLAS threads would only wait for each other.
-            with threadpool_limits(1), seldom_sought():
+            with threadpool_limits(1), relaxed_gc():
                 for piece in pieces:
                     finish(piece, _done(bench, piece))
         finally:

@@ -31,7 +31,7 @@ from finskillbench.edition.parts import LEVELS, work_of
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import is_array, is_object, mapping, numbers
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 
 _LEAST_EPISODES = 12
 """Episodes to learn from, and to be tried on, at least."""
@@ -234,7 +234,7 @@ def _table(label: JsonObject) -> Vector | None:
     """The table of weights that a label is, where it is one: numbers by name that add up to about 1."""
     for part in label.values():
         found = numbers(part) if is_object(part) else {}
-        if len(found) > 1 and abs(summed(found.values()) - 1) < SAME_WEIGHTS:
+        if len(found) > 1 and abs(exact_sum(found.values()) - 1) < SAME_WEIGHTS:
             return found
     return None
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from finskillbench.engines.accounting.statements import Statement, added, less, ratio
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 
 BENEISH_CONSTANT = -4.84
 BENEISH_COEFFICIENTS: Mapping[str, float] = MappingProxyType(
@@ -165,7 +165,7 @@ def m_score(ratios: Mapping[str, float | None]) -> float | None:
     """Beneish's eight-variable score of the ratios named in `BENEISH_COEFFICIENTS`; None where one is None."""
     terms = [(coefficient, ratios[name]) for name, coefficient in BENEISH_COEFFICIENTS.items()]
     known = [coefficient * value for coefficient, value in terms if value is not None]
-    score = BENEISH_CONSTANT + summed(known)
+    score = BENEISH_CONSTANT + exact_sum(known)
     return score if len(known) == len(terms) and math.isfinite(score) else None
 
 

@@ -18,7 +18,7 @@ from typing import Any, cast
 from finskillbench.engines.accounting.periods import Duration, classify
 from finskillbench.engines.fields import shown
 from finskillbench.errors import InputError
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 
 Row = Mapping[str, Any]
 
@@ -213,7 +213,7 @@ def ratio(numerator: float | None, denominator: float | None) -> float | None:
 def added(*terms: float | None) -> float | None:
     """The sum; None where a term is."""
     known = [term for term in terms if term is not None]
-    return summed(known) if len(known) == len(terms) else None
+    return exact_sum(known) if len(known) == len(terms) else None
 
 
 def less(left: float | None, right: float | None) -> float | None:

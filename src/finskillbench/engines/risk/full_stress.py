@@ -16,7 +16,7 @@ from finskillbench.engines.risk.exposures import PARTICIPATION, days_to_liquidat
 from finskillbench.engines.risk.portfolio import Market, Portfolio, required
 from finskillbench.engines.risk.stress import Scenario, StressResult, apply
 from finskillbench.errors import InputError
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 
 OVERLAY, LIQUIDATION = "option_overlay", "liquidation"
 """The entries of the attributions that no factor and no sector explains."""
@@ -173,7 +173,7 @@ def stress(portfolio: Portfolio, overlay: Sequence[Option], scenario: Scenario, 
     by_sector, by_factor = dict(found.by_sector), dict(found.by_factor)
     pnl, var = found.pnl, None
     if overlay:
-        gained = summed(option.pnl(float(scenario.factor_shocks[_MARKET])) for option in overlay)
+        gained = exact_sum(option.pnl(float(scenario.factor_shocks[_MARKET])) for option in overlay)
         by_sector[OVERLAY] = by_factor[OVERLAY] = gained
         pnl += gained
     if scenario.spread_widening_bp is not None:
@@ -213,7 +213,7 @@ def stressed_var(portfolio: Portfolio, overlay: Sequence[Option], shift: float, 
     """
     risk, exposure = required(market.risk, "covariance_matrix"), portfolio.weights
     if overlay:
-        delta = summed(option.notional * option.delta for option in overlay)
+        delta = exact_sum(option.notional * option.delta for option in overlay)
         exposure = exposure + delta * required(market.benchmark, "benchmark_weights")
     together = float(exposure @ np.sqrt(risk.variances))
     variance = (1.0 - shift) * risk.variance(exposure) + shift * together**2

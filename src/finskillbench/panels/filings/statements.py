@@ -35,7 +35,7 @@ from finskillbench.panels.filings.segments.revenue import SEGMENTS_SCHEMA, build
 from finskillbench.panels.tables import Tables
 from finskillbench.sources.edgar.collection import FilingsData
 from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS, CompanyFacts
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 
 COLUMNS: Mapping[str, Column] = {
     "symbol": SYMBOL,
@@ -130,14 +130,14 @@ def trailing_year(quarterly: Series, annual: Series) -> Series:
         near, far = _NINE_MONTHS
         earlier = [quarter for quarter in quarterly.ends.tolist() if near < end - quarter < far]
         if end not in quarters and len(earlier) == 3:
-            quarters[end] = value - summed(quarters[quarter] for quarter in earlier)
+            quarters[end] = value - exact_sum(quarters[quarter] for quarter in earlier)
     ends = sorted(quarters)
     shortest, longest = _QUARTER_DAYS
     trailing: dict[int, float] = {}
     for last in range(3, len(ends)):
         four = ends[last - 3 : last + 1]
         if all(shortest <= after - before <= longest for before, after in pairwise(four)):
-            trailing[four[-1]] = summed(quarters[quarter] for quarter in four)
+            trailing[four[-1]] = exact_sum(quarters[quarter] for quarter in four)
     trailing.update(years)
     chosen = sorted(trailing)
     return Series(np.array(chosen, dtype=np.int64), np.array([trailing[end] for end in chosen], dtype=np.float64))

@@ -10,7 +10,7 @@ from datetime import timedelta
 from finskillbench.episode import Status
 from finskillbench.notebook import Bar
 from finskillbench.runs.store.rows import Row
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 
 
 @dataclass(slots=True)
@@ -77,7 +77,7 @@ class Board:
             sum(counts.kept for counts in every),
             sum(counts.ran for counts in every),
             sum(counts.errors for counts in every),
-            summed(known) if len(known) == len(costs) else None,
+            exact_sum(known) if len(known) == len(costs) else None,
         )
 
 

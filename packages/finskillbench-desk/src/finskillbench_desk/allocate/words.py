@@ -14,7 +14,7 @@ import numpy as np
 from finskillbench.arrays import Floats
 from finskillbench.episode import JsonObject, Prompt, Score, Truth
 from finskillbench.scoring.values import mapping, number
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 from finskillbench_desk.allocate.posterior import Family
 from finskillbench_desk.allocate.sources import (
     ANALYST_SHARE,
@@ -106,7 +106,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
         unknown = dict.fromkeys(known["misread"], "unknown")
         return Score(0.0, {"weights": "absent, or not numbers by ticker of the universe", "traps": unknown})
     utility, broken = problem.utility(weights), problem.excesses(weights)
-    merit = utility - PENALTY * summed(broken.values())
+    merit = utility - PENALTY * exact_sum(broken.values())
     value = share(merit, known["textbook_utility"], known["attainable_utility"])
     best = np.array([truth.expected_output["weights"].get(ticker, 0.0) for ticker in known["book"]["tickers"]])
     traps = {name: verdict(weights, best, np.array(wrong)) for name, wrong in known["misread"].items()}

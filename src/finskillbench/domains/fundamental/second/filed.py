@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from finskillbench.domains.fundamental.second.definitions import QUARTER_APART, SHORTER, YEAR_APART, Kind, kind_of
 from finskillbench.domains.fundamental.second.identities import another
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 
 Span = tuple[date | None, date]
 
@@ -139,7 +139,7 @@ class AsFiled:
         whole = [value for tag, value in found.items() if _WHOLE_MEZZANINE.fullmatch(tag)]
         if whole:
             return whole
-        added_up = summed(value for tag, value in found.items() if _ADDED_UP.fullmatch(tag))
+        added_up = exact_sum(value for tag, value in found.items() if _ADDED_UP.fullmatch(tag))
         shared = {tag: value for tag, value in found.items() if _SHARE_OF_OTHERS.fullmatch(tag)}
         others = {value for tag, value in shared.items() if not _ADDED_UP.fullmatch(tag)} or {added_up}
         own = {value for tag, value in found.items() if tag not in shared} or {0.0}

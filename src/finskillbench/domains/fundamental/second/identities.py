@@ -28,7 +28,7 @@ from finskillbench.domains.fundamental.second.definitions import (
 )
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.engines.accounting.statements import Ledger, Statement
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 
 
 class Filed(Protocol):
@@ -196,7 +196,7 @@ def _cash(known: Mapping[str, float]) -> Iterator[Fault]:
         return
     sections = [part for part in parts if part is not None]
     rates = known.get("exchange_rate_effect", 0.0)
-    gap = min((summed(sections) - change, summed(sections) + rates - change), key=abs)
+    gap = min((exact_sum(sections) - change, exact_sum(sections) + rates - change), key=abs)
     if abs(gap) > max(4.0 * slack(max(map(abs, sections))), _CASH * max(map(abs, sections))):
         yield Fault("cash_flow", f"the sections miss the change in cash by {gap:.12g}")
 

@@ -19,7 +19,7 @@ from finskillbench.domains.fundamental.second.answers import Figures
 from finskillbench.domains.fundamental.second.definitions import Kind, Source
 from finskillbench.domains.fundamental.second.filed import AsFiled
 from finskillbench.domains.fundamental.second.identities import NOT_NEGATIVE, Fault, faults, torn, unit_of
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 
 _AVERAGES = ("eps_diluted", "diluted_shares")
 """Metrics of which a year is not the sum of its quarters."""
@@ -234,7 +234,7 @@ class Witnesses:
         terms = [(-1 if sign == "-" else 1, name) for sign, name in re.findall(r"([+-]?)(\w+)", tag)]
         columns = [self.filed.values(name, end, kind, self.day) for _, name in terms]
         return {
-            summed(sign * value for (sign, _), value in zip(terms, chosen, strict=True)) for chosen in product(*columns)
+            exact_sum(sign * value for (sign, _), value in zip(terms, chosen, strict=True)) for chosen in product(*columns)
         }
 
     def _filled(self, metric: str, end: date, kind: Kind) -> Iterator[Fault]:
@@ -257,7 +257,7 @@ class Witnesses:
             columns.append([term.sign * value for value in known or [0.0]])
         for chosen in product(*columns):
             units = [unit_of(value) for value in chosen if value]
-            yield summed(chosen), (len(units) + 1) / 2 * min(units, default=1.0)
+            yield exact_sum(chosen), (len(units) + 1) / 2 * min(units, default=1.0)
 
     def _known(self, names: str, end: date, kind: Kind) -> list[float]:
         found = (self.filed.of(tag, end, kind, self.day) for tag in self.filed.tags(names))

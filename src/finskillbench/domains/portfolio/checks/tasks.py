@@ -25,7 +25,7 @@ from finskillbench.episode import Episode, JsonObject, Truth
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
 from finskillbench.scoring.values import array, is_object, mapping, number, numbers
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 
 
 def coverage(subject: Subject, findings: Findings) -> None:
@@ -219,7 +219,7 @@ def _examine_limits(episode: Episode, task_input: JsonObject, label: JsonObject,
 
 def excesses(weights: Mapping[str, float], limits: JsonObject, task_input: JsonObject) -> Iterator[tuple[str, float]]:
     """By how much weights exceed each limit that needs no model."""
-    yield "fully_invested", abs(summed(weights.values()) - 1)
+    yield "fully_invested", abs(exact_sum(weights.values()) - 1)
     if limits.get("long_only", True):
         yield "long_only", -min(weights.values())
     if (cap := number(limits.get("max_weight"))) is not None:
@@ -229,10 +229,10 @@ def excesses(weights: Mapping[str, float], limits: JsonObject, task_input: JsonO
         yield "min_names", least - held
     sectors = mapping(task_input.get("sector_mapping"))
     for sector, most in numbers(limits.get("sector_limits")).items():
-        yield f"sector_limits.{sector}", summed(w for name, w in weights.items() if sectors.get(name) == sector) - most
+        yield f"sector_limits.{sector}", exact_sum(w for name, w in weights.items() if sectors.get(name) == sector) - most
     before, turnover = numbers(task_input.get("current_portfolio")), number(limits.get("max_turnover"))
     if before and turnover is not None:
-        moved = summed(abs(weights.get(name, 0.0) - before.get(name, 0.0)) for name in weights.keys() | before.keys())
+        moved = exact_sum(abs(weights.get(name, 0.0) - before.get(name, 0.0)) for name in weights.keys() | before.keys())
         yield "max_turnover", moved / 2 - turnover
 
 

@@ -30,7 +30,7 @@ from finskillbench.panels.filings.segments.breakdowns import (
 from finskillbench.sources.edgar.instance import Instance
 from finskillbench.sources.edgar.instance_reader import Dimensions
 from finskillbench.sources.edgar.numerals import METRICS
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 
 COLUMNS: Mapping[str, Column] = {
     "symbol": SYMBOL,
@@ -194,7 +194,7 @@ class _Company:
             reported = sources[source]
             derived, derived_totals = self._differences(axis, source, reported, totals, filing)
             sets = complete({**reported, **derived}, {**totals, **derived_totals})
-            score = (len(sets), -source.place, -summed(found.gap for found in sets.values()))
+            score = (len(sets), -source.place, -exact_sum(found.gap for found in sets.values()))
             if sets and (rank is None or score > rank):
                 rank, best = score, {period: (found, period in derived) for period, found in sets.items()}
         return best

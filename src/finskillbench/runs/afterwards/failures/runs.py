@@ -15,7 +15,7 @@ from finskillbench.edition import Edition, load_edition
 from finskillbench.edition.store import MANIFEST
 from finskillbench.episode import Episode, Profile, Status
 from finskillbench.errors import InputError
-from finskillbench.garbage import seldom_sought
+from finskillbench.garbage import relaxed_gc
 from finskillbench.runs.afterwards.failures.attempt import Attempt, Known, OutputUse, output_use
 from finskillbench.runs.afterwards.failures.counts import place_of
 from finskillbench.runs.afterwards.failures.rules import RULES
@@ -116,7 +116,7 @@ def failures_of(run_folder: Path, edition: Edition | Path | None = None) -> pl.D
         wanted = {row.task_id for row in failed}
         known = {each.task_id: known_of(found, each) for each in found.episodes() if each.task_id in wanted}
     lines: list[tuple[object, ...]] = []
-    with seldom_sought():
+    with relaxed_gc():
         for row in failed:
             failure = explain(trajectory_of(run_folder, row), row.status, known.get(row.task_id))
             lines.append((*_key(row), row.domain, row.sub_task, row.status.value, certified(row), *_values(failure)))
@@ -133,7 +133,7 @@ def use_of(run_folder: Path) -> pl.DataFrame:
     InputError : no run, or a trajectory that is missing, damaged or of another episode.
     """
     lines: list[tuple[object, ...]] = []
-    with seldom_sought():
+    with relaxed_gc():
         for row in rows_of(run_folder):
             use = "none"
             if row.scripts_run:  # no other trajectory holds an output

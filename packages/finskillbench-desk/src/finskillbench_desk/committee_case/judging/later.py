@@ -18,7 +18,7 @@ import numpy as np
 from finskillbench.episode import JsonObject, Score, Truth
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.scoring.values import clip, closeness, mapping, mean, numbers, set_f1
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 from finskillbench_desk.committee_case.draw import breached, forbidden
 from finskillbench_desk.committee_case.judging import papers
 from finskillbench_desk.committee_case.judging.own import Facts, Own
@@ -109,7 +109,7 @@ def cure(own: Own) -> float:
     trades = own.trades
     if not trades or not keeps(rules, book, trades):
         return 0.0
-    cost = summed(facts.terms.rates.get(name, 1.0) * abs(value) for name, value in trades.items()) / book.nav
+    cost = exact_sum(facts.terms.rates.get(name, 1.0) * abs(value) for name, value in trades.items()) / book.nav
     if cost <= least * (1 + EXACT):
         return 1.0
     return clip((DEAREST - cost / least) / (DEAREST - 1))

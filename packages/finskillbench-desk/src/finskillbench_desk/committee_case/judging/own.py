@@ -14,7 +14,7 @@ import numpy as np
 
 from finskillbench.episode import JsonObject, Truth
 from finskillbench.scoring.values import array, keyed_numbers, mapping, number, numbers, objects, text
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 from finskillbench_desk.committee_case.ledger.nouns import Planted
 from finskillbench_desk.engines.books.figures import Risk
 from finskillbench_desk.engines.guidelines.book import FUTURES, Book, Instrument, Position, Trading
@@ -230,7 +230,7 @@ class Own:
     def book(self) -> Book | None:
         """The agent's book, None where it is worth nothing."""
         securities = {name: value for name, value in self.values.items() if name != "CASH"}
-        worth = summed(value for name, value in securities.items() if self.lines[name].kind not in FUTURES)
+        worth = exact_sum(value for name, value in securities.items() if self.lines[name].kind not in FUTURES)
         if worth <= 0 or worth + self.cash <= 0:
             return None
         return self.facts.book_of(securities, self.cash, self.lines, self.trading)

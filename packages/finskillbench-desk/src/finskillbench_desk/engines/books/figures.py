@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 from finskillbench_desk.engines.guidelines.book import Book
 
 EQUITIES = frozenset(("share", "preferred", "receipt"))
@@ -89,12 +89,12 @@ def figures(book: Book, risk: Risk) -> dict[str, float]:
         if line.kind in EQUITIES and line.issuer in risk.leverage:
             levered += position.value * risk.leverage[line.issuer]
             total += position.value
-    cash = summed(position.value for position in book.positions if position.instrument.kind == "cash")
+    cash = exact_sum(position.value for position in book.positions if position.instrument.kind == "cash")
     return {
         "tracking_error": 100 * float(np.sqrt(max(float(active @ risk.covariance_with(active)), 0.0))),
         "beta": float(held @ of_benchmark) / float(risk.benchmark @ of_benchmark),
         "largest_issuer": 100 * max(issuers.values(), default=0.0) / nav,
         "cash": 100 * cash / nav,
-        "turnover": 50 * summed(book.trading.row) / nav,
+        "turnover": 50 * exact_sum(book.trading.row) / nav,
         "leverage": levered / total if total else 0.0,
     }

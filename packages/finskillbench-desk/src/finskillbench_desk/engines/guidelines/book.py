@@ -11,7 +11,7 @@ import numpy as np
 
 from finskillbench.arrays import Booleans, Floats, Integers
 from finskillbench.errors import InputError
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 
 Kind: TypeAlias = Literal[
     "share",
@@ -206,7 +206,7 @@ class Book:
     @property
     def nav(self) -> float:
         """Net asset value."""
-        return summed(position.value for position in self.positions)
+        return exact_sum(position.value for position in self.positions)
 
     @cached_property
     def books(self) -> Books:

@@ -16,7 +16,7 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.engines.optimisation.certified import Certified, InfeasibleError, UndecidedError
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 from finskillbench_desk.engines.guidelines.book import Book, Position
 from finskillbench_desk.engines.guidelines.language import Rule
 from finskillbench_desk.engines.guidelines.program import Program
@@ -65,7 +65,7 @@ def after(book: Book, trades: Mapping[str, float]) -> Book:
     instruments = {each.name: each for each in book.universe.instruments}
     future = {name for name, place in book.universe.index.items() if book.universe.is_future[place]}
     known = {name: amount for name, amount in trades.items() if name in instruments}
-    paid = summed(amount for name, amount in known.items() if name not in future)
+    paid = exact_sum(amount for name, amount in known.items() if name not in future)
     cash = next((each.instrument.name for each in book.positions if each.instrument.kind == "cash"), "")
     held: set[str] = set()
     for position in book.positions:
@@ -82,8 +82,8 @@ def after(book: Book, trades: Mapping[str, float]) -> Book:
     securities = [amount for name, amount in known.items() if name not in future]
     trading = replace(
         book.trading,
-        pending_purchases=book.trading.pending_purchases + summed(max(amount, 0.0) for amount in securities),
-        pending_sales=book.trading.pending_sales + summed(max(-amount, 0.0) for amount in securities),
+        pending_purchases=book.trading.pending_purchases + exact_sum(max(amount, 0.0) for amount in securities),
+        pending_sales=book.trading.pending_sales + exact_sum(max(-amount, 0.0) for amount in securities),
     )
     names = {position.instrument.name for position in positions}
     others = [each for each in book.universe.instruments if each.name not in names]

@@ -23,7 +23,7 @@ from finskillbench.engines.optimisation.formulation import CovarianceRoot, Formu
 from finskillbench.engines.optimisation.program import Cone
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import DimensionError, InputError
-from finskillbench.sums import summed
+from finskillbench.sums import exact_sum
 
 LIMITS = ("fully_invested", "lower_bound", "upper_bound", "group_above", "group_below", "max_turnover")
 """The blocks of the program that state a limit; its other rows define trades."""
@@ -94,7 +94,7 @@ class TradingProblem:
 
     def penalised(self, weights: Floats, price: float) -> float:
         """U(w) less `price` for each unit of NAV by which a limit is broken."""
-        return self.utility(weights) - price * summed(self.excesses(weights).values())
+        return self.utility(weights) - price * exact_sum(self.excesses(weights).values())
 
 
 def formulate(problem: TradingProblem) -> Formulation:
