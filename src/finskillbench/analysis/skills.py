@@ -42,7 +42,7 @@ MIN_USED = 5
 """Clusters with any use: of fewer, the ratio of the two effects is far from normal."""
 
 
-class Effect(StrEnum):
+class _Effect(StrEnum):
     """What a mean difference is taken over."""
 
     OFFERED = "offered"
@@ -148,7 +148,7 @@ def use_effects(results: Results, comparison: Comparison, by: Sequence[str] = ("
     )
     shown = ["mean", "low", "high", "pairs", "clusters"]
     used = _worth(paired, offered.join(rates, on=by, how="left", maintain_order="left"), by)
-    parts = {Effect.OFFERED: offered, Effect.WHERE_USED: where, Effect.USED: used}
+    parts = {_Effect.OFFERED: offered, _Effect.WHERE_USED: where, _Effect.USED: used}
     found = [lines.select(*by, pl.lit(effect.value).alias("effect"), *shown) for effect, lines in parts.items()]
     return pl.concat(found).join(rates.drop("users"), on=by, how="left", maintain_order="left")
 
@@ -176,7 +176,7 @@ OWN, OTHER, ALL = "its domain", "other domains", "all"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class _Part:
     """Mean scores over the `episodes` that both arms have a score for, and the difference with its 95 % interval.
 
     The means are None of no episode, the interval where none can be said.
@@ -247,7 +247,7 @@ class Evaluation:
 
     model: str
     meant_for: tuple[str, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[_Part, ...]
     sides: tuple[Side, Side]
     loads: Mapping[str, Loads]
     trigger: Loads
@@ -318,10 +318,10 @@ def _names(package: SkillPackage, name: str) -> bool:
     return find_recipe(package.body, name) is not None or ("_" in name and re.search(rf"\b{name}\b", text) is not None)
 
 
-def _part(name: str, paired: pl.DataFrame) -> Part:
+def _part(name: str, paired: pl.DataFrame) -> _Part:
     treated, reference, difference = (estimate(paired, each) for each in ("treated", "reference", "difference"))
     mean, low, high = difference.select("mean", "low", "high").row(0)
-    return Part(
+    return _Part(
         name,
         paired.height,
         difference["clusters"].item(),

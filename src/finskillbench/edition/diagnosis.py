@@ -159,7 +159,7 @@ class Prospect:
 
 
 @dataclass(slots=True)
-class Report:
+class _Report:
     """All that is wrong with a collection, and what can be built of it.
 
     companies : symbol to form to the number of its reports that episodes can be about.
@@ -200,14 +200,14 @@ class Report:
         }
 
 
-def diagnose(raw_dir: Path, progress: Progress = lambda step: None) -> Report:
+def diagnose(raw_dir: Path, progress: Progress = lambda step: None) -> _Report:
     """Read a collection as far as it can be read, and build one episode of each subtask from each half.
 
     Raises
     ------
     SourceError : no such folder.
     """
-    report = Report(examine(raw_dir, progress))
+    report = _Report(examine(raw_dir, progress))
     by_needs: dict[tuple[Half, ...], list[Domain]] = {}
     for one in domains():
         by_needs.setdefault(one.needs, []).append(one)
@@ -217,7 +217,9 @@ def diagnose(raw_dir: Path, progress: Progress = lambda step: None) -> Report:
     return report
 
 
-def _prospects(report: Report, needs: Collection[Half], chosen: Sequence[Domain], progress: Progress) -> list[Prospect]:
+def _prospects(
+    report: _Report, needs: Collection[Half], chosen: Sequence[Domain], progress: Progress
+) -> list[Prospect]:
     """What a build makes of domains that need the same halves; why it makes nothing becomes a finding."""
     diagnosis = report.diagnosis
     absent = next((kind for half in needs if (kind := _absent(diagnosis, half))), "")
@@ -234,7 +236,7 @@ def _prospects(report: Report, needs: Collection[Half], chosen: Sequence[Domain]
     return [Prospect(one.name, (), reason, "") for one in chosen]
 
 
-def _built(report: Report, needs: Collection[Half], chosen: Sequence[Domain], edition: Edition) -> list[Prospect]:
+def _built(report: _Report, needs: Collection[Half], chosen: Sequence[Domain], edition: Edition) -> list[Prospect]:
     """The domains of which there is an edition, whose notes and companies go into the report."""
     panels = read_panels(edition.path / "panels")
     unusable = panels.report.unusable

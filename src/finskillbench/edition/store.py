@@ -288,7 +288,7 @@ _NAME = rf"^(?-u:{NAME})$"
 _Whole = Annotated[int, Field(ge=0, le=LARGEST)]
 
 
-class Source(TypedDict):
+class _Source(TypedDict):
     """Where the raw data came from; `kind` is "synthetic", "raw-dir" or "release"."""
 
     __pydantic_config__ = _STRICT  # pyright: ignore[reportGeneralTypeIssues] - read by pydantic
@@ -320,7 +320,7 @@ class Manifest(TypedDict):
 
     digest: str
     files: dict[Annotated[str, AfterValidator(_inside)], str]
-    source: Source
+    source: _Source
     seed: _Whole | None
     catalog: NotRequired[BroughtCatalog]
     filed: NotRequired[list[Annotated[str, AfterValidator(_day)]]]

@@ -48,11 +48,11 @@ class NothingError(ContentError):
 def first_words(body: bytes) -> str:
     """The first words of a page or a message, without its tags, on one line."""
     text = body[:4000].decode("utf-8", "replace")
-    text = one_line(_TAG.sub(" ", _UNSHOWN.sub(" ", text))) if is_page(body) else one_line(text)
+    text = one_line(_TAG.sub(" ", _UNSHOWN.sub(" ", text))) if _is_page(body) else one_line(text)
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
 
 
-def is_page(body: bytes) -> bool:
+def _is_page(body: bytes) -> bool:
     """Whether a body is an HTML page."""
     start = body[:1000].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     return start.startswith((b"<!doctype html", b"<html", b"<head", b"<body")) or (
@@ -64,7 +64,7 @@ def refuse_page(body: bytes, wanted: str) -> None:
     """Refuse an empty body, and a page or a message where `wanted` was asked for."""
     if not body.strip():
         raise ContentError(f"an empty body in place of {wanted}")
-    if is_page(body):
+    if _is_page(body):
         raise ContentError(f"a page in place of {wanted}: {first_words(body)!r}")
 
 

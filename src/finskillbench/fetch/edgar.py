@@ -41,7 +41,7 @@ _END = re.compile(rb"</(?:[\w.-]+:)?xbrl\s*>\s*(?:<!--.*?-->\s*)*\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class _Report:
     """A periodic report with XBRL: accession with dashes, its main document, and whether XBRL is inline in that."""
 
     accession: str
@@ -99,7 +99,7 @@ def page_items(submissions: bytes, window: Window, addresses: Addresses) -> Iter
         yield Item(f"submissions/{name}.gz", (question,), packed)
 
 
-def reports(table: bytes, window: Window) -> Iterator[Report]:
+def reports(table: bytes, window: Window) -> Iterator[_Report]:
     """The periodic reports with XBRL of a list or a page, filed from two years before the window to its end."""
     record = object_of(table)
     recent = as_object((as_object(record.get("filings")) or {}).get("recent"))
@@ -107,7 +107,7 @@ def reports(table: bytes, window: Window) -> Iterator[Report]:
     for accession, form, filed, xbrl, inline, document in zip(*columns, strict=True):
         within = window.reports_from <= date.fromisoformat(str(filed)) <= window.last
         if form in _FORMS and within and xbrl:
-            yield Report(str(accession), str(document), bool(inline))
+            yield _Report(str(accession), str(document), bool(inline))
 
 
 def _lists(recent: Mapping[str, object] | None) -> tuple[list[object], ...]:
@@ -120,12 +120,12 @@ def _lists(recent: Mapping[str, object] | None) -> tuple[list[object], ...]:
     return found
 
 
-def instance_path(symbol: str, report: Report) -> str:
+def instance_path(symbol: str, report: _Report) -> str:
     """Where the XBRL document of a report lies in a collection."""
     return f"xbrl/{symbol}/{report.accession}.xml.gz"
 
 
-def fetch_instance(fetcher: Fetcher, symbol: str, cik: int, report: Report, addresses: Addresses) -> Entry:
+def fetch_instance(fetcher: Fetcher, symbol: str, cik: int, report: _Report, addresses: Addresses) -> Entry:
     """The XBRL document of a report; an entry that says so where it has none.
 
     Raises

@@ -89,7 +89,7 @@ def _cell(value: float | None) -> str:
     return "" if value is None else repr(float(value))
 
 
-def number(row: Mapping[str, object], field: str) -> float | None:
+def _number(row: Mapping[str, object], field: str) -> float | None:
     """A number of a row; None where it is absent or null.
 
     Raises
@@ -104,9 +104,9 @@ def number(row: Mapping[str, object], field: str) -> float | None:
     return float(value)
 
 
-def required(row: Mapping[str, object], field: str) -> float:
+def _required(row: Mapping[str, object], field: str) -> float:
     """A number that must be there; ContentError where it is not."""
-    value = number(row, field)
+    value = _number(row, field)
     if value is None:
         raise ContentError(f"a row without {field}: {str(dict(row))[:80]}")
     return value
@@ -253,7 +253,7 @@ def _chart(symbol: str, body: bytes) -> dict[str, object]:
 
 def _sessions(result: Mapping[str, object]) -> Iterator[Session]:
     meta, indicators = as_object(result.get("meta")) or {}, as_object(result.get("indicators")) or {}
-    offset = int(required(meta, "gmtoffset"))
+    offset = int(_required(meta, "gmtoffset"))
     times = as_list(result.get("timestamp"))
     if not times:
         raise NothingError("a chart without sessions")
@@ -261,9 +261,9 @@ def _sessions(result: Mapping[str, object]) -> Iterator[Session]:
     columns = {name: as_list(quotes.get(name)) for name in ("open", "high", "low", "close", "volume")}
     columns["adjclose"] = as_list(adjusted.get("adjclose"))
     events = as_object(result.get("events")) or {}
-    paid = {day: required(event, "amount") for day, event in _events(events, "dividends", offset)}
+    paid = {day: _required(event, "amount") for day, event in _events(events, "dividends", offset)}
     splits = {
-        day: required(event, "numerator") / required(event, "denominator")
+        day: _required(event, "numerator") / _required(event, "denominator")
         for day, event in _events(events, "splits", offset)
     }
     for name, values in columns.items():
@@ -276,12 +276,12 @@ def _sessions(result: Mapping[str, object]) -> Iterator[Session]:
         day = _day(stamp, offset)
         yield Session(
             day,
-            number(row, "open"),
-            number(row, "high"),
-            number(row, "low"),
-            required(row, "close"),
-            required(row, "adjclose"),
-            number(row, "volume"),
+            _number(row, "open"),
+            _number(row, "high"),
+            _number(row, "low"),
+            _required(row, "close"),
+            _required(row, "adjclose"),
+            _number(row, "volume"),
             paid.get(day, 0.0),
             splits.get(day, 0.0),
         )
@@ -325,16 +325,16 @@ def _tiingo_file(symbol: str, bodies: Sequence[bytes], window: Window) -> bytes:
     sessions: list[Session] = []
     factor = 1.0
     for row in reversed(rows):
-        split = number(row, "splitFactor") or 1.0
-        volume, paid = number(row, "volume"), number(row, "divCash") or 0.0
+        split = _number(row, "splitFactor") or 1.0
+        volume, paid = _number(row, "volume"), _number(row, "divCash") or 0.0
         sessions.append(
             Session(
                 day_of(row.get("date")),
-                _over(number(row, "open"), factor),
-                _over(number(row, "high"), factor),
-                _over(number(row, "low"), factor),
-                required(row, "close") / factor,
-                required(row, "adjClose"),
+                _over(_number(row, "open"), factor),
+                _over(_number(row, "high"), factor),
+                _over(_number(row, "low"), factor),
+                _required(row, "close") / factor,
+                _required(row, "adjClose"),
                 _over(volume, 1 / factor),
                 paid / factor,
                 0.0 if split == 1.0 else split,
@@ -352,8 +352,8 @@ def _over(value: float | None, factor: float) -> float | None:
 def _refuse_rows(body: bytes) -> None:
     for row in _rows(body):
         day_of(row.get("date"))
-        required(row, "close")
-        required(row, "adjClose")
+        _required(row, "close")
+        _required(row, "adjClose")
 
 
 def _rows(body: bytes) -> list[dict[str, object]]:

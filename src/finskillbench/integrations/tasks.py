@@ -93,7 +93,7 @@ def _profile(name: str, values: list[tuple[str, object]]) -> EvalScore:
     )
 
 
-class Bench:
+class _Bench:
     """One edition with its truth, read once a process."""
 
     def __init__(self, path: str) -> None:
@@ -139,9 +139,9 @@ class Bench:
 
 
 @cache
-def open_bench(path: str) -> Bench:
+def open_bench(path: str) -> _Bench:
     """The edition at `path`, an absolute one."""
-    return Bench(path)
+    return _Bench(path)
 
 
 @cache

@@ -45,7 +45,7 @@ _SAID = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class _Told:
     """What a published row tells, by the names of our columns; `said` is all that it says of a failure."""
 
     model: str
@@ -76,7 +76,7 @@ class Told:
     skills_loaded: list[str] | None = None
 
 
-def to_record(told: Told) -> dict[str, object]:
+def to_record(told: _Told) -> dict[str, object]:
     """The row by the names of our columns; those that are absent are not told.
 
     Raises
@@ -147,11 +147,11 @@ class FullRow(msgspec.Struct, frozen=True):
     tool_calls_log: tuple[msgspec.Raw, ...] = ()
     error: str | None = None
 
-    def told(self) -> Told:
+    def told(self) -> _Told:
         """The row by our names."""
         details = bytes(self.scoring_details).decode()
         provider, named, _ = self.litellm_model.partition("/")
-        return Told(
+        return _Told(
             model=self.model,
             provider=provider if named else None,
             domain=self.domain,
@@ -222,10 +222,10 @@ class HermesRow(msgspec.Struct, frozen=True):
     tool_calls_total: Count = 0
     error: str | None = None
 
-    def told(self) -> Told:
+    def told(self) -> _Told:
         """The row by our names; an episode that the harness did not finish is incomplete."""
         unfinished = "incomplete" if self.partial or not self.completed else ""
-        return Told(
+        return _Told(
             model=self.model,
             harness=self.harness,
             arguments=Entry(self.model, NO_ARGUMENTS).under(self.harness).arguments,

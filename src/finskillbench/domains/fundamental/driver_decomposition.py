@@ -107,7 +107,7 @@ class DriverDecomposition(Answer):
     margin_drivers: list[MarginDriver] = Field(description="The ratios that changed.")
 
 
-def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """driver_f1_and_direction: mean of the active terms, k = 5.
 
     (a) half recall, half precision of revenue-driver names among the first k, 0 if none is expected; (b) share of
@@ -149,7 +149,7 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     return Score(mean(list(terms.values())), terms)
 
 
-def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def _certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """0.2 change of revenue + 0.4 revenue drivers + 0.4 margin drivers.
 
     The change earns its `credit` (full within 0.1 %, nothing from 5 % on), the drivers what `_listed` says. A list
@@ -260,7 +260,7 @@ def _ramps(matched: Sequence[tuple[_Driver, _Driver]], field: str, truth: Truth)
     ]
 
 
-def build(context: BuildContext, objects: FundamentalObjects) -> list[Task]:
+def _build(context: BuildContext, objects: FundamentalObjects) -> list[Task]:
     """Pairs of consecutive quarters, drawn by company, form, year, direction of revenue and axis."""
     return build_tasks(context, objects, NAME, _candidate, _task)
 
@@ -320,7 +320,7 @@ def _task(label: Candidate, level: str) -> Task:
     return finished(label, level, NAME, task_id, fields, DECOMPOSITION, prompt)
 
 
-def second(task_input: QuartersInput) -> JsonObject:
+def _second(task_input: QuartersInput) -> JsonObject:
     """The change of revenue, its segments and the ratios from the facts that an episode may see."""
     rows, segments = filing_facts(task_input)
     facts = VisibleFacts(rows)
@@ -329,7 +329,7 @@ def second(task_input: QuartersInput) -> JsonObject:
     return decomposed(now, before, segment_changes(segments, facts, end, prior_end))
 
 
-def proof(label: Label[QuartersInput], findings: Findings) -> None:
+def _proof(label: Label[QuartersInput], findings: Findings) -> None:
     """Its quarters follow each other; the largest drivers stand first, ties anyhow; its figures mean something."""
     where, expected = label.truth.task_id, label.truth.expected_output
     for found in beyond(expected):
@@ -349,7 +349,7 @@ def proof(label: Label[QuartersInput], findings: Findings) -> None:
     findings.add("needs_a_decision", int(label.certificate.get("decisions", 0) > 0))
 
 
-def by_hand(data: Mapping[str, Any]) -> JsonObject:
+def _by_hand(data: Mapping[str, Any]) -> JsonObject:
     """The printed formulas on what filings state of both days; see `reading`."""
     rows, segments = data["filing_facts"]["facts"], data["filing_facts"]["segments"]
     days = [date.fromisoformat(data[name]) for name in ("current_period_end", "prior_period_end")]
@@ -364,16 +364,16 @@ SUBTASK = Subtask(
     answer=DriverDecomposition,
     definitions=conventions(CONVENTIONS, DECOMPOSITION),
     cluster=by_input("symbol"),
-    build=build,
-    second=second,
-    proof=proof,
-    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
+    build=_build,
+    second=_second,
+    proof=_proof,
+    scorers={Profile.PAPER: _paper, Profile.STRICT: _paper, Profile.CERTIFIED: _certified},
     verification=Verification(
         method=METHOD,
         parameters={"top_k": _TOP, "metrics": ["driver_recall_at_5", "direction_accuracy", "margin_driver_f1"]},
     ),
     baselines=Baselines(
-        no_skill=Naive(("current_period_end", "prior_period_end", "filing_facts"), by_hand),
+        no_skill=Naive(("current_period_end", "prior_period_end", "filing_facts"), _by_hand),
         trivial=Naive((), lambda data: {"revenue_delta": 0.0, "top_revenue_drivers": [], "margin_drivers": []}),
         heuristic="every ratio increases by 0.05 pp",
     ),

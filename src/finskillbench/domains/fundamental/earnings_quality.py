@@ -136,7 +136,7 @@ class EarningsQuality(Answer):
     )
 
 
-def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """earnings_quality_composite: weighted mean over the active terms, rounded to 4 decimals.
 
     Share of the expected components equal, an expected null being matched by null or absence (weight
@@ -149,13 +149,13 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     return _score(answer, truth, parameter(truth.verification, "numeric_ratio_weight", 0.0, positive=False))
 
 
-def strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def _strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """As `paper`, with a weight of 0.3 for the ratios."""
     del task_input
     return _score(answer, truth, _STRICT_RATIO_WEIGHT)
 
 
-def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def _certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """0.64 signals + 0.18 Beneish + 0.09 ratios + 0.09 flags; nothing hangs on a figure that it does not rest on.
 
     Signals, see `_signals`: times 0.8 if the piotroski_score is another. Beneish: the `credit` of the M-score, half of
@@ -279,7 +279,7 @@ def _flags(source: JsonObject) -> set[str]:
     return {flag for flag in array(source.get("flags")) if isinstance(flag, str)}
 
 
-def build(context: BuildContext, objects: FundamentalObjects) -> list[Task]:
+def _build(context: BuildContext, objects: FundamentalObjects) -> list[Task]:
     """Reports drawn by company, form, year and outcome, so that no constant answer does well."""
     return build_tasks(context, objects, NAME, _candidate, _task)
 
@@ -326,14 +326,14 @@ def _task(label: Candidate, level: str) -> Task:
     return finished(label, level, NAME, task_id, fields, QUALITY, prompt)
 
 
-def second(task_input: FilingInput) -> JsonObject:
+def _second(task_input: FilingInput) -> JsonObject:
     """Signals, scores, ratios and flags from the facts that an episode may see."""
     facts = VisibleFacts(filing_facts(task_input)[0])
     now, before, _ = a_year_apart(facts, date.fromisoformat(task_input["period_end"]))
     return quality(now, before).answer
 
 
-def proof(label: Label[FilingInput], findings: Findings) -> None:
+def _proof(label: Label[FilingInput], findings: Findings) -> None:
     """Its figures mean something; counts its scores and its flags."""
     expected = label.truth.expected_output
     for found in beyond(expected):
@@ -345,7 +345,7 @@ def proof(label: Label[FilingInput], findings: Findings) -> None:
         findings.add(name)
 
 
-def trivial(data: Mapping[str, object]) -> JsonObject:
+def _trivial(data: Mapping[str, object]) -> JsonObject:
     """An ordinary company in which nothing is amiss."""
     del data
     return {
@@ -359,7 +359,7 @@ def trivial(data: Mapping[str, object]) -> JsonObject:
     }
 
 
-def by_hand(data: Mapping[str, Any]) -> JsonObject:
+def _by_hand(data: Mapping[str, Any]) -> JsonObject:
     """The printed formulas on what filings state of the day and of a year before; see `reading`."""
     rows, end = data["filing_facts"]["facts"], date.fromisoformat(data["period_end"])
     now, before = (read(rows, "", day, Duration.QUARTERLY) for day in (end, a_year_before(rows, end)))
@@ -373,10 +373,10 @@ SUBTASK = Subtask(
     answer=EarningsQuality,
     definitions=conventions(CONVENTIONS, QUALITY),
     cluster=by_input("symbol"),
-    build=build,
-    second=second,
-    proof=proof,
-    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
+    build=_build,
+    second=_second,
+    proof=_proof,
+    scorers={Profile.PAPER: _paper, Profile.STRICT: _strict, Profile.CERTIFIED: _certified},
     verification=Verification(
         method=METHOD,
         parameters={
@@ -387,8 +387,8 @@ SUBTASK = Subtask(
         },
     ),
     baselines=Baselines(
-        no_skill=Naive(("period_end", "filing_facts"), by_hand),
-        trivial=Naive((), trivial),
+        no_skill=Naive(("period_end", "filing_facts"), _by_hand),
+        trivial=Naive((), _trivial),
         heuristic="an ordinary company, no flags, typical ratios",
     ),
     examples=Examples(

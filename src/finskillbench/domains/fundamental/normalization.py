@@ -103,7 +103,7 @@ class Normalization(Answer):
     metrics: Metrics = Field(description="Metric name to number, as filed for the period asked for.")
 
 
-def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """metric_absolute_error: share of the expected metrics with |p-e|/max(|e|, 1e-8) <= tol.
 
     tol = `metric_tolerances[key]`, else `tolerance_pct`/100 (default 5 %). Metadata keys do not count; null or
@@ -121,7 +121,7 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     return Score(share(sum(matched.values()), len(keys)), {"matched": matched})
 
 
-def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def _certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """Mean over the metrics that the filing supports of `credit`: full within 0.1 %, nothing from 5 % on.
 
     A margin is worth no more than the worse of its two parts. A metric that the label leaves null must be null in the
@@ -154,7 +154,7 @@ def _matches(predicted: object, expected: object, tolerance: float) -> bool:
     return p is not None and e is not None and relative_error(p, e, _FLOOR) <= tolerance
 
 
-def build(context: BuildContext, objects: FundamentalObjects) -> list[Task]:
+def _build(context: BuildContext, objects: FundamentalObjects) -> list[Task]:
     """Reports drawn by company, form and year."""
     return build_tasks(context, objects, NAME, _candidate, _task)
 
@@ -190,14 +190,14 @@ def _task(label: Candidate, level: str) -> Task:
     return finished(label, level, NAME, task_id, fields, NORMALISATION, prompt)
 
 
-def second(task_input: FilingInput) -> JsonObject:
+def _second(task_input: FilingInput) -> JsonObject:
     """The ten metrics from the facts that an episode may see."""
     facts = VisibleFacts(filing_facts(task_input)[0])
     figures = facts.figures(date.fromisoformat(task_input["period_end"]), period_of(task_input["form_type"]))
     return {"metrics": normalised(figures)}
 
 
-def proof(label: Label[FilingInput], findings: Findings) -> None:
+def _proof(label: Label[FilingInput], findings: Findings) -> None:
     """Its margin means something; counts what it knows and what it leaves null."""
     for found in beyond(label.truth.expected_output):
         findings.fail(label.truth.task_id, found)
@@ -208,7 +208,7 @@ def proof(label: Label[FilingInput], findings: Findings) -> None:
     findings.add("needs_a_decision", int(label.certificate.get("decisions", 0) > 0))
 
 
-def by_hand(data: Mapping[str, Any]) -> JsonObject:
+def _by_hand(data: Mapping[str, Any]) -> JsonObject:
     """What filings state of the day under the plainest tag, with the two printed formulas; see `reading`."""
     end = date.fromisoformat(data["period_end"])
     return {"metrics": normalise(read(data["filing_facts"]["facts"], "", end, duration_of(data["form_type"])))}
@@ -221,15 +221,15 @@ SUBTASK = Subtask(
     answer=Normalization,
     definitions=conventions(CONVENTIONS, NORMALISATION),
     cluster=by_input("symbol"),
-    build=build,
-    second=second,
-    proof=proof,
-    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
+    build=_build,
+    second=_second,
+    proof=_proof,
+    scorers={Profile.PAPER: _paper, Profile.STRICT: _paper, Profile.CERTIFIED: _certified},
     verification=Verification(
         method=METHOD, parameters={"tolerance_pct": 5.0, "metrics": ["mae", "within_threshold_pct"]}
     ),
     baselines=Baselines(
-        no_skill=Naive(("period_end", "form_type", "filing_facts"), by_hand),
+        no_skill=Naive(("period_end", "form_type", "filing_facts"), _by_hand),
         trivial=Naive((), lambda data: {"metrics": dict.fromkeys(NORMALISED, 0.0)}),
         heuristic="typical ratios, no figures",
     ),

@@ -89,7 +89,7 @@ class BlackLitterman(Answer):
     )
 
 
-def definitions(task_input: JsonObject) -> dict[str, str]:
+def _definitions(task_input: JsonObject) -> dict[str, str]:
     """What an input of this subtask states."""
     return {**MODEL, "tolerance": tolerance(task_input, {"long_only": True})}
 
@@ -125,7 +125,7 @@ def _task(universe: MonthEnd, variant: int, tier: str, settings: ViewSettings, r
         "risk_aversion": RISK_AVERSION,
         "tau": TAU,
     }
-    task_input["conventions"] = definitions(task_input)
+    task_input["conventions"] = _definitions(task_input)
     problem, after = black_litterman_from(task_input, risk=month.risk)
     value = optimal_weights(month.tickers, month.risk, after.mean, unique=False).value
     trivial = min(problem.value(weights) for weights in _at_hand(problem, after, month.benchmark))
@@ -227,7 +227,7 @@ def _taken(left: list[int], sectors: Sequence[str], size: int) -> list[int]:
     return taken
 
 
-def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """view_specification_and_weights: mean of the components present on both sides; none: 0.
 
     max(0, 1 - MAE/0.05) over the union of tickers of `posterior_returns`; clip(1 - L2/(4θ)), θ default 0.10, over
@@ -247,7 +247,7 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     return Score(mean(list(components.values())), components)
 
 
-def certified(answer: JsonObject, truth: Truth, task_input: BlackLittermanInput) -> Score:
+def _certified(answer: JsonObject, truth: Truth, task_input: BlackLittermanInput) -> Score:
     """The lesser of the scores of the posterior and of the weights; either one absent scores 0.
 
     Posterior returns are judged by their root mean square error in posterior standard deviations, scaled so that
@@ -287,7 +287,7 @@ def _distance(returns: Floats, after: Posterior) -> float:
     return float(np.linalg.norm(scaled) / np.sqrt(len(scaled)))
 
 
-def proof(label: Label[BlackLittermanInput], findings: Findings) -> None:
+def _proof(label: Label[BlackLittermanInput], findings: Findings) -> None:
     """The posterior is that of the textbook's formula, the weights the certified optimum under it."""
     recheck = Recheck(label, findings, _as_optimisation(label.task_input))
     if label.built:
@@ -318,7 +318,7 @@ def _as_optimisation(task_input: JsonObject) -> JsonObject:
     }
 
 
-def by_hand(data: Mapping[str, Any]) -> JsonObject:
+def _by_hand(data: Mapping[str, Any]) -> JsonObject:
     """The equilibrium without the views, and the market portfolio that it implies."""
     market, table = data["market_cap_weights"], data["covariance_matrix"]
     tickers = table["tickers"]
@@ -330,7 +330,7 @@ def by_hand(data: Mapping[str, Any]) -> JsonObject:
     return {"posterior_returns": returns, "optimal_weights": market}
 
 
-def trivial(data: Mapping[str, Any]) -> JsonObject:
+def _trivial(data: Mapping[str, Any]) -> JsonObject:
     """Equal weights, and no return expected of anything."""
     weights = equal_weights(data.get("market_cap_weights"))
     return {"posterior_returns": dict.fromkeys(weights, 0.0), "optimal_weights": weights}
@@ -341,10 +341,10 @@ SUBTASK = Subtask(
     prefix="pc_bl",
     input=BlackLittermanInput,
     answer=BlackLitterman,
-    definitions=definitions,
+    definitions=_definitions,
     build=build,
-    proof=proof,
-    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
+    proof=_proof,
+    scorers={Profile.PAPER: _paper, Profile.STRICT: _paper, Profile.CERTIFIED: _certified},
     verification=Verification(
         method=METHOD,
         parameters={
@@ -354,8 +354,8 @@ SUBTASK = Subtask(
         proved=("optimal_value", "trivial_value"),
     ),
     baselines=Baselines(
-        no_skill=Naive(("market_cap_weights", "covariance_matrix", "risk_free_rate", "risk_aversion"), by_hand),
-        trivial=Naive(("market_cap_weights",), trivial),
+        no_skill=Naive(("market_cap_weights", "covariance_matrix", "risk_free_rate", "risk_aversion"), _by_hand),
+        trivial=Naive(("market_cap_weights",), _trivial),
         heuristic="optimum without correlations within the caps",
     ),
     examples=Examples(

@@ -115,7 +115,7 @@ class Cell:
     draw: int
 
 
-def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
+def _build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
     """12 month-ends x 3 tiers x 4 objectives; those in which every limit binds and that repeat no other, drawn evenly.
 
     Evenly over tiers, objectives, pairs of both, and month-ends, over objectives twice as much.
@@ -202,7 +202,7 @@ def _pays_without_work(problem: PortfolioProblem, optimal: float, zero: float) -
     return any(weights is not None and judge_weights(problem, weights, optimal, zero).value > 0 for weights in known)
 
 
-def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """constraint_satisfaction_and_objective: every expected flag present and equal, else 0; then the weights.
 
     Weights as in unconstrained optimisation: clip(1 - L2/(4θ)), θ default 0.05. Extra flags are ignored; an empty
@@ -218,7 +218,7 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     return Score(0.0 if wrong else weights, {"weights": weights, "wrong_flags": wrong})
 
 
-def certified(answer: JsonObject, truth: Truth, task_input: ConstrainedInput) -> Score:
+def _certified(answer: JsonObject, truth: Truth, task_input: ConstrainedInput) -> Score:
     """The objective gap of the weights, less what the limits cost that they break.
 
     The flags have no weight: of the right answer every one is true, so they say nothing that the weights do not.
@@ -231,7 +231,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: ConstrainedInput) ->
     return judge_weights(problem, weights, known["optimal_value"], known["trivial_value"])
 
 
-def proof(label: Label[ConstrainedInput], findings: Findings) -> None:
+def _proof(label: Label[ConstrainedInput], findings: Findings) -> None:
     """As for unconstrained weights; and one flag for each limit that is set, by the weights themselves."""
     recheck = Recheck(label, findings)
     weights = recheck.vector(label.truth.expected_output["weights"])
@@ -247,7 +247,7 @@ def proof(label: Label[ConstrainedInput], findings: Findings) -> None:
         recheck.trivial_value(zero_value(problem, value), value)
 
 
-def by_hand(data: Mapping[str, Any]) -> JsonObject:
+def _by_hand(data: Mapping[str, Any]) -> JsonObject:
     """The benchmark, cut to the cap; every limit is hoped to hold."""
     limits = data["constraints"]
     settings = ("neutral_factors", "neutrality_tolerance")
@@ -270,7 +270,7 @@ def _capped(weights: Mapping[str, float], cap: float) -> dict[str, float]:
     return result
 
 
-def trivial(data: Mapping[str, Any]) -> JsonObject:
+def _trivial(data: Mapping[str, Any]) -> JsonObject:
     """Equal weights, and every limit that is set said to hold."""
     limits = mapping(data.get("constraints"))
     limits_set = {name for name, limit in limits.items() if limit is not None and limit is not False}
@@ -284,9 +284,9 @@ SUBTASK = Subtask(
     input=ConstrainedInput,
     answer=ConstrainedOptimization,
     definitions=conventions,
-    build=build,
-    proof=proof,
-    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
+    build=_build,
+    proof=_proof,
+    scorers={Profile.PAPER: _paper, Profile.STRICT: _paper, Profile.CERTIFIED: _certified},
     verification=Verification(
         method=METHOD,
         parameters={
@@ -297,8 +297,8 @@ SUBTASK = Subtask(
         proved=("optimal_value", "trivial_value"),
     ),
     baselines=Baselines(
-        no_skill=Naive(("constraints", "benchmark_weights"), by_hand),
-        trivial=Naive(("expected_returns", "constraints"), trivial),
+        no_skill=Naive(("constraints", "benchmark_weights"), _by_hand),
+        trivial=Naive(("expected_returns", "constraints"), _trivial),
         heuristic="optimum without correlations within the caps",
     ),
     examples=Examples(graded=examples.ladder, exploits=exploits.constrained, shortcuts=Shortcuts(examples.constrained)),

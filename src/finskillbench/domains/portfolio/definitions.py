@@ -107,7 +107,7 @@ def conventions(task_input: JsonObject, *also: str) -> dict[str, str]:
     limits = mapping(task_input.get("constraints"))
     present = _present(task_input, also)
     counts = [name for name in COUNTS if limits.get(name) is not None]
-    found = {**_of_objective(task_input, also), "units": units(task_input), "fully_invested": "weights sum to 1"}
+    found = {**_of_objective(task_input, also), "units": _units(task_input), "fully_invested": "weights sum to 1"}
     if "benchmark_weights" in task_input:
         found["benchmark"] = f"benchmark_weights are {RULE}"
     found |= {name: text for name, text in LIMITS.items() if name in present}
@@ -134,13 +134,13 @@ def tolerance(task_input: JsonObject, limits: Mapping[str, Any]) -> str:
     )
 
 
-def units(task_input: JsonObject) -> str:
+def _units(task_input: JsonObject) -> str:
     """The units of the annual figures that an input holds."""
     held = [name for name in _ANNUAL if name in task_input]
-    return f"{listed(held)}: annualised decimals (0.05 is 5% a year)"
+    return f"{_listed(held)}: annualised decimals (0.05 is 5% a year)"
 
 
-def listed(names: Sequence[str]) -> str:
+def _listed(names: Sequence[str]) -> str:
     """Names as a sentence lists them."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
@@ -148,7 +148,7 @@ def listed(names: Sequence[str]) -> str:
 def data_read(task_input: JsonObject, *also: str) -> str:
     """The fields of an input that its objective and limits read, as a prompt names them."""
     read = _read(task_input, also)
-    return listed([field for field in _OPTIONAL if field in task_input and field in read])
+    return _listed([field for field in _OPTIONAL if field in task_input and field in read])
 
 
 def _present(task_input: JsonObject, also: Collection[str]) -> set[str]:

@@ -78,7 +78,7 @@ class InfeasibilityDetection(Answer):
     )
 
 
-def definitions(task_input: JsonObject) -> dict[str, str]:
+def _definitions(task_input: JsonObject) -> dict[str, str]:
     """What an input of this subtask states; its limits are exact, since no portfolio is submitted."""
     also = {
         "restricted_names": "weight 0; what is held of them today is sold, within max_turnover",
@@ -91,7 +91,7 @@ def definitions(task_input: JsonObject) -> dict[str, str]:
     return conventions(task_input) | also
 
 
-def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
+def _build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
     """Half feasible, half infeasible mandates in every tier and of every limit to relax.
 
     Mandates are drawn alike for both verdicts, each so near what can be kept that most limits matter; the limit to
@@ -130,7 +130,7 @@ def _input(found: Draft, value: float) -> InfeasibilityInput:
             required(problem.current, "current portfolio"),
         ),
     }
-    task_input["conventions"] = definitions(task_input)
+    task_input["conventions"] = _definitions(task_input)
     return task_input
 
 
@@ -177,7 +177,7 @@ def _labelled(case: Case) -> dict[str, list[float]]:
     return {block.label: case.least.multipliers[block.rows].tolist() for block in program.blocks}
 
 
-def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """infeasibility_detection: 1 if the feasibility verdicts agree, else 0."""
     del task_input
     given, wanted = boolean(answer.get("feasible")), boolean(truth.expected_output.get("feasible"))
@@ -185,13 +185,13 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     return Score(value, {"feasible": value})
 
 
-def certified(answer: JsonObject, truth: Truth, task_input: InfeasibilityInput) -> Score:
+def _certified(answer: JsonObject, truth: Truth, task_input: InfeasibilityInput) -> Score:
     """The verdict gates; its evidence, the least attainable value, earns the score in proportion to how near it is.
 
     A bare verdict is a coin toss, so it earns nothing. Half of what the evidence earns is for the set of limits in
     conflict, by the share that it has in common with the right one.
     """
-    verdict, expected = paper(answer, truth, task_input).value, truth.expected_output
+    verdict, expected = _paper(answer, truth, task_input).value, truth.expected_output
     evidence = closeness(number(answer.get("least_attainable")), expected["least_attainable"], **_EVIDENCE)
     named = answer.get("conflicting_limits")
     conflict = _in_common(array(named), expected["conflicting_limits"]) if is_array(named) else 0.0
@@ -206,7 +206,7 @@ def _in_common(named: list[Any], expected: list[str]) -> float:
     return len(given & set(expected)) / len(every) if every else 1.0
 
 
-def proof(label: Label[InfeasibilityInput], findings: Findings) -> None:
+def _proof(label: Label[InfeasibilityInput], findings: Findings) -> None:
     """The least attainable value is certified and decides the verdict; the set in conflict is the only smallest one.
 
     With a portfolio that keeps all limits but one, every set in conflict contains that one; where those limits alone
@@ -276,7 +276,7 @@ def _expect_kept(recheck: Recheck, without: list[str], weights: second.Floats, w
     recheck.expect(excess <= ACCEPTED_VIOLATION, f"{what} breaks {name} by {excess:.1e}")
 
 
-def by_hand(data: Mapping[str, Any]) -> JsonObject:
+def _by_hand(data: Mapping[str, Any]) -> JsonObject:
     """Turnover that restricted names and the cap on names force, which bounds the least turnover from below."""
     limits, current = data["constraints"], data["current_portfolio"]
     caps = dict.fromkeys(limits["restricted_names"], 0.0)
@@ -289,13 +289,13 @@ SUBTASK = Subtask(
     prefix="pc_infeas",
     input=InfeasibilityInput,
     answer=InfeasibilityDetection,
-    definitions=definitions,
-    build=build,
-    proof=proof,
-    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
+    definitions=_definitions,
+    build=_build,
+    proof=_proof,
+    scorers={Profile.PAPER: _paper, Profile.STRICT: _paper, Profile.CERTIFIED: _certified},
     verification=Verification(method=METHOD, parameters={"ground_truth_source": "certified optimiser"}),
     baselines=Baselines(
-        no_skill=Naive(("constraints", "current_portfolio"), by_hand),
+        no_skill=Naive(("constraints", "current_portfolio"), _by_hand),
         trivial=Naive((), lambda data: {"feasible": True, "conflicting_limits": [], "least_attainable": 0.0}),
         heuristic="feasible, 90% of the limit",
     ),

@@ -56,7 +56,7 @@ AMENDMENTS = ("First amendment", "Second amendment")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class _Plan:
     """What a mandate of a difficulty demands beside its objective.
 
     required : kinds that it has; one of each pair.
@@ -78,9 +78,9 @@ class Plan:
 
 _SINGLE, _BOTH = (("max_weight", "max_sector_weight"),), tuple((kind,) for kind in _CONVERTED)
 PLANS = {
-    "easy": Plan((*_SINGLE, _CONVERTED), others=1, amended=1, met=0, unmet=0, asides=1, sectors=0),
-    "medium": Plan((*_SINGLE, *_BOTH, ("relative_sector",)), others=1, amended=1, met=1, unmet=0, asides=2, sectors=1),
-    "hard": Plan(
+    "easy": _Plan((*_SINGLE, _CONVERTED), others=1, amended=1, met=0, unmet=0, asides=1, sectors=0),
+    "medium": _Plan((*_SINGLE, *_BOTH, ("relative_sector",)), others=1, amended=1, met=1, unmet=0, asides=2, sectors=1),
+    "hard": _Plan(
         (("max_weight",), ("max_sector_weight",), *_BOTH, ("relative_sector",)),
         others=1,
         amended=2,
@@ -203,7 +203,7 @@ def stated(
     return _aside(sentences, universe, rng) if kind == "asides" else _DRAWS[kind](limits, universe, sentences, rng)
 
 
-def _kinds(vocabulary: Words, plan: Plan, universe: Universe, rng: np.random.Generator, *, short: bool) -> list[str]:
+def _kinds(vocabulary: Words, plan: _Plan, universe: Universe, rng: np.random.Generator, *, short: bool) -> list[str]:
     """Kinds of demand that go together."""
     unfit = _LONG_ONLY if short else set[str]()
     if universe.size > 100:

@@ -29,7 +29,7 @@ _REACH = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class _Limits:
     """Limits h(x) <= 0 at a point: their slacks -h (m,) and gradients (m, n); of equalities the gradients alone (k, n).
 
     Each h is convex, so that a'(y - x) <= slack for every point y that keeps it, a its gradient at x.
@@ -40,17 +40,17 @@ class Limits:
     equalities: Floats
 
 
-def stacked(parts: Sequence[tuple[Floats, Floats]], equalities: Sequence[Floats]) -> Limits:
+def stacked(parts: Sequence[tuple[Floats, Floats]], equalities: Sequence[Floats]) -> _Limits:
     """Limits put together from parts of slacks (m,) and gradients (m, n)."""
     width = equalities[0].shape[1]
-    return Limits(
+    return _Limits(
         np.concatenate([slacks for slacks, _ in parts]),
         np.vstack([gradients.reshape(-1, width) for _, gradients in parts]),
         np.vstack(equalities),
     )
 
 
-def possible_gain(gradient: Floats, limits: Limits, reach: float) -> float:
+def possible_gain(gradient: Floats, limits: _Limits, reach: float) -> float:
     """Bound how far another point that keeps the limits can lie below this one.
 
     With multipliers m >= 0 and r = gradient + sum m a + sum k e, every such y has

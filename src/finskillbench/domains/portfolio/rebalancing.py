@@ -108,7 +108,7 @@ _WEIGHTS = {
 """Each part of the published score, the key by which a verification may set its weight, and the default."""
 
 
-class Rebalancing(Answer):
+class _Rebalancing(Answer):
     """Answer: the trades, where they lead and what they cost in turnover."""
 
     trade_list: dict[str, float] = Field(
@@ -121,7 +121,7 @@ class Rebalancing(Answer):
     turnover: float = Field(description="One-way turnover: half the sum of absolute changes of weight; >= 0.")
 
 
-def definitions(task_input: JsonObject) -> dict[str, str]:
+def _definitions(task_input: JsonObject) -> dict[str, str]:
     """What an input of this subtask states; turnover is defined although the mandate does not limit it."""
     return conventions(task_input, "turnover") | TERMS | {"two_stages": _stages(task_input)}
 
@@ -139,7 +139,7 @@ Cell = tuple[MonthEnd, str, Objective, int]
 """Date, tier and objective, and the number of the current portfolio drawn for them."""
 
 
-def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
+def _build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
     """12 month-ends x 3 tiers x 4 objectives, with several current portfolios; 40 drawn by tier and objective.
 
     One that does not discriminate, or repeats an answer, is replaced by another of its own stratum while there is one.
@@ -211,7 +211,7 @@ def _task(
     # Bought within the limits, and drifted with the market since.
     current = month.drifted(within_caps(month_problem(month, task_input), bought))
     task_input["current_portfolio"] = month.by_ticker(current)
-    task_input["conventions"] = definitions(task_input)
+    task_input["conventions"] = _definitions(task_input)
     problem = month_problem(month, task_input)
     result = _solved(problem, TradingTerms.of(task_input, problem), _BOUNDS[tier_name])
     if result is None:
@@ -249,7 +249,7 @@ def _rounds_well(problem: PortfolioProblem, task: Task) -> bool:
     """Whether fewer decimals cost little: on a narrow scale a typist's error would pass for one of merit."""
     written = of_digits(problem, task.truth.expected_output, "new_weights", fewest=4)
     task_input = cast("RebalancingInput", task.episode.input)
-    scored = (certified(rung.answer, task.truth, task_input, problem=problem).value for rung in written)
+    scored = (_certified(rung.answer, task.truth, task_input, problem=problem).value for rung in written)
     return all(score >= rung.least for score, rung in zip(scored, written, strict=True))
 
 
@@ -292,7 +292,7 @@ def _bought(rng: np.random.Generator, month: MonthEnd) -> Floats:
     return share * rng.dirichlet(np.full(len(month.tickers), 2.0)) + (1 - share) * month.benchmark
 
 
-def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """turnover_compliance_and_objective: 0.5 clip(1 - L2/0.2) + 0.25 t + 0.25 r; no weights: 0.
 
     Weights from `new_weights`, else `weights`. t = 1 - min(1, |T̂-T|/max(|T|, 1e-9)), 0 if absent. r = mean over
@@ -314,7 +314,7 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     return Score(weighted(parts, _WEIGHTS, truth.verification), parts)
 
 
-def certified(
+def _certified(
     answer: JsonObject, truth: Truth, task_input: RebalancingInput, *, problem: PortfolioProblem | None = None
 ) -> Score:
     """Limits and minimum trade kept x required improvement x trading cost x agreement of the reports.
@@ -327,7 +327,7 @@ def certified(
     return judge_rebalancing(problem, TradingTerms.of(task_input, problem), answer, required, least)
 
 
-def proof(label: Label[RebalancingInput], findings: Findings) -> None:
+def _proof(label: Label[RebalancingInput], findings: Findings) -> None:
     """Trades lead from the current to the new weights, which are the certified optimum of both stages."""
     recheck = Recheck(label, findings)
     truth, task_input = label.truth, recheck.task_input
@@ -362,7 +362,7 @@ def proof(label: Label[RebalancingInput], findings: Findings) -> None:
         recheck.cannot_gain("stage_2", at_end.gain(prices, enough, same_trades=branched))
 
 
-def by_hand(data: Mapping[str, Any]) -> JsonObject:
+def _by_hand(data: Mapping[str, Any]) -> JsonObject:
     """All the way to the rule of thumb, limits and turnover aside."""
     weights, current = rule_of_thumb(data), data["current_portfolio"]
     trades = {name: weights[name] - current.get(name, 0.0) for name in weights}
@@ -373,16 +373,16 @@ SUBTASK = Subtask(
     name=NAME,
     prefix="pc_rebal",
     input=RebalancingInput,
-    answer=Rebalancing,
-    definitions=definitions,
-    build=build,
-    proof=proof,
-    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
+    answer=_Rebalancing,
+    definitions=_definitions,
+    build=_build,
+    proof=_proof,
+    scorers={Profile.PAPER: _paper, Profile.STRICT: _paper, Profile.CERTIFIED: _certified},
     verification=Verification(
         METHOD, {"ground_truth_source": "certified optimiser, two stages"}, ("required_value", "least_cost_bps")
     ),
     baselines=Baselines(
-        no_skill=Naive(("objective", "expected_returns", "covariance_matrix", "current_portfolio"), by_hand),
+        no_skill=Naive(("objective", "expected_returns", "covariance_matrix", "current_portfolio"), _by_hand),
         trivial=Naive(
             ("current_portfolio",),
             lambda data: {"trade_list": {}, "new_weights": data.get("current_portfolio") or {}, "turnover": 0.0},

@@ -55,7 +55,7 @@ class ToolUseParameterization(Answer):
     optimizer_call: OptimizerCall = Field(description="The optimiser call, by the API in tool_documentation.")
 
 
-def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
+def _build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
     """40 mandates, each of a template of its own: objectives and difficulties in turn, the rest drawn."""
     vocabulary, count = words_in(context.catalog), objects.settings["episodes_per_subtask"]
     order = context.generator(NAME, "order").permutation(count).tolist()
@@ -122,7 +122,7 @@ def _idle(call: Mapping[str, Any], sectors: Sequence[str], size: int) -> list[st
     ]
 
 
-def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """parameter_match: matching leaves over leaves of the union of both JSON trees.
 
     Numbers match if |p - e| / max(|e|, 1e-6) is under `relative_tolerance`, default 0.2; anything else must be equal.
@@ -163,7 +163,7 @@ def _leaf_matches(predicted: object, expected: object, tolerance: float) -> bool
     return json_equal(predicted, expected)
 
 
-def certified(answer: JsonObject, truth: Truth, task_input: ToolUseInput) -> Score:
+def _certified(answer: JsonObject, truth: Truth, task_input: ToolUseInput) -> Score:
     """Half the marks for each limit that is wrong, missing or added, above what the trivial call earns.
 
     A limit is right when its number is equal within rounding, in the unit of the API. A parameter at its default, or
@@ -188,7 +188,7 @@ def _universe(task_input: JsonObject) -> tuple[list[str], int]:
     return task_input["sectors"], task_input["universe_size"]
 
 
-def proof(label: Label[ToolUseInput], findings: Findings) -> None:
+def _proof(label: Label[ToolUseInput], findings: Findings) -> None:
     """The call has only parameters that matter, and is what the text says to a reader that never saw the call."""
     where, call = label.truth.task_id, label.truth.expected_output["optimizer_call"]
     stated = label.truth.verification.get("required_parameters")
@@ -213,7 +213,7 @@ def proof(label: Label[ToolUseInput], findings: Findings) -> None:
         findings.expect(same, where, "the truth's template is not the certificate's")
 
 
-def by_hand(data: Mapping[str, Any]) -> JsonObject:
+def _by_hand(data: Mapping[str, Any]) -> JsonObject:
     """The objective by its most telling word; no limit is read."""
     words = data["scenario_description"].lower()
     cues = (("risk aversion", "max_sharpe"), ("inverse-variance", "risk_parity"), ("expected return", "max_return"))
@@ -229,14 +229,14 @@ SUBTASK = Subtask(
     definitions={},  # its texts say everything themselves
     # A release has one text with many numbers; here every mandate is of a template of its own.
     cluster=lambda episode: str(episode.metadata.get("scenario_type", episode.task_id)),
-    build=build,
-    proof=proof,
-    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
+    build=_build,
+    proof=_proof,
+    scorers={Profile.PAPER: _paper, Profile.STRICT: _paper, Profile.CERTIFIED: _certified},
     verification=Verification(
         method=METHOD, parameters={"ground_truth_source": "composed by grammar"}, proved=("required_parameters",)
     ),
     baselines=Baselines(
-        no_skill=Naive(("scenario_description",), by_hand),
+        no_skill=Naive(("scenario_description",), _by_hand),
         trivial=Naive((), lambda data: {"optimizer_call": TRIVIAL_CALL}),
         heuristic="every parameter",
     ),

@@ -73,7 +73,7 @@ class UnconstrainedOptimization(Answer):
     )
 
 
-def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
+def _build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
     """12 month-ends x 4 objectives x `_LISTS` approved lists; those that discriminate and differ, by objective."""
     count = objects.settings["episodes_per_subtask"]
     tasks: list[Task] = []
@@ -136,7 +136,7 @@ def _by_formula(problem: PortfolioProblem, optimal: float, zero: float) -> float
     return max(judge_weights(problem, weights, optimal, zero).value for weights in formulas)
 
 
-def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """l2_distance_and_objective: clip(1 - L2/(4θ)), θ = `weight_l2_threshold`, default 0.05; no weights: 0."""
     del task_input
     expected = numbers(truth.expected_output.get("weights"))
@@ -145,7 +145,7 @@ def paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     return Score(value, {"weights": value})
 
 
-def certified(answer: JsonObject, truth: Truth, task_input: UnconstrainedInput) -> Score:
+def _certified(answer: JsonObject, truth: Truth, task_input: UnconstrainedInput) -> Score:
     """Feasibility gates the objective gap, scaled so that equal weights score 0; every optimal answer scores 1."""
     problem = problem_from(task_input)
     weights = submitted_weights(numbers(answer.get("weights")), problem.tickers)
@@ -155,7 +155,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: UnconstrainedInput) 
     return judge_weights(problem, weights, known["optimal_value"], known["trivial_value"])
 
 
-def proof(label: Label[UnconstrainedInput], findings: Findings) -> None:
+def _proof(label: Label[UnconstrainedInput], findings: Findings) -> None:
     """The weights keep the limits and are the certified optimum; the zero of `certified` is the trivial answer's."""
     recheck = Recheck(label, findings)
     weights = recheck.vector(label.truth.expected_output["weights"])
@@ -172,9 +172,9 @@ SUBTASK = Subtask(
     input=UnconstrainedInput,
     answer=UnconstrainedOptimization,
     definitions=conventions,
-    build=build,
-    proof=proof,
-    scorers={Profile.PAPER: paper, Profile.STRICT: paper, Profile.CERTIFIED: certified},
+    build=_build,
+    proof=_proof,
+    scorers={Profile.PAPER: _paper, Profile.STRICT: _paper, Profile.CERTIFIED: _certified},
     verification=Verification(
         method=METHOD,
         parameters={"weight_l2_threshold": 0.05, "ground_truth_source": "certified optimiser"},

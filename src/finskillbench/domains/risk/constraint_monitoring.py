@@ -52,7 +52,7 @@ _VALUE_OF = {
 }
 
 
-def definitions(task_input: MonitoringInput) -> dict[str, str]:
+def _definitions(task_input: MonitoringInput) -> dict[str, str]:
     """The conventions of an episode: only what its mandate has."""
     kinds = {limit["type"] for limit in task_input["mandate"]["constraints"]}
     own = ["the measured value of the definition", *(said for kind, said in _VALUE_OF.items() if kind in kinds)]
@@ -134,7 +134,7 @@ def normal_status(status: str | None) -> str | None:
     return "FAIL" if lowered in _FAIL else status.upper()
 
 
-def paper(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> Score:
+def _paper(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> Score:
     """exact_match: 0.4 [overall_compliant equal] + 0.6 a.
 
     a = share of the expected constraint types whose status equals after normalising; of duplicates of a type the
@@ -145,7 +145,7 @@ def paper(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> Scor
     return _score(_compliance_agrees(answer, truth), statuses, truth)
 
 
-def strict(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> Score:
+def _strict(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> Score:
     """As `paper`, but no compliance credit without a constraint list, and contradictory duplicates are wrong."""
     del task_input
     by_type = _by_type(answer)
@@ -153,7 +153,7 @@ def strict(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> Sco
     return _score(bool(by_type) and _compliance_agrees(answer, truth), statuses, truth)
 
 
-def certified(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> Score:
+def _certified(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> Score:
     """Right verdicts with right values, cut down for every wrong line and every breach that is missed.
 
     A constraint earns its status times the ramp of its value (full within 0.2 % or 5e-5, nothing from 2 % or 5e-4 on);
@@ -334,7 +334,7 @@ def _by_type(source: JsonObject) -> dict[str, Sequence[str | None]]:
     return dict(found)
 
 
-def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
+def _build(context: BuildContext, objects: RiskObjects) -> list[Task]:
     """A user's books; the pairs that were drawn: each kind of limit is broken as often as kept, a quarter comply."""
     own = [pair for pair in objects.own.monitored if pair.margin >= GREY_BAND]
     why = "a status hangs on rounding"
@@ -351,7 +351,7 @@ def _task(pair: MonitoringPair) -> Task:
         f"the mandate: type, status and value; the other fields are optional). {PRECISION}",
     )
     task_input = mandate_input(pair)
-    task_input["conventions"] = definitions(task_input)
+    task_input["conventions"] = _definitions(task_input)
     resolved: MonitoringInput = {**task_input, "covariance_matrix": resolved_covariance(market)}
     episode = mandate_episode(NAME, SUBTASK.prefix, pair, prompt, task_input)
     report = constraint_report(case.portfolio, mandate, market)
@@ -372,11 +372,11 @@ SUBTASK: Subtask[MonitoringInput, RiskObjects] = Subtask(
     prefix="rm_cm",
     input=MonitoringInput,
     answer=ConstraintMonitoring,
-    definitions=definitions,
+    definitions=_definitions,
     cluster=by_input("mandate", "mandate_id"),
-    build=build,
+    build=_build,
     second=monitoring_answer,
-    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
+    scorers={Profile.PAPER: _paper, Profile.STRICT: _strict, Profile.CERTIFIED: _certified},
     verification=Verification(
         method=METHOD, parameters={"metrics": ["constraint_accuracy", "violation_detection_recall"]}, proved=PLANTED
     ),

@@ -114,7 +114,7 @@ class RiskIdentification(Answer):
     top_risk_exposures: list[RiskExposure] = Field(description="At most 5 exposures in descending order of magnitude.")
 
 
-def paper(answer: JsonObject, truth: Truth, task_input: IdentificationInput) -> Score:
+def _paper(answer: JsonObject, truth: Truth, task_input: IdentificationInput) -> Score:
     """ranked_list_recall: 0.4 recall + 0.3 precision + 0.3 NDCG among the first k (`top_k`, default 5).
 
     Recall and precision from the multiset overlap of `type`. NDCG: the relevance of a type is its greatest expected
@@ -133,7 +133,7 @@ def paper(answer: JsonObject, truth: Truth, task_input: IdentificationInput) -> 
     return _score(predicted, expected, gains, ideal)
 
 
-def strict(answer: JsonObject, truth: Truth, task_input: IdentificationInput) -> Score:
+def _strict(answer: JsonObject, truth: Truth, task_input: IdentificationInput) -> Score:
     """As `paper`, but items are matched one to one, greedily in rank order: never over 1; reports DCG and IDCG.
 
     A predicted item gains the magnitude of the first expected item of its type that is still free; the ideal takes
@@ -156,7 +156,7 @@ def strict(answer: JsonObject, truth: Truth, task_input: IdentificationInput) ->
     return Score(min(1.0, score.value), score.details)
 
 
-def certified(answer: JsonObject, truth: Truth, task_input: IdentificationInput) -> Score:
+def _certified(answer: JsonObject, truth: Truth, task_input: IdentificationInput) -> Score:
     """What a list gets right beyond half of it, doubled, times order and top risk; the larger exposures are worth more.
 
     An exposure of the list, found by type and subject, earns a quarter times the ramp of its evidence, a
@@ -262,7 +262,7 @@ def _ratio(gains: Sequence[float], ideal: Sequence[float]) -> float:
     return dcg(value / top for value in gains) / best if best > 0 else 0.0
 
 
-def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
+def _build(context: BuildContext, objects: RiskObjects) -> list[Task]:
     """A user's books; portfolios drawn by type, regime, difficulty, length of their list, its top, the types in it."""
     books = [ListedPortfolio(case, ranked(case.portfolio, case.market)) for case in objects.own.books]
     own = [item for item in books if _clear(item)]
@@ -277,7 +277,7 @@ def _scored(item: ListedPortfolio) -> tuple[Task, dict[str, float]]:
     """The task of a portfolio, and what each shortcut earns of it."""
     task = _task(item)
     given = cast("IdentificationInput", {**task.episode.input, "covariance_matrix": dense_covariance(item.case.market)})
-    return task, {name: certified(answer, task.truth, given).value for name, answer in shortcuts(given).items()}
+    return task, {name: _certified(answer, task.truth, given).value for name, answer in shortcuts(given).items()}
 
 
 def _clear(item: ListedPortfolio) -> bool:
@@ -372,10 +372,10 @@ SUBTASK: Subtask[IdentificationInput, RiskObjects] = Subtask(
     input=IdentificationInput,
     answer=RiskIdentification,
     definitions=_DEFINITIONS,
-    build=build,
+    build=_build,
     second=second.identification_answer,
     proof=_examine,
-    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
+    scorers={Profile.PAPER: _paper, Profile.STRICT: _strict, Profile.CERTIFIED: _certified},
     verification=Verification(
         method=METHOD,
         parameters={

@@ -82,7 +82,7 @@ class RiskRemediation(Answer):
     )
 
 
-def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
+def _build(context: BuildContext, objects: RiskObjects) -> list[Task]:
     """A user's books, and certified pairs: `BEYOND` cannot be mended within the month's turnover, the others can.
 
     Drawn by tier, portfolio type, regime and mandate. Of the mendable ones `LIMITED` have a turnover limit, which
@@ -299,7 +299,7 @@ SUBTASK: Subtask[RemediationInput, RiskObjects] = Subtask(
     answer=RiskRemediation,
     definitions=definitions,
     cluster=by_input("mandate", "mandate_id"),
-    build=build,
+    build=_build,
     proof=examine,
     scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
     verification=Verification(

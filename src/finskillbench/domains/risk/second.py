@@ -48,7 +48,7 @@ _DECIMALS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class _Measured:
     """One constraint as measured: its value, how far it lies beyond the limit (<= 0 is kept), the worst name or sector.
 
     Of several worst ones the first by name.
@@ -64,7 +64,7 @@ class Measured:
         return "PASS" if self.excess <= COMPLIANCE_TOLERANCE else "FAIL"
 
 
-def monitored(task_input: MonitoringInput) -> dict[str, Measured]:
+def monitored(task_input: MonitoringInput) -> dict[str, _Measured]:
     """Measure every constraint of the mandate on the portfolio; `covariance_matrix` must be resolved."""
     return {item["type"]: measured(item, task_input) for item in task_input["mandate"]["constraints"]}
 
@@ -89,7 +89,7 @@ def monitoring_answer(task_input: MonitoringInput) -> JsonObject:
     return {"overall_compliant": failed == 0, "violations_count": failed, "constraints": rows}
 
 
-def measured(item: ConstraintInput, task_input: MonitoringInput, slack: float = COMPLIANCE_TOLERANCE) -> Measured:
+def measured(item: ConstraintInput, task_input: MonitoringInput, slack: float = COMPLIANCE_TOLERANCE) -> _Measured:
     """One constraint of a mandate on the portfolio; a weight within `slack` of counting as a name counts as it suits.
 
     Raises ValueError for an unknown type.
@@ -101,12 +101,12 @@ def measured(item: ConstraintInput, task_input: MonitoringInput, slack: float = 
     match item["type"]:
         case "long_only":
             value = min(held.values(), default=0.0)
-            return Measured(value, -value, _first(held))
+            return _Measured(value, -value, _first(held))
         case "position_limit_max":
             value, worst = max(held.values(), default=0.0), _first(held, -1)
         case "position_limit_min":
             value = min(sizes.values(), default=math.inf)
-            return Measured(value, limit - value, _first(sizes))
+            return _Measured(value, limit - value, _first(sizes))
         case "sector_limit_max":
             totals = sector_totals(task_input)
             value, worst = max(totals.values()), _first(totals, -1)
@@ -114,7 +114,7 @@ def measured(item: ConstraintInput, task_input: MonitoringInput, slack: float = 
             value = _tracking_error(task_input)
         case "beta_range":
             value = beta(task_input, "mkt_rf")
-            return Measured(value, _beyond(item, value, value))
+            return _Measured(value, _beyond(item, value, value))
         case "factor_exposure_max":
             value = max(abs(beta(task_input, factor)) for factor in item.get("factors", ()))
         case "turnover_max_monthly":
@@ -127,10 +127,10 @@ def measured(item: ConstraintInput, task_input: MonitoringInput, slack: float = 
             value = _herfindahl(held)
         case "name_count":
             most, least = (sum(size >= HOLDING + way * slack for size in sizes.values()) for way in (-1, 1))
-            return Measured(float(sum(size >= HOLDING for size in sizes.values())), float(_beyond(item, most, least)))
+            return _Measured(float(sum(size >= HOLDING for size in sizes.values())), float(_beyond(item, most, least)))
         case unknown:
             raise ValueError(f"no second derivation of {unknown}")
-    return Measured(value, value - limit, worst)
+    return _Measured(value, value - limit, worst)
 
 
 def _beyond(item: ConstraintInput, most: float, least: float) -> float:
@@ -176,13 +176,15 @@ def after(task_input: MonitoringInput, trades: Mapping[str, float], dust: float 
     return {**task_input, "portfolio": done}
 
 
-def monitored_after(task_input: MonitoringInput, trades: Mapping[str, float], dust: float = 0.0) -> dict[str, Measured]:
+def monitored_after(
+    task_input: MonitoringInput, trades: Mapping[str, float], dust: float = 0.0
+) -> dict[str, _Measured]:
     """Measure every constraint after further trades, which count towards the turnover of the month."""
     done = after(task_input, trades, dust)
     found = {item["type"]: measured(item, done, dust) for item in task_input["mandate"]["constraints"]}
     if (before := found.get("turnover_max_monthly")) is not None:
         added = turnover(trades.values())
-        found["turnover_max_monthly"] = Measured(before.value + added, before.excess + added)
+        found["turnover_max_monthly"] = _Measured(before.value + added, before.excess + added)
     return found
 
 

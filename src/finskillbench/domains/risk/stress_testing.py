@@ -116,7 +116,7 @@ class StressTesting(Answer):
     )
 
 
-def paper(answer: JsonObject, truth: Truth, task_input: StressInput) -> Score:
+def _paper(answer: JsonObject, truth: Truth, task_input: StressInput) -> Score:
     """absolute_error: s = clip(1 - (|ŷ-y| - 0.1τ)/(3τ)), τ = `tolerance_pct`/100, default 1 %.
 
     Where expected sector attribution exists: 0.7 s + 0.3 mean over expected sectors of (1 - min(1, relerr/0.05)),
@@ -130,7 +130,7 @@ def paper(answer: JsonObject, truth: Truth, task_input: StressInput) -> Score:
     return _published(answer, truth, sectors if wanted else None)
 
 
-def strict(answer: JsonObject, truth: Truth, task_input: StressInput) -> Score:
+def _strict(answer: JsonObject, truth: Truth, task_input: StressInput) -> Score:
     """As `paper`, but sectors by max(0, 1 - MAE/τ) over the union, if `sector_attribution_mae` is a metric."""
     del task_input
     wanted = _by_sector(truth.expected_output)
@@ -152,7 +152,7 @@ def _published(answer: JsonObject, truth: Truth, sectors: float | None) -> Score
     return Score(weighted(parts, _WEIGHTS, truth.verification), parts)
 
 
-def certified(answer: JsonObject, truth: Truth, task_input: StressInput) -> Score:
+def _certified(answer: JsonObject, truth: Truth, task_input: StressInput) -> Score:
     """P&L x (0.5 + 0.25 attribution by sector + 0.25 by factor), where a VaR is asked for x (0.25 + 0.75 VaR).
 
     An attribution counts as far as the P&L that it explains is right; see `_near` and `_attributed`. The VaR is full
@@ -231,7 +231,7 @@ def _by_sector(source: JsonObject) -> dict[str, float]:
     return keyed_numbers(mapping(source.get("attribution")).get("by_sector"), "sector", "contribution_pct")
 
 
-def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
+def _build(context: BuildContext, objects: RiskObjects) -> list[Task]:
     """A user's books; then pairs, drawn by scenario, difficulty, type, regime; none that a shortcut gets right."""
     rng = context.generator(NAME, "tiers")
     pool = tiers_of([pair for pair in objects.stress if pair.large_enough], rng)
@@ -254,10 +254,10 @@ def _traits(item: tuple[StressPair, str]) -> tuple[str, ...]:
 def _telling(task: Task, case: StressCase) -> bool:
     """Whether no shortcut earns too much of a task."""
     given = cast("StressInput", {**task.episode.input, "covariance_matrix": dense_covariance(case.market)})
-    return all(certified(answer, task.truth, given).value <= EARNED[case.tier] for answer in shortcuts(given).values())
+    return all(_certified(answer, task.truth, given).value <= EARNED[case.tier] for answer in shortcuts(given).values())
 
 
-def definitions(task_input: StressInput) -> Mapping[str, str]:
+def _definitions(task_input: StressInput) -> Mapping[str, str]:
     """The conventions of an episode: those of the parts that it has."""
     scenario = task_input["stress_scenario"]
     missing = task_input["sector_mapping"].keys() - task_input["factor_exposures"].keys()
@@ -298,7 +298,7 @@ def _task(case: StressCase) -> Task:
         task_input["average_daily_volume_usd"] = by_ticker(market, volumes)
     if "correlation_shift" in scenario:
         task_input["covariance_matrix"] = covariance_field(market, of.as_of)
-    task_input["conventions"] = dict(definitions(task_input))
+    task_input["conventions"] = dict(_definitions(task_input))
     label = stress_answer(case.result)
     options = ", its options included," if case.overlay else ""
     closing = ", closed at the wider spreads," if "spread_widening_bp" in scenario else ""
@@ -363,11 +363,11 @@ SUBTASK: Subtask[StressInput, RiskObjects] = Subtask(
     prefix="rm_st",
     input=StressInput,
     answer=StressTesting,
-    definitions=definitions,
+    definitions=_definitions,
     cluster=by_input("stress_scenario", "scenario_id"),
-    build=build,
+    build=_build,
     second=second_answer,
-    scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
+    scorers={Profile.PAPER: _paper, Profile.STRICT: _strict, Profile.CERTIFIED: _certified},
     verification=Verification(
         method=METHOD,
         parameters={"tolerance_pct": 1.0, "metrics": ["pnl_absolute_error", "sector_attribution_mae"]},

@@ -77,7 +77,7 @@ def validate_edition(
                 Piece((name,), one.name, title, name, first, min(first + _CHUNK, len(episodes)), labels=True)
                 for first in range(0, len(episodes), _CHUNK)
             ] or [Piece((name,), one.name, title, labels=True)]
-    parts = merged(_do(edition, Beside(), pieces, progress))
+    parts = _merged(_do(edition, Beside(), pieces, progress))
     checks = [part.findings.as_check(part.domain, part.name) for part in parts]
     if only is None:
         findings = Findings()
@@ -111,7 +111,7 @@ def audit_edition(
     there = registered(one.skill for one in edition.episodes())
     refuse_unknown_audits(only or (), there)
     wanted = [name for name in names_of_audits(there) if only is None or name in only]
-    parts = merged(_do(edition, Beside(other, raw_dir), _pieces_of_audit(edition, wanted, there), progress))
+    parts = _merged(_do(edition, Beside(other, raw_dir), _pieces_of_audit(edition, wanted, there), progress))
     return CheckReport(edition.digest, tuple(Level), len(edition.episodes()), tuple(_concluded(wanted, parts)))
 
 
@@ -134,7 +134,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class _Part:
     """What one piece found under one check."""
 
     name: str
@@ -143,12 +143,12 @@ class Part:
     findings: Findings
 
 
-def _do(edition: Edition, beside: Beside, pieces: Sequence[Piece], progress: Progress) -> list[Part]:
+def _do(edition: Edition, beside: Beside, pieces: Sequence[Piece], progress: Progress) -> list[_Part]:
     """Do all pieces and return what was found, in the order of the pieces."""
-    done: dict[Piece, list[Part]] = {}
+    done: dict[Piece, list[_Part]] = {}
     progress("starting", 0, len(pieces))
 
-    def finish(piece: Piece, parts: list[Part]) -> None:
+    def finish(piece: Piece, parts: list[_Part]) -> None:
         done[piece] = parts
         progress(piece.title, len(done), len(pieces))
 
@@ -166,7 +166,7 @@ def _do(edition: Edition, beside: Beside, pieces: Sequence[Piece], progress: Pro
         paths = edition.path, None if beside.other is None else beside.other.path, beside.raw_dir
         context = multiprocessing.get_context("spawn")  # the numerical libraries hold threads, which a fork would break
         with ProcessPoolExecutor(workers, context, _open, paths) as pool:
-            running: dict[Future[list[Part]], Piece] = {pool.submit(_do_here, piece): piece for piece in pieces}
+            running: dict[Future[list[_Part]], Piece] = {pool.submit(_do_here, piece): piece for piece in pieces}
             try:
                 for future in as_completed(running):
                     finish(running[future], future.result())
@@ -213,12 +213,12 @@ def _open(path: Path, other: Path | None, raw_dir: Path | None) -> None:
     Finalize(None, bench.close, exitpriority=10)
 
 
-def _do_here(piece: Piece) -> list[Part]:
+def _do_here(piece: Piece) -> list[_Part]:
     assert _bench is not None
     return _done(_bench, piece)
 
 
-def _done(bench: Bench, piece: Piece) -> list[Part]:
+def _done(bench: Bench, piece: Piece) -> list[_Part]:
     if piece.labels:
         return [_validation(bench, piece)]
     if not piece.sub_task:
@@ -233,7 +233,7 @@ def _domain(bench: Bench, name: str) -> Domain | None:
     return next((one for one in bench.edition.domains if one.name == name), None)
 
 
-def _validation(bench: Bench, piece: Piece) -> Part:
+def _validation(bench: Bench, piece: Piece) -> _Part:
     """One check as `data validate` runs it; the labels of some of the episodes of a subtask."""
     own, name, findings = _domain(bench, piece.domain), piece.names[0], Findings()
     assert own is not None
@@ -245,10 +245,10 @@ def _validation(bench: Bench, piece: Piece) -> Part:
             subject.episodes = subject.of(piece.sub_task)[piece.first : piece.stop]
         with examining(name, findings):
             checks_of(own)[name](subject, findings)
-    return Part(name, own.name, "", findings)
+    return _Part(name, own.name, "", findings)
 
 
-def _domain_check(bench: Bench, piece: Piece) -> Part:
+def _domain_check(bench: Bench, piece: Piece) -> _Part:
     own, name, findings = _domain(bench, piece.domain), piece.names[0], Findings()
     assert own is not None
     subject = Subject(bench.shared, own)
@@ -256,10 +256,10 @@ def _domain_check(bench: Bench, piece: Piece) -> Part:
         with examining(name, findings):
             run(subject, findings)
     findings.figures["episodes"] = len(subject.episodes)
-    return Part(name, piece.domain, "", findings)
+    return _Part(name, piece.domain, "", findings)
 
 
-def _survey(bench: Bench, piece: Piece, check: AuditCheck, episodes: Sequence[Episode]) -> Part:
+def _survey(bench: Bench, piece: Piece, check: AuditCheck, episodes: Sequence[Episode]) -> _Part:
     findings = Findings()
     assert check.survey is not None
     if check.needs_truth and not bench.edition.has_truth:
@@ -268,10 +268,10 @@ def _survey(bench: Bench, piece: Piece, check: AuditCheck, episodes: Sequence[Ep
         with examining(piece.sub_task, findings):
             check.survey(bench, episodes, findings)
         findings.figures["episodes"] = len(episodes)
-    return Part(check.name, piece.domain, piece.sub_task, findings)
+    return _Part(check.name, piece.domain, piece.sub_task, findings)
 
 
-def _looks(bench: Bench, piece: Piece, episodes: Sequence[Episode]) -> list[Part]:
+def _looks(bench: Bench, piece: Piece, episodes: Sequence[Episode]) -> list[_Part]:
     found = {name: Findings() for name in piece.names}
     if LABELS in found:
         _derive_again(bench, piece, episodes, found[LABELS])
@@ -291,7 +291,7 @@ def _looks(bench: Bench, piece: Piece, episodes: Sequence[Episode]) -> list[Part
             with examining(episode.task_id, found[name]):
                 check.look(seen, found[name])
             found[name].add("episodes")
-    return [Part(name, piece.domain, piece.sub_task, findings) for name, findings in found.items()]
+    return [_Part(name, piece.domain, piece.sub_task, findings) for name, findings in found.items()]
 
 
 def _derive_again(bench: Bench, piece: Piece, episodes: Sequence[Episode], findings: Findings) -> None:
@@ -312,7 +312,7 @@ def _derive_again(bench: Bench, piece: Piece, episodes: Sequence[Episode], findi
                 findings.fail(episode.task_id, f"no check has looked at this label of {piece.sub_task}")
 
 
-def _concluded(wanted: Sequence[str], parts: Iterable[Part]) -> Iterator[Check]:
+def _concluded(wanted: Sequence[str], parts: Iterable[_Part]) -> Iterator[Check]:
     """One check for each name over all domains; for what only domains bring, one for each of those that do."""
     found: dict[tuple[str, str], Findings] = {}
     for part in parts:
@@ -328,9 +328,9 @@ def _concluded(wanted: Sequence[str], parts: Iterable[Part]) -> Iterator[Check]:
         yield found[name, owner].as_check(owner, name)
 
 
-def merged(parts: Sequence[Part]) -> list[Part]:
+def _merged(parts: Sequence[_Part]) -> list[_Part]:
     """The parts of one check, domain and subtask put together, in the order in which they first come."""
-    together: dict[tuple[str, str, str], Part] = {}
+    together: dict[tuple[str, str, str], _Part] = {}
     for part in parts:
         key = part.name, part.domain, part.sub_task
         add(together.setdefault(key, replace(part, findings=Findings())).findings, part.findings)

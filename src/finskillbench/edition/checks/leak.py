@@ -42,7 +42,7 @@ _MOVES = (1.01, 0.97, 1.06, 0.92, 1.13)
 def leak(seen: Seen, findings: Findings) -> None:
     """No number, name or key of the truth stands where it was not computed."""
     truth = seen.label.truth.expected_output
-    numbers = {(path, value) for path, value in numeric_leaves(truth) if digits(value) >= _DIGITS}
+    numbers = {(path, value) for path, value in numeric_leaves(truth) if _digits(value) >= _DIGITS}
     _search_words(seen, findings, numbers)
     _search_documents(seen, findings, numbers)
     _search_metadata(seen, findings)
@@ -50,7 +50,7 @@ def leak(seen: Seen, findings: Findings) -> None:
     findings.add("numbers", len(numbers))
 
 
-def digits(value: float) -> int:
+def _digits(value: float) -> int:
     """Significant digits of a number, without closing zeros."""
     text = f"{abs(value):.15g}".partition("e")[0].replace(".", "").strip("0")
     return len(text)
@@ -78,24 +78,24 @@ def _search_documents(seen: Seen, findings: Findings, numbers: set[tuple[str, fl
             findings.fail(seen.task_id, "names this episode", place)
         for figure in _document_figures(text):
             for path, value in sorted(numbers):
-                if float(figure) == float(f"{value:.{digits(float(figure))}g}"):
+                if float(figure) == float(f"{value:.{_digits(float(figure))}g}"):
                     findings.fail(seen.task_id, f"says {figure}, which is {path} of the truth", place)
 
 
 @cache
 def _document_figures(text: str) -> frozenset[str]:
-    return frozenset(figure for figure in _figures(text) if digits(float(figure)) >= _DOCUMENT_DIGITS)
+    return frozenset(figure for figure in _figures(text) if _digits(float(figure)) >= _DOCUMENT_DIGITS)
 
 
 def _figures(text: str) -> set[str]:
     """The numbers of a text that have enough digits to be recognised; dates are none."""
     found = {match.replace(",", "").replace("\u2212", "-") for match in _NUMBER.findall(_NOT_FIGURES.sub(" ", text))}
-    return {figure for figure in found if digits(float(figure)) >= _DIGITS}
+    return {figure for figure in found if _digits(float(figure)) >= _DIGITS}
 
 
 def _stated(figure: str, value: float) -> bool:
     """Whether a printed number is the value to the digits it has, whatever its sign and unit."""
-    stated, precision = abs(float(figure)), digits(float(figure))
+    stated, precision = abs(float(figure)), _digits(float(figure))
     for scale in _SCALES:
         for scaled in (abs(value) * scale, abs(value) / scale):
             if float(f"{scaled:.{precision}g}") == stated:
@@ -108,12 +108,12 @@ def _search_metadata(seen: Seen, findings: Findings) -> None:
     truth = seen.label.truth.expected_output
     for path, wrong in told_of_truth(seen.episode, seen.label.truth, {leaf for _, leaf in seen.flat.texts}):
         findings.fail(seen.task_id, wrong, f"metadata.{path}")
-    numbers = [(path, value) for path, value in numeric_leaves(truth) if digits(value) >= _DIGITS]
+    numbers = [(path, value) for path, value in numeric_leaves(truth) if _digits(value) >= _DIGITS]
     subjects = _answer_keys(seen)
     for path, leaf in leaves(seen.episode.metadata):
         if isinstance(leaf, int | float) and not isinstance(leaf, bool):
             for truth_path, value in numbers:
-                if digits(leaf) >= (_DATA_DIGITS if isinstance(leaf, int) else _DIGITS) and _stated(repr(leaf), value):
+                if _digits(leaf) >= (_DATA_DIGITS if isinstance(leaf, int) else _DIGITS) and _stated(repr(leaf), value):
                     findings.fail(seen.task_id, f"holds {leaf}, {truth_path} of the truth", f"metadata.{path}")
     for path, key in flatten(seen.episode.metadata).keys.items():
         if _stems(key) & subjects:
@@ -145,7 +145,7 @@ def _search_data(seen: Seen, findings: Findings, numbers: set[tuple[str, float]]
         for precision in range(_DATA_DIGITS, _EXACT_DIGITS)
     }
     # A probability of 0.9999996 is 1 in five digits, and so is much else.
-    wanted = {value: path for value, path in rounded.items() if digits(value) >= _DIGITS}
+    wanted = {value: path for value, path in rounded.items() if _digits(value) >= _DIGITS}
     wanted |= {value: path for path, value in sorted(numbers)}
     suspects: dict[str, str] = {}
     for path, value in seen.flat.numbers:
@@ -153,7 +153,7 @@ def _search_data(seen: Seen, findings: Findings, numbers: set[tuple[str, float]]
             suspects.setdefault(path, wanted[value])
     for path, text in seen.flat.texts:
         if len(text) > _SHORT_TEXT:
-            for figure in (one for one in _figures(text) if digits(float(one)) >= _DATA_DIGITS):
+            for figure in (one for one in _figures(text) if _digits(float(one)) >= _DATA_DIGITS):
                 of = next((name for name, value in sorted(numbers) if _stated(figure, value)), None)
                 if of is not None:
                     suspects.setdefault(path, of)

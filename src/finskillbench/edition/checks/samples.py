@@ -50,7 +50,7 @@ _DIGIT = re.compile(r"\d")
 Features: TypeAlias = dict[str, float]
 
 
-class Example(NamedTuple):
+class _Example(NamedTuple):
     """What is seen of an episode, what it shares with others, and the categorical parts of its label."""
 
     group: str
@@ -85,9 +85,9 @@ def _group(episode: Episode) -> str:
     return str(episode.input.get("symbol") or portfolio or episode.as_of_date)
 
 
-def _read(edition: Edition, episodes: Sequence[Episode]) -> list[Example]:
+def _read(edition: Edition, episodes: Sequence[Episode]) -> list[_Example]:
     return [
-        Example(
+        _Example(
             _group(episode),
             str(episode.input.get("form_type", "")),
             dict(_shape(episode.input)),
@@ -133,7 +133,9 @@ def _categories(label: object, path: str = "") -> Iterator[tuple[str, str]]:
         yield path, str(label)
 
 
-def _try(target: str, known: Sequence[Example], unknown: Sequence[Example], sub_task: str, findings: Findings) -> None:
+def _try(
+    target: str, known: Sequence[_Example], unknown: Sequence[_Example], sub_task: str, findings: Findings
+) -> None:
     """Learn one part of the label on the known episodes and try it on the unknown ones."""
     learn, test = ([one for one in part if target in one.labels] for part in (known, unknown))
     learnt = Counter(one.labels[target] for one in learn)

@@ -123,7 +123,7 @@ class Bench:
         self.loop.close()
 
 
-def subtask_of(episode: Episode) -> Subtask | None:
+def _subtask_of(episode: Episode) -> Subtask | None:
     """The subtask of an episode; None for an imported one under a name that is not registered."""
     for find in (by_name, by_method):
         try:
@@ -145,7 +145,7 @@ class Seen:
         self.bench = bench
         self.episode = episode
         self.task_id = episode.task_id
-        self.subtask = subtask_of(episode)
+        self.subtask = _subtask_of(episode)
         self.domain = domain_by_name(episode.skill)
         self._certificate = certificate
         self.returned: dict[str, str] = {}
@@ -367,7 +367,7 @@ def unresolved(value: object) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class _Outcome:
     """What a script gave; see `finskillbench.harness.tools.toolbox.ScriptOutcome`."""
 
     ok: bool
@@ -381,11 +381,11 @@ class Scripts:
     def __init__(self) -> None:
         self._mains: dict[Path, Callable[[dict[str, Any]], object]] = {}
 
-    async def run(self, script: Path, payload: bytes) -> Outcome:
+    async def run(self, script: Path, payload: bytes) -> _Outcome:
         """Run `main` of a script on the JSON of an object; whatever it raises is its error."""
         try:
             if script not in self._mains:
                 self._mains[script] = runpy.run_path(str(script))["main"]
-            return Outcome(True, json.loads(encode_result(self._mains[script](orjson.loads(payload)))), None)
+            return _Outcome(True, json.loads(encode_result(self._mains[script](orjson.loads(payload)))), None)
         except Exception as error:  # noqa: BLE001 - a script may raise anything, and the agent is told
-            return Outcome(False, None, f"{type(error).__name__}: {error}")
+            return _Outcome(False, None, f"{type(error).__name__}: {error}")

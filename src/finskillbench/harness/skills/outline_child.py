@@ -29,7 +29,7 @@ def outline(source: str) -> dict[str, Any]:
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     return {
         "docstring": ast.get_docstring(tree, clean=False),
-        "main": signature(mains[-1]) if mains else None,
+        "main": _signature(mains[-1]) if mains else None,
         "modules": [name for node in tree.body for name in modules(node)],
         "imported": [name for node in imports for name in (*modules(node), *(each.name for each in node.names))],
     }
@@ -42,7 +42,7 @@ def modules(node: ast.AST) -> list[str]:
     return [node.module] if isinstance(node, ast.ImportFrom) and node.module is not None else []
 
 
-def signature(main: ast.FunctionDef) -> dict[str, Any]:
+def _signature(main: ast.FunctionDef) -> dict[str, Any]:
     """Line of a function, and whether it takes one argument and is annotated as dict to dict."""
     positional = (*main.args.posonlyargs, *main.args.args)
     one = len(positional) == 1 and not (main.args.vararg or main.args.kwarg or main.args.kwonlyargs)

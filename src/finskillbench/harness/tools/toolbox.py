@@ -56,7 +56,7 @@ class Runner(Protocol):
     async def run(self, script: Path, payload: bytes) -> ScriptOutcome: ...
 
 
-class Interpreter(Protocol):
+class _Interpreter(Protocol):
     """Runs code of an agent; `finskillbench.harness.tools.interpreters.Interpreter` is one."""
 
     async def run(
@@ -94,7 +94,7 @@ class Toolbox:
         mounted: Mount,
         *,
         runner: Runner | None = None,
-        interpreter: Interpreter | None = None,
+        interpreter: _Interpreter | None = None,
         filings: Filings | None = None,
         scratch_root: Path | None = None,
         memory: Memory = EMPTY,

@@ -251,7 +251,7 @@ def is_handout(path: Path) -> bool:
     return (path / RECORD).is_file()
 
 
-def read_record(folder: Path, edition: Edition) -> Record:
+def _read_record(folder: Path, edition: Edition) -> Record:
     """The record of a hand-out of an edition.
 
     Raises
@@ -302,7 +302,7 @@ def take_back(
         without a job, or the other way round.
     EditionError : the edition was handed out without its truth.
     """
-    record = read_record(folder, edition)
+    record = _read_record(folder, edition)
     if (jobs is None) is (record.layout is Layout.HARBOR):
         told = "add --jobs with the folder of the job" if jobs is None else "leave out --jobs"
         raise InputError(f"{folder} was handed out as {record.layout.value}; {told}")

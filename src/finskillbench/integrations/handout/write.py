@@ -309,7 +309,7 @@ def _write(folder: Path, edition: Edition, episode: Episode, mounted: Mount, ski
     (place / _DATA).mkdir(parents=True)
     if answer is not None:
         (place / "schema.json").write_bytes(orjson.dumps(answer.model_json_schema(), option=orjson.OPT_INDENT_2))
-    for name, value in readable(edition, episode).items():
+    for name, value in _readable(edition, episode).items():
         if isinstance(value, Table):
             (place / _DATA / f"{file_name(name)}.csv").write_bytes(csv_text(value.frame).encode())
         else:
@@ -339,7 +339,7 @@ def _skill_of(episode: Episode) -> str:
     return next(iter(package_names(episode.skill)), episode.skill)
 
 
-def readable(edition: Edition, episode: Episode) -> dict[str, Any]:
+def _readable(edition: Edition, episode: Episode) -> dict[str, Any]:
     """Every field of an input as an agent may read it: at full precision, facts as they were filed."""
     filings = edition.filings
     return {

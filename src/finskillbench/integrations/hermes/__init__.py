@@ -49,7 +49,7 @@ def hermes_python(named: Path | None = None) -> Path:
     """
     text = os.environ.get(VARIABLE, "")
     python = named or (Path(text) if text else Path(sys.prefix).parent / ".venv-hermes" / "bin" / "python")
-    found = installed(python)
+    found = _installed(python)
     if found is None:
         raise InputError(f"Hermes Agent {VERSION} is not installed ({python}); {REMEDY}")
     if found != VERSION:
@@ -57,7 +57,7 @@ def hermes_python(named: Path | None = None) -> Path:
     return python
 
 
-def installed(python: Path) -> str | None:
+def _installed(python: Path) -> str | None:
     """The version of Hermes that an interpreter has; None where there is no such interpreter, or no Hermes."""
     try:
         asked = subprocess.run([python, "-I", "-c", _ASK], capture_output=True, text=True, timeout=_SECONDS, check=True)
@@ -91,7 +91,7 @@ _CONFIG = {
 """Hermes with everything off that would put words of its own into the conversation, or keep any for the next one."""
 
 
-class Worker:
+class _Worker:
     """One process; `sittings` are the episodes that it plays."""
 
     def __init__(self, python: Path, endpoint: Endpoint, mounted: Mount) -> None:
@@ -251,7 +251,7 @@ class Crew:
 
     def __init__(self, python: Path, endpoint: Endpoint) -> None:
         self._python, self._endpoint = python, endpoint
-        self._workers: dict[str, list[Worker]] = {}
+        self._workers: dict[str, list[_Worker]] = {}
         self._starting: dict[str, asyncio.Lock] = {}
 
     @asynccontextmanager
@@ -269,12 +269,12 @@ class Crew:
             found = await self._free(mounted)
         return await found.play(sitting, ended)
 
-    async def _free(self, mounted: Mount) -> Worker:
+    async def _free(self, mounted: Mount) -> _Worker:
         workers = [each for each in self._workers.get(mounted.digest, []) if not each.is_dead]
         least = min(workers, key=lambda each: len(each.sittings), default=None)
         if least is not None and (len(least.sittings) < _FILLED or len(workers) >= _PROCESSES):
             return least
-        made = Worker(self._python, self._endpoint, mounted)
+        made = _Worker(self._python, self._endpoint, mounted)
         self._workers.setdefault(mounted.digest, []).append(made)
         await made.start()
         return made

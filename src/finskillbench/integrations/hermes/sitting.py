@@ -46,7 +46,7 @@ _SUBMITTED = '{"error": "the answer is submitted; the episode is over"}'
 _LOG = logger(__name__)
 
 
-class Stage(Protocol):
+class _Stage(Protocol):
     """Where episodes are played; `finskillbench.integrations.hermes.Crew` is one."""
 
     async def play(self, mounted: Mount, sitting: Sitting, ended: Awaitable[Ended]) -> Ended:
@@ -82,7 +82,7 @@ class Sitting:
             "pause": self._pause,
         }
 
-    async def play(self, stage: Stage) -> Trace:
+    async def play(self, stage: _Stage) -> Trace:
         """The trace of the episode, as it is played there; never raises for what Hermes, model or provider do.
 
         Raises

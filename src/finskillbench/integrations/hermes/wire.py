@@ -111,12 +111,12 @@ class Expected:
         if len(set(names)) < len(names):
             _deviates(f"offers its model a tool twice: {', '.join(names)}")
         for tool in offered:
-            wanted = digest(ours[tool.name]) if tool.name in ours else natives[tool.name]
-            if digest(tool) != wanted:
+            wanted = _digest(ours[tool.name]) if tool.name in ours else natives[tool.name]
+            if _digest(tool) != wanted:
                 _deviates(f"describes the tool {tool.name!r} in other words")
 
 
-def digest(tool: ToolSpec) -> str:
+def _digest(tool: ToolSpec) -> str:
     """SHA-256 of a tool's name, words and parameters, without the empty lists that Hermes adds or leaves out."""
     content = [tool.name, tool.description, _without_empty(tool.parameters)]
     return hashlib.sha256(orjson.dumps(content, option=_OPTIONS)).hexdigest()
@@ -241,7 +241,7 @@ _STRANGER = Answer(b"{}", "401 Unauthorized")
 _NOT_THERE = Answer(b"{}", "404 Not Found")
 
 
-class Served(Protocol):
+class _Served(Protocol):
     """An episode, as requests reach it."""
 
     async def answer(self, what: str, body: bytes) -> Answer:
@@ -255,7 +255,7 @@ class Endpoint:
     def __init__(self) -> None:
         self.token = secrets.token_urlsafe(24)
         self.port = 0
-        self._served: dict[str, Served] = {}
+        self._served: dict[str, _Served] = {}
         self._count = 0
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -273,7 +273,7 @@ class Endpoint:
             await asyncio.gather(*self._connections, return_exceptions=True)
 
     @contextmanager
-    def serving(self, episode: Served) -> Generator[str]:
+    def serving(self, episode: _Served) -> Generator[str]:
         """Answer requests about an episode, under the name that is yielded."""
         self._count += 1
         name = f"episode-{self._count}"

@@ -81,7 +81,7 @@ class Outside:
         sys.addaudithook(hook)
 
 
-class Hermes:
+class _Hermes:
     """The agent as it is installed here."""
 
     def __init__(self, outside: Outside, version: str) -> None:
@@ -209,7 +209,7 @@ def main() -> None:
     outside = Outside(settings["port"], settings["token"])
     outside.guard()
     try:
-        hermes = Hermes(outside, settings["version"])
+        hermes = _Hermes(outside, settings["version"])
     except Exception as problem:  # noqa: BLE001 - whatever keeps it from starting is one line outside
         outside.say(failed=f"{type(problem).__name__}: {problem}")
         return

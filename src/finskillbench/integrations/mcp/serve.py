@@ -25,7 +25,7 @@ _LINGER = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class _Served:
     """The agent: whoever connects, to a port or (None) over the input and output of this process."""
 
     listener: socket.socket | None
@@ -123,7 +123,7 @@ def serve(
         result = run(
             edition,
             conditions=[condition],
-            agents=[Agent(name, Served(listener, announce), seconds, calls, HARNESS)],
+            agents=[Agent(name, _Served(listener, announce), seconds, calls, HARNESS)],
             tasks=[task_id],
             out=out,
             progress=progress,

@@ -32,7 +32,7 @@ _FILING = ("symbol", "accession")
 _SPAN = (*_FILING, "start", "end")
 
 
-def rounding(*terms: pl.Expr) -> pl.Expr:
+def _rounding(*terms: pl.Expr) -> pl.Expr:
     """By how much a sum of rounded figures may miss: 2.5 units of the last place to which all of them are rounded."""
     return 2.5 * pl.min_horizontal(_last_place(term) for term in terms)
 
@@ -126,7 +126,7 @@ def _ties(raw: pl.DataFrame) -> pl.DataFrame:
     def adding_up(statement: pl.DataFrame, *less: str) -> pl.DataFrame:
         terms = [pl.col(name).fill_null(0.0) for name in less]
         left = pl.col("revenue") - pl.sum_horizontal(terms)
-        return statement.filter(left.abs() <= rounding(pl.col("revenue"), *(pl.col(name) for name in less)))
+        return statement.filter(left.abs() <= _rounding(pl.col("revenue"), *(pl.col(name) for name in less)))
 
     span = list(_SPAN)
     revenue, cost, income = of("revenue"), of("cost_of_revenue"), of("operating_income")
@@ -251,7 +251,7 @@ def _with_amortization(raw: pl.DataFrame) -> pl.DataFrame:
     both = both.join(noted, on=span, how="left").filter(pl.col("part") > _SMALL * pl.col("value"))
     earlier = totals.select(*key, "tag", before="filed", earlier="value")
     lowered = both.join(earlier, on=[*key, "tag"]).filter(pl.col("before") < pl.col("filed"))
-    near = rounding(pl.col("value"), pl.col("earlier")) + _last_place(pl.col("part")) / 2
+    near = _rounding(pl.col("value"), pl.col("earlier")) + _last_place(pl.col("part")) / 2
     lowered = lowered.filter((pl.col("earlier") - pl.col("value") - pl.col("part")).abs() <= near)
     tolerance = _last_place(pl.col("depreciation")) + 0.001 * pl.col("value")
     holds = pl.col("value") >= pl.col("depreciation") + pl.col("part") - tolerance

@@ -144,7 +144,7 @@ _TITLES = {"model": "Model", "harness": "Harness", "condition": "Condition"}
 
 
 @dataclass(frozen=True, slots=True)
-class Flip:
+class _Flip:
     """An episode whose score moved from `a` to `b`.
 
     `keys` are what tells its group from others (`Paired.shown`). `show_a` and `show_b` are the commands that show it on
@@ -165,7 +165,7 @@ class Flip:
         return self.b - self.a
 
 
-def find_flips(paired: Paired) -> list[Flip]:
+def find_flips(paired: Paired) -> list[_Flip]:
     """All flips, from what fell most to what rose most."""
     moved = paired.frame.filter(pl.col("difference").abs() > LEAST_CHANGE).sort(
         "difference", "sub_task", "episode", *paired.sides.keys
@@ -174,7 +174,7 @@ def find_flips(paired: Paired) -> list[Flip]:
     a, b = paired.sides.a, paired.sides.b
     telling = [_telling(moved, side, keys, higher) for side, higher in ((a, True), (b, False))]
     return [
-        Flip(
+        _Flip(
             task_id=row_b["task_id"],
             sub_task=line["sub_task"],
             keys={name: line[name] for name in paired.shown},
@@ -221,7 +221,7 @@ def _has_entries(run: RunRows, model: str) -> int:
     return run.rows.filter(pl.col("model") == model)["arguments"].n_unique()
 
 
-def flips_table(flips: list[Flip]) -> Table:
+def flips_table(flips: list[_Flip]) -> Table:
     """The flips with their commands, as many as are given."""
     shown = list(flips[0].keys) if flips else []
     rows: list[tuple[Cell, ...]] = [

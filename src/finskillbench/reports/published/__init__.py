@@ -45,7 +45,7 @@ class Otherwise(msgspec.Struct, frozen=True):
     value: Value
 
 
-class Published(msgspec.Struct, frozen=True):
+class _Published(msgspec.Struct, frozen=True):
     """Everything that was printed: tables by the names of ours, and where the release differs."""
 
     source: str
@@ -59,10 +59,10 @@ class _Placed(NamedTuple):
 
 
 @cache
-def published() -> Published:
+def published() -> _Published:
     """The printed values."""
     data = resources.files(__name__).joinpath("tables.json").read_bytes()
-    return msgspec.json.decode(data, type=Published)
+    return msgspec.json.decode(data, type=_Published)
 
 
 def beside(table: Table) -> Table:

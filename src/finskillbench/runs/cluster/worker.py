@@ -71,7 +71,7 @@ class Result:
     stopped: str = ""
 
 
-class Context:
+class _Context:
     """State of one run in this process, for as long as a client wants the Dask task of this `key`."""
 
     def __init__(self, config: WorkerConfig, key: str, worker: Any, here: Here) -> None:
@@ -123,7 +123,7 @@ class Context:
         return Result(sitting.expense(), sitting.asked, replace(played.trace, messages=()), played.trajectory())
 
 
-_contexts: dict[str, Context] = {}
+_contexts: dict[str, _Context] = {}
 
 
 async def build_context(config: WorkerConfig, key: str) -> tuple[str, Mapping[str, bool]]:
@@ -138,7 +138,7 @@ async def build_context(config: WorkerConfig, key: str) -> tuple[str, Mapping[st
         stack.enter_context(threadpool_limits(1))  # a machine has a worker for each core
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="finskillbench-worker-")))
         around = stack.enter_context(surrounded(edition, mounts.values(), scratch, allow_unconfined=allow))
-        context = Context(config, key, get_worker(), Here(edition, entrants, mounts, around, config.max_tokens))
+        context = _Context(config, key, get_worker(), Here(edition, entrants, mounts, around, config.max_tokens))
         _contexts[context.token] = context
         context.start(context.keep(stack.pop_all()))
     return context.token, dict(guards)

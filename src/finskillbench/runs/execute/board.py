@@ -14,7 +14,7 @@ from finskillbench.sums import exact_sum
 
 
 @dataclass(slots=True)
-class Counts:
+class _Counts:
     """Of one model, or of all: episodes planned, finished before and now, failed; US dollars of all rows.
 
     `cost_usd` is None as soon as the price of one row is not known.
@@ -53,7 +53,7 @@ class Counts:
 class Board:
     """Counts by model, in the order of the plan; `notice` is the latest thing a user should be told, if any."""
 
-    models: dict[str, Counts] = field(default_factory=dict[str, Counts])
+    models: dict[str, _Counts] = field(default_factory=dict[str, _Counts])
     notice: str = ""
 
     @property
@@ -67,12 +67,12 @@ class Board:
         return sum(counts.planned for counts in self.models.values())
 
     @property
-    def total(self) -> Counts:
+    def total(self) -> _Counts:
         """Counts of all models together."""
         every = list(self.models.values())
         costs = [counts.cost_usd for counts in every]
         known = [cost for cost in costs if cost is not None]
-        return Counts(
+        return _Counts(
             self.planned,
             sum(counts.kept for counts in every),
             sum(counts.ran for counts in every),
@@ -106,7 +106,7 @@ def make_board(planned: Iterable[str], kept: Iterable[Row]) -> Board:
     """A board at the start: the model of each planned episode, and the rows of those finished before."""
     board = Board()
     for model in planned:
-        board.models.setdefault(model, Counts()).planned += 1
+        board.models.setdefault(model, _Counts()).planned += 1
     for row in kept:
         counts = board.models[row.model]
         counts.kept += 1

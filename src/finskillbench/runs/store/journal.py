@@ -87,7 +87,7 @@ def write_trajectory(folder: Path, item: Item, data: bytes) -> None:
     write_beside(folder / item.trajectory, data)
 
 
-def decoded(data: bytes) -> Trajectory:
+def _decoded(data: bytes) -> Trajectory:
     """A trajectory from the bytes of its file.
 
     Raises
@@ -105,7 +105,7 @@ def read_trajectory(path: Path) -> Trajectory:
     InputError : the file is absent or damaged, or holds something else.
     """
     try:
-        return decoded(path.read_bytes())
+        return _decoded(path.read_bytes())
     except msgspec.ValidationError as error:
         raise InputError(f"{path}: not a trajectory ({error})") from error
     except (OSError, EOFError, ValueError, zlib.error) as error:

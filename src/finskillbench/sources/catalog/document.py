@@ -131,7 +131,7 @@ class Document:
 
     def add(self, place: Place, problem: str, remedy: str) -> None:
         """Note a mistake at a place; one that is not there is told at the line of what it should be part of."""
-        self.mistakes.add(self.line(place), f"{named(place)}: {problem}" if place else problem, remedy)
+        self.mistakes.add(self.line(place), f"{_named(place)}: {problem}" if place else problem, remedy)
 
     def items(self, *place: str | int) -> Iterator[tuple[Place, dict[str, Any]]]:
         """The objects of a list, each with its place; nothing where there is no such list, which its type says."""
@@ -163,7 +163,7 @@ class Document:
 
     def where(self, place: Place) -> str:
         """File, line and place in one text, for what turns out to be wrong later."""
-        return f"{located(self.mistakes.file, self.line(place))}: {named(place)}"
+        return f"{located(self.mistakes.file, self.line(place))}: {_named(place)}"
 
     def typed(self, adapter: TypeAdapter[T], value: object, place: Place = ()) -> T | None:
         """A value as its type has it; None, and every mistake noted, where it does not fit."""
@@ -212,7 +212,7 @@ def _fields(schema: object) -> set[str]:
     return set(cast("dict[str, object]", own) if isinstance(own, dict) else ()).union(*map(_fields, table.values()))
 
 
-def named(place: Place) -> str:
+def _named(place: Place) -> str:
     """A place as people write it: `mandates[0].constraints[2].value`."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
 

@@ -107,7 +107,7 @@ _TAG = "EntityCommonStockSharesOutstanding"
 _FORMS = ("10-K", "10-Q", "10-K/A", "10-Q/A", "20-F", "40-F")
 
 
-class Counts(NamedTuple):
+class _Counts(NamedTuple):
     """Counts by `end` on the basis of that day; the ends from which on the count is unknown until the next; notes."""
 
     table: pl.DataFrame
@@ -115,7 +115,7 @@ class Counts(NamedTuple):
     notes: list[str]
 
 
-def on_own_basis(symbol: str, counts: pl.DataFrame, latest: pl.DataFrame, splits: pl.DataFrame) -> Counts:
+def on_own_basis(symbol: str, counts: pl.DataFrame, latest: pl.DataFrame, splits: pl.DataFrame) -> _Counts:
     """Undo the restatement of counts (end, value) for the splits after their end.
 
     Parameters
@@ -152,7 +152,7 @@ def on_own_basis(symbol: str, counts: pl.DataFrame, latest: pl.DataFrame, splits
         for end in broken
     ]
     table = pl.DataFrame({"end": [end for end, _ in rows], "value": own}, schema=counts.schema)
-    return Counts(table, broken, notes)
+    return _Counts(table, broken, notes)
 
 
 def cover_counts(path: Path) -> pl.DataFrame:

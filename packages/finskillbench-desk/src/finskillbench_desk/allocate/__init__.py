@@ -94,7 +94,7 @@ def build(context: BuildContext, objects: tuple[Listed, ...]) -> Iterator[Task]:
             input_of(task_id, case, frames, notes(rng, case)),
             PROMPT,
         )
-        certificate = {**certificate_of(case.best), "planted": planted(case)}
+        certificate = {**certificate_of(case.best), "planted": _planted(case)}
         yield Task(episode, label_of(task_id, case), certificate, frames)
 
 
@@ -198,7 +198,7 @@ def _weights(case: Case) -> dict[str, float]:
     return dict(zip(case.world.book.tickers, case.best.weights.clip(0.0).tolist(), strict=True))
 
 
-def planted(case: Case) -> JsonObject:
+def _planted(case: Case) -> JsonObject:
     """How many places mislead, and how many only look so: for whoever holds the certificates, never for an agent."""
     return {"traps": sum(not place.control for place in case.places), "controls": sum(p.control for p in case.places)}
 

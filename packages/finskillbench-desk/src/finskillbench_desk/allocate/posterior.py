@@ -172,7 +172,7 @@ def forecast(hypotheses: Hypotheses, family: Family) -> Belief:
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class _Effect:
     """What moves a group in a regime: a source, its effect on one score, and the quarters [first, last) of it."""
 
     source: int
@@ -191,7 +191,7 @@ class World:
     book: Book
     family: Family
     sources: Sources
-    effects: tuple[tuple[Effect, ...], ...]
+    effects: tuple[tuple[_Effect, ...], ...]
     factor_returns: Floats = field(repr=False)
     returns: Integers = field(repr=False)
 
@@ -227,7 +227,7 @@ def draw_world(rng: np.random.Generator, names: Sequence[tuple[str, str]], tier:
     return World(book, family, sources, effects, factors, np.rint(returns / RETURN_UNIT).astype(np.int32))
 
 
-def _draw_effects(rng: np.random.Generator, family: Family, sources: Sources) -> Iterator[Effect]:
+def _draw_effects(rng: np.random.Generator, family: Family, sources: Sources) -> Iterator[_Effect]:
     """The effects of one industry, regime by regime; a source has none before its record is valid."""
     changes = np.flatnonzero(rng.random(HALVES - 1) < family.change) + 1
     ends = [0, *(changes * (QUARTERS // HALVES)).tolist(), QUARTERS]
@@ -236,4 +236,4 @@ def _draw_effects(rng: np.random.Generator, family: Family, sources: Sources) ->
         size = float(family.mean[source] + family.deviation[source] * rng.standard_normal())
         begun = max(first, int(sources.start[source]))
         if rng.random() >= family.nothing and begun < last:
-            yield Effect(source, size, begun, last)
+            yield _Effect(source, size, begun, last)

@@ -39,7 +39,7 @@ Listed = tuple[str, Span, JsonObject]
 Play = Generator[tuple[Ask, ...], list[JsonObject], JsonObject]
 
 
-def reference() -> Play:
+def _reference() -> Play:
     """Empirical Bayes on rightly read data."""
     begun = yield _opening()
     family, log, rows = begun[1]["value"], begun[2]["value"], begun[3]["rows"]
@@ -63,7 +63,7 @@ def reference() -> Play:
     return (yield from _decided(listed, family["change"], gone, repairs_today))
 
 
-def textbook() -> Play:
+def _textbook() -> Play:
     """In each industry the source with the largest t over all quarters, taken at its estimate."""
     yield (Ask("load_skill", {"skill_name": _SKILL}),)
     (fits,) = yield (_regress({"top": 1}),)
@@ -77,7 +77,7 @@ def textbook() -> Play:
     return _answer(placed)
 
 
-def trapped() -> Play:
+def _trapped() -> Play:
     """The reference's arithmetic on columns as they come, each source for itself: it falls for every trap."""
     begun = yield _opening()
     family = begun[1]["value"]
@@ -85,7 +85,7 @@ def trapped() -> Play:
     return (yield from _decided(listed, family["change"], set(), []))
 
 
-PROCEDURES: Mapping[str, Procedure] = {"reference": reference, "textbook": textbook, "trapped": trapped}
+PROCEDURES: Mapping[str, Procedure] = {"reference": _reference, "textbook": _textbook, "trapped": _trapped}
 
 
 def _opening() -> tuple[Ask, ...]:

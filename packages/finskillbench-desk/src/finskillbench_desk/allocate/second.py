@@ -34,7 +34,7 @@ class Visible(NamedTuple):
     analysts: Booleans
 
 
-def read(task_input: Mapping[str, Any]) -> Visible:
+def _read(task_input: Mapping[str, Any]) -> Visible:
     """Tables and log as the memo says they are to be read."""
     frames: dict[str, pl.DataFrame] = {
         name: task_input[name].frame for name in ("panel", "today", "names", "factor_returns", "sources")
@@ -85,7 +85,7 @@ def _apply(line: str, columns: list[str], sources: pl.DataFrame, raw: Floats, st
 
 def posterior(task_input: Mapping[str, Any]) -> tuple[Floats, Floats]:
     """Mean (n,) and covariance (n, n) of what effects do to the names in the coming quarter."""
-    seen, family = read(task_input), task_input["family"]
+    seen, family = _read(task_input), task_input["family"]
     analyst, share = seen.analysts.astype(float), float(family["analyst_share"])
     prior = share * analyst / analyst.sum() + (1 - share) * (1 - analyst) / (1 - analyst).sum()
     centre = family["analyst_mean"] * analyst + family["signal_mean"] * (1 - analyst)

@@ -99,7 +99,7 @@ Planted = tuple[Place, Sources]
 Plant = Callable[[np.random.Generator, World, list[int], bool], Iterator[Planted]]
 
 
-def candidates(
+def _candidates(
     rng: np.random.Generator, kind: str, control: bool, world: World, belief: Belief, taken: frozenset[int]
 ) -> Iterator[Planted]:
     """Places of a kind with the sources as they are delivered then, the most damaging first."""
@@ -296,7 +296,7 @@ def misread(study: Study, names: frozenset[str]) -> Floats:
     return optimum(study.world.book.problem(belief.alpha, belief.doubt), unique=False).weights
 
 
-def solve(study: Study) -> Case:
+def _solve(study: Study) -> Case:
     """Posterior and certified optimum of the right reading."""
     belief, book = study.belief(), study.world.book
     problem = book.problem(belief.alpha, belief.doubt)
@@ -326,7 +326,7 @@ def _judged(study: Study) -> Case | None:
     """The case, where the gain is large enough and every mistake costs enough of it."""
     if not study.places:
         return None
-    case = solve(study)
+    case = _solve(study)
     if case.gain < LEAST_GAIN:
         return None
     answers: dict[str, Floats] = {}
@@ -360,7 +360,7 @@ def _first_that_matters(rng: np.random.Generator, study: Study, kind: str, contr
     """The study with the first place of a kind at which a mistake is dear, going by trades without limits."""
     taken = frozenset(column for place in study.places for column in place.columns)
     book = study.world.book
-    for place, sources in candidates(rng, kind, control, study.world, study.belief(), taken):
+    for place, sources in _candidates(rng, kind, control, study.world, study.belief(), taken):
         grown = study.grown(place, replace(study.world, sources=sources))
         right, wrong = grown.belief().alpha, grown.fallen(frozenset({place.name})).alpha
         gain = _worth(book, right, right)

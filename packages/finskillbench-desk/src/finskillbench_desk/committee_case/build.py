@@ -84,7 +84,7 @@ class CureTrade(Answer):
     value: float = Field(description="Dollars bought, negative if sold; of a future its notional.")
 
 
-class Figures(Answer):
+class _Figures(Answer):
     """The book after the cure, by the definitions in conventions."""
 
     tracking_error: float = Field(description="Percent a year.")
@@ -103,7 +103,7 @@ class CommitteeCase(Answer):
     breaches: list[str] = Field(description='Numbers of clauses in breach, such as "4.2".')
     excluded: list[str] = Field(description="Securities of which nothing may be held or bought.")
     trades: list[CureTrade] = Field(description="The cheapest cure.")
-    figures: Figures = Field(description="Of the book after the trades.")
+    figures: _Figures = Field(description="Of the book after the trades.")
 
 
 VALUATION = """Valuation and records policy
@@ -183,7 +183,7 @@ CONVENTIONS = conventions(
 )
 
 
-def prompt(as_of: str) -> Prompt:
+def _prompt(as_of: str) -> Prompt:
     """The request."""
     return Prompt(
         f"You prepare the investment committee's case on one fund as of the close of {as_of}. The custodians' "
@@ -225,7 +225,7 @@ def task_of(case: Case, number: int) -> Task:
     frames = tables(ledger)
     task_input: CommitteeInput = {
         "as_of": ledger.as_of.isoformat(),
-        "documents": documents(case),
+        "documents": _documents(case),
         **{name: reference(task_id, name, frame) for name, frame in frames.items()},
         "cash_balances": dict(sorted(ledger.balances.items())),
         "fx": {name: rate for name, rate in ledger.fx.items() if name != "GBX"},
@@ -236,14 +236,14 @@ def task_of(case: Case, number: int) -> Task:
         "conventions": CONVENTIONS,
     }  # pyright: ignore[reportAssignmentType] - the tables are those that the type names
     episode = Episode(
-        task_id, "desk", NAME, ledger.as_of, case.tier, cast("Any", task_input), prompt(ledger.as_of.isoformat())
+        task_id, "desk", NAME, ledger.as_of, case.tier, cast("Any", task_input), _prompt(ledger.as_of.isoformat())
     )
     expected = expected_of(case)
-    truth = Truth(task_id, NAME, expected, known(case), proof_of(case))
+    truth = Truth(task_id, NAME, expected, _known(case), _proof_of(case))
     return Task(episode, truth, certificate(case), tables=frames)
 
 
-def documents(case: Case) -> dict[str, str]:
+def _documents(case: Case) -> dict[str, str]:
     """The documents of a case by name."""
     return {"guidelines": case.guidelines.text, "valuation": VALUATION, "rule_language": SCHEMA}
 
@@ -251,7 +251,7 @@ def documents(case: Case) -> dict[str, str]:
 def expected_of(case: Case) -> dict[str, Any]:
     """The true answer."""
     holdings, trading = case.world.holdings, case.book.trading
-    vendor = vendor_of(case.world.ledger)
+    vendor = _vendor_of(case.world.ledger)
     replaced: list[dict[str, Any]] = []
     for issuer, given in sorted(vendor.items()):
         if given["sector"] != holdings.sectors[issuer]:
@@ -277,12 +277,12 @@ def expected_of(case: Case) -> dict[str, Any]:
     }
 
 
-def vendor_of(ledger: Ledger) -> dict[str, dict[str, Any]]:
+def _vendor_of(ledger: Ledger) -> dict[str, dict[str, Any]]:
     """What the reference file says of each issuer."""
     return {name: {"sector": row.sector, "shares": row.shares} for name, row in ledger.listed.items()}
 
 
-def known(case: Case) -> dict[str, Any]:
+def _known(case: Case) -> dict[str, Any]:
     """What a judge needs beside the true answer."""
     world, ledger = case.world, case.world.ledger
     shown: dict[str, float] = {}
@@ -294,7 +294,7 @@ def known(case: Case) -> dict[str, Any]:
         "planted": sorted(map(asdict, world.planted), key=lambda one: (one["kind"], one["where"])),
         "trading": list(case.book.trading.row),
         "rates": dict(rates_of(ledger).rates),
-        "vendor": vendor_of(ledger),
+        "vendor": _vendor_of(ledger),
         "shown": shown,
         "least_cost": case.cure.cost,
         "leverage": dict(case.risk.leverage),
@@ -303,7 +303,7 @@ def known(case: Case) -> dict[str, Any]:
     }
 
 
-def proof_of(case: Case) -> dict[str, Any]:
+def _proof_of(case: Case) -> dict[str, Any]:
     """What goes with the truth: that no cure costs less. Others may cost as little, and earn as much."""
     outcome = case.cure.certified.uniqueness.outcome
     return {

@@ -53,7 +53,7 @@ CASH = Instrument("CASH", "cash", "CUSTODIAN", country="US", currency="USD")
 """All cash, accruals and payables together, with the custodian."""
 
 
-def book_of(ledger: Ledger, holdings: Holdings, trading: Trading) -> Book:
+def _book_of(ledger: Ledger, holdings: Holdings, trading: Trading) -> Book:
     """The book of these holdings, with every line that can be traded."""
     instruments = {name: instrument_of(line, ledger, holdings) for name, line in ledger.securities.items()}
     positions = [Position(CASH, holdings.cash)]
@@ -153,7 +153,7 @@ def draw_case(
             for name, units in quantities.items()
             if one.ledger.securities[name].kind not in FUTURES
         )
-        book = book_of(world.ledger, world.holdings, _trading(world, one.units, nav, rng))
+        book = _book_of(world.ledger, world.holdings, _trading(world, one.units, nav, rng))
         for _ in range(_DOCUMENTS):
             case = _judged(tier, number, world, book, risk_of(world.ledger), rng)
             if case is not None:

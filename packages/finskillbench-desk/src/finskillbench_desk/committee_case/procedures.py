@@ -34,7 +34,7 @@ _PAGES = (
 
 
 @dataclass
-class Found:
+class _Found:
     """What has been read and decided so far: fields, rows of tables, what counts instead of what papers say."""
 
     fields: Row
@@ -83,7 +83,7 @@ def textbook() -> Playing:
     return {"rules": rules, "book": book, "breaches": [], "excluded": [], "trades": [], "figures": {}}
 
 
-def _opened() -> Generator[tuple[Ask, ...], list[JsonObject], Found]:
+def _opened() -> Generator[tuple[Ask, ...], list[JsonObject], _Found]:
     """The fields and the tables that are read."""
     results = yield (
         Ask("load_skill", {"skill_name": REVIEW}),
@@ -94,7 +94,7 @@ def _opened() -> Generator[tuple[Ask, ...], list[JsonObject], Found]:
     rows: dict[str, list[Row]] = {}
     for (table, _), page in zip(_PAGES, results[1 + len(_FIELDS) :], strict=True):
         rows.setdefault(table, []).extend(dict(zip(page["columns"], row, strict=True)) for row in page["rows"])
-    return Found(fields, rows)
+    return _Found(fields, rows)
 
 
 def case(*, careful: bool = True, asks: bool = True, largest: int | None = None) -> Playing:
@@ -160,7 +160,7 @@ _PRINTED = {"ask": "sums", "table": "custodian", "column": "quantity", "by": "se
 _TABLES = ["custodian", "prices", "second_source", "reference", "benchmark", "filings", "fx"]
 
 
-def _reconciled(found: Found, careful: bool) -> Generator[tuple[Ask, ...], list[JsonObject], None]:
+def _reconciled(found: _Found, careful: bool) -> Generator[tuple[Ask, ...], list[JsonObject], None]:
     """What the custodians print, and where another paper or the policy overrules a paper."""
     if not careful:
         (answers,) = yield (_ask([_PRINTED], _TABLES),)
@@ -207,7 +207,7 @@ def _reconciled(found: Found, careful: bool) -> Generator[tuple[Ask, ...], list[
     _booked(found, split, costs["lots"])
 
 
-def _booked(found: Found, splits: Sequence[Row], lots: Sequence[Row]) -> None:
+def _booked(found: _Found, splits: Sequence[Row], lots: Sequence[Row]) -> None:
     """Lots from before a split that is not booked, in units of today; a lot counts once."""
     ratios = {row["security"]: row for row in splits}
     for lot in {row["lot"]: row for row in lots}.values():
@@ -219,7 +219,7 @@ def _booked(found: Found, splits: Sequence[Row], lots: Sequence[Row]) -> None:
 
 
 def _traded(
-    found: Found,
+    found: _Found,
 ) -> Generator[tuple[Ask, ...], list[JsonObject], tuple[dict[str, float], float, tuple[float, float]]]:
     """Units on trade date, cash with all that is due, and dollars of pending purchases and sales."""
     later = {"until": {"trade_date": found.day}, "after": {"settle_date": found.day}}
@@ -240,12 +240,12 @@ def _traded(
     return {name: count for name, count in units.items() if abs(count) > 1e-6}, cash, (bought, sold)
 
 
-def _settled_cash(found: Found) -> float:
+def _settled_cash(found: _Found) -> float:
     rates = {"USD": 1.0, **found.fields["fx"]}
     return math.fsum(amount * rates[name] for name, amount in found.fields["cash_balances"].items())
 
 
-def _actions(units: dict[str, float], orders: Sequence[Row], found: Found) -> float:
+def _actions(units: dict[str, float], orders: Sequence[Row], found: _Found) -> float:
     """Dividends, spin-offs and mergers since their ex-dates, as far as they are not booked; returns dollars due."""
     due, day = 0.0, found.day
     rates = {"USD": 1.0, **found.fields["fx"]}
@@ -272,7 +272,7 @@ def _actions(units: dict[str, float], orders: Sequence[Row], found: Found) -> fl
     return due
 
 
-def _values(found: Found, units: Mapping[str, float]) -> Row:
+def _values(found: _Found, units: Mapping[str, float]) -> Row:
     return {"ask": "values", "units": dict(units), "closes": found.closes, "currencies": found.currencies}
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from finskillbench.arrays import Floats
 
 
-class Sums(NamedTuple):
+class _Sums(NamedTuple):
     """X = Σ x²/s² and Y = Σ x r/s², each (T, G, C): periods, groups, candidates."""
 
     squares: Floats
@@ -32,7 +32,7 @@ class Evidence(NamedTuple):
     variance: Floats
 
 
-def sums_by_group(values: Floats, residuals: Floats, specific: Floats, groups: int) -> Sums:
+def sums_by_group(values: Floats, residuals: Floats, specific: Floats, groups: int) -> _Sums:
     """The sums of every period, group and candidate.
 
     Parameters
@@ -47,7 +47,7 @@ def sums_by_group(values: Floats, residuals: Floats, specific: Floats, groups: i
     shape = (periods, groups, names // groups)
     blocks = scaled.reshape(*shape, candidates)
     target = (residuals / specific).reshape(*shape, 1)
-    return Sums(np.einsum("tgnc,tgnc->tgc", blocks, blocks), (blocks * target).sum(axis=2))
+    return _Sums(np.einsum("tgnc,tgnc->tgc", blocks, blocks), (blocks * target).sum(axis=2))
 
 
 def evidence(squares: Floats, products: Floats, mean: Floats | float, deviation: Floats | float) -> Evidence:

@@ -218,7 +218,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: ForensicInput) -> Sc
     return Score(value, {**found, "traps": traps})
 
 
-def build(context: BuildContext, objects_: object) -> Iterator[Task]:
+def _build(context: BuildContext, objects_: object) -> Iterator[Task]:
     """Forty worlds, one a case, in tiers that take turns; none where the market is not synthetic."""
     del objects_
     if not context.synthetic:
@@ -346,7 +346,7 @@ SUBTASK: Subtask[ForensicInput, Any] = Subtask(
     input=ForensicInput,
     answer=ForensicScreen,
     cluster=lambda episode: episode.task_id,
-    build=build,
+    build=_build,
     second=second.answer,
     proof=proof,
     scorers={Profile.CERTIFIED: certified, Profile.STRICT: certified},

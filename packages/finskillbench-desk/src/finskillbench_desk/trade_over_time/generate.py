@@ -176,7 +176,7 @@ def _decide(plan: _Plan) -> Playing:
     return {"decisions": DECISIONS}
 
 
-def reference() -> Playing:
+def _reference() -> Playing:
     """Empirical Bayes by vendor, the memo's chance that an edge holds or what is found out of it, then the plan over
     all weeks that are left, with all that memo and notices say.
     """
@@ -187,7 +187,7 @@ def reference() -> Playing:
     return (yield from _decide(plan))
 
 
-def textbook() -> Playing:
+def _textbook() -> Playing:
     """Least squares on the history as it is, and all the way to the best of one week."""
     memo, vendors, half_lives = yield from _opening()
     results = yield (_worth(memo, half_lives, vendors, "least_squares", believes=True),)
@@ -196,7 +196,7 @@ def textbook() -> Playing:
     return (yield from _decide(plan))
 
 
-def trapped() -> Playing:
+def _trapped() -> Playing:
     """As the reference, but every trap is fallen for.
 
     What was filled in afterwards is believed and worthless signals are trusted, edges are taken to hold, impacts are
@@ -208,7 +208,7 @@ def trapped() -> Playing:
     return (yield from _decide(_Plan(memo, vendors, _output(results[0])["coefficient"], half_lives)))
 
 
-PROCEDURES = {"reference": reference, "textbook": textbook, "trapped": trapped}
+PROCEDURES = {"reference": _reference, "textbook": _textbook, "trapped": _trapped}
 
 
 _MARKET, _SECTOR, _STYLE = 0.020, 0.008, 0.007

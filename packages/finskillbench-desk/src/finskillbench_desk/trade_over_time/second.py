@@ -149,7 +149,7 @@ def _one(text: str, *patterns: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seen:
+class _Seen:
     """What an agent sees of a case, as arrays; signals are (weeks, n, k), returns (weeks, n) one shorter at the end."""
 
     memo: Memo
@@ -166,7 +166,7 @@ class Seen:
     weeks: int
 
 
-def read_case(task_input: Mapping[str, Any], signals: Integers, returns: Integers) -> Seen:
+def read_case(task_input: Mapping[str, Any], signals: Integers, returns: Integers) -> _Seen:
     """A case from its input at full precision, with the signals and returns that later files brought."""
     names: pl.DataFrame = task_input["names"].frame
     history: pl.DataFrame = task_input["history"].frame
@@ -187,7 +187,7 @@ def read_case(task_input: Mapping[str, Any], signals: Integers, returns: Integer
     for factor, loading in loadings:
         covariance += volatility[factor] ** 2 * np.outer(loading, loading)
     memo = read_memo(task_input["memo"])
-    return Seen(
+    return _Seen(
         memo=memo,
         vendors=tuple(task_input["signals"][name]["vendor"] for name in columns),
         half_lives=_half_lives(panel[:weeks], [task_input["signals"][name]["half_life"] for name in columns]),
@@ -203,7 +203,7 @@ def read_case(task_input: Mapping[str, Any], signals: Integers, returns: Integer
     )
 
 
-def told(seen: Seen, notices: Sequence[str]) -> Seen:
+def told(seen: _Seen, notices: Sequence[str]) -> _Seen:
     """What is seen of a case once these notices have come."""
     return replace(seen, memo=heard(seen.memo, notices))
 
@@ -216,7 +216,7 @@ def _half_lives(panel: Floats, told: list[float | None]) -> Floats:
     return np.array([near if each is None else each for near, each in zip(nearest, told, strict=True)])
 
 
-def worth(seen: Seen, returns: int) -> Floats:
+def worth(seen: _Seen, returns: int) -> Floats:
     """(k,) posterior means of the coefficients of today after so many weeks of returns."""
     memo, total, highest = seen.memo, 0.0, -np.inf
     means = np.zeros(len(seen.vendors))
@@ -250,7 +250,7 @@ def worth(seen: Seen, returns: int) -> Floats:
     return means / total
 
 
-def _stretches(seen: Seen, returns: int) -> list[tuple[Floats, Floats]]:
+def _stretches(seen: _Seen, returns: int) -> list[tuple[Floats, Floats]]:
     """Of each stretch between the weeks with which an edge may end: the whitened panel as a triangle, and what is left
     of the returns.
     """
@@ -292,7 +292,7 @@ def _filtered(stretches: Sequence[tuple[Floats, Floats]], covers: Integers, vari
     return log, mean
 
 
-def best(seen: Seen, decision: int, delivered: int, coefficients: Floats, book: Floats) -> Floats:
+def best(seen: _Seen, decision: int, delivered: int, coefficients: Floats, book: Floats) -> Floats:
     """(n,) the best book after the trades of a decision (from 1), from one dense system over the weeks to come.
 
     `delivered` is the decision whose signals are the newest.

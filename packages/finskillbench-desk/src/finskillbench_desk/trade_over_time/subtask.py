@@ -84,7 +84,7 @@ class Offer(TypedDict):
     half_life: int | None
 
 
-class State(TypedDict):
+class _State(TypedDict):
     """Which decision it is, its week, and the week of the signals that are shown."""
 
     decision: int
@@ -98,7 +98,7 @@ class TradingInput(TypedDict):
 
     memo: str
     notices: list[Notice]
-    state: State
+    state: _State
     signals: dict[str, Offer]
     factors: dict[str, float]
     names: TableReference
@@ -113,7 +113,7 @@ class Trading(Answer):
     decisions: int = Field(description="How many decisions were taken: the calls of `advance` that were not refused.")
 
 
-def build(context: BuildContext, market: tuple[Listed, ...]) -> Iterator[Task]:
+def _build(context: BuildContext, market: tuple[Listed, ...]) -> Iterator[Task]:
     """40 worlds, the tiers in turns; none where the market is not synthetic."""
     if not context.synthetic:
         return
@@ -145,7 +145,7 @@ def task_of(rng: np.random.Generator, market: Sequence[Listed], tier: str, numbe
     given: TradingInput = {
         "memo": told,
         "notices": [],
-        "state": State(**state_of(world.draws.weeks + 1, 0, 0)),
+        "state": _State(**state_of(world.draws.weeks + 1, 0, 0)),
         "signals": {
             name: {
                 "vendor": tuple(VENDORS)[VENDOR_OF[place]],
@@ -304,7 +304,7 @@ SUBTASK: Subtask[Any, tuple[Listed, ...]] = Subtask(
     prefix=PREFIX,
     input=TradingInput,
     answer=Trading,
-    build=build,
+    build=_build,
     proof=proof,
     scorers={Profile.STRICT: certified, Profile.CERTIFIED: certified},
     verification=Verification(

@@ -51,7 +51,7 @@ class Row(NamedTuple):
         return f"{self.metric} {self.start or ''}..{self.end} {self.filed}"
 
 
-class Term(NamedTuple):
+class _Term(NamedTuple):
     """One of the figures that a derived row says it comes from."""
 
     sign: int
@@ -59,15 +59,15 @@ class Term(NamedTuple):
     period: Period
 
 
-def terms_of(parents: str) -> list[Term]:
+def terms_of(parents: str) -> list[_Term]:
     """The figures that a text of parents names; ValueError where it cannot be read."""
-    found, place = list[Term](), 0
+    found, place = list[_Term](), 0
     for match in _TERM.finditer(parents):
         if match.start() != place:
             break
         sign, accession, metric, start, end = match.groups()
         first = None if start is None else date.fromisoformat(start)
-        found.append(Term(-1 if sign == "-" else 1, accession, (metric, first, date.fromisoformat(end))))
+        found.append(_Term(-1 if sign == "-" else 1, accession, (metric, first, date.fromisoformat(end))))
         place = match.end()
     if place != len(parents) or not found:
         raise ValueError(f"parents {parents[:60]!r} cannot be read")
@@ -84,7 +84,7 @@ class Company:
         self.symbol = symbol
         self.filed: dict[Period, list[Row]] = defaultdict(list)
         self.differences: dict[Period, list[Row]] = defaultdict(list)
-        self.sums: list[tuple[Row, list[Term]]] = []
+        self.sums: list[tuple[Row, list[_Term]]] = []
         self.days: dict[str, date] = {}
         self._restated: dict[str, Restated] = {}
         for row in sorted(rows, key=lambda row: row.filed):

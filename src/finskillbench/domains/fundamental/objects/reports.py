@@ -209,7 +209,7 @@ _POOL_PER_EPISODE = 20
 """Labels that are proved for each episode of an edition with fewer episodes than the catalog asks for."""
 
 
-class Catalog(TypedDict):
+class _Catalog(TypedDict):
     """The configuration of the domain; its field `about` says what the others mean."""
 
     about: str
@@ -230,7 +230,7 @@ class FundamentalObjects:
     pools : per subtask, once it is built, what its episodes were drawn from and how often the two derivations agree.
     """
 
-    catalog: Catalog
+    catalog: _Catalog
     cases: Iterable[Case]
     entities: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     pools: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
@@ -238,7 +238,7 @@ class FundamentalObjects:
 
 def prepare(context: BuildContext) -> FundamentalObjects:
     """The catalog and the reports, which are read when the first subtask asks for them and then kept."""
-    catalog = msgspec.convert(read_catalog("finskillbench.domains.fundamental", "fundamental.json"), Catalog)
+    catalog = msgspec.convert(read_catalog("finskillbench.domains.fundamental", "fundamental.json"), _Catalog)
     if context.episodes is not None:
         catalog["episodes"] = {name: context.most(count) for name, count in catalog["episodes"].items()}
         catalog["pool"] = dict.fromkeys(catalog["pool"], _POOL_PER_EPISODE * context.episodes)

@@ -66,7 +66,7 @@ def another(value: float, before: float) -> bool:
     return abs(value - before) > max(1.0, 0.0005 * abs(before), min(unit_of(value), 0.01 * abs(before)))
 
 
-def slack(*terms: float) -> float:
+def _slack(*terms: float) -> float:
     """By how much rounded figures may miss a sum: 2.5 units of the last place to which all of them are rounded."""
     return 2.5 * min(map(unit_of, terms))
 
@@ -147,7 +147,7 @@ def broken(figures: Figures) -> Iterator[Fault]:
         if known[name] < 0:
             yield Fault("sign", f"{name} is {known[name]:.12g}")
     revenue, gross = known.get("revenue"), known.get("gross_profit")
-    if revenue is not None and gross is not None and gross > revenue + slack(revenue):
+    if revenue is not None and gross is not None and gross > revenue + _slack(revenue):
         yield Fault("sign", f"gross profit {gross:.12g} exceeds revenue {revenue:.12g}")
 
 
@@ -157,7 +157,7 @@ def _income(known: Mapping[str, float]) -> Iterator[Fault]:
         revenue is not None
         and cost is not None
         and gross is not None
-        and abs(revenue - cost - gross) > slack(revenue, cost, gross)
+        and abs(revenue - cost - gross) > _slack(revenue, cost, gross)
     ):
         yield Fault("gross_profit", f"{revenue:.12g} - {cost:.12g} is not {gross:.12g}")
     spent, income = known.get("operating_expenses"), known.get("operating_income")
@@ -197,7 +197,7 @@ def _cash(known: Mapping[str, float]) -> Iterator[Fault]:
     sections = [part for part in parts if part is not None]
     rates = known.get("exchange_rate_effect", 0.0)
     gap = min((exact_sum(sections) - change, exact_sum(sections) + rates - change), key=abs)
-    if abs(gap) > max(4.0 * slack(max(map(abs, sections))), _CASH * max(map(abs, sections))):
+    if abs(gap) > max(4.0 * _slack(max(map(abs, sections))), _CASH * max(map(abs, sections))):
         yield Fault("cash_flow", f"the sections miss the change in cash by {gap:.12g}")
 
 
@@ -209,7 +209,7 @@ def times_before(value: float, before: Iterable[float]) -> float | None:
 
 def torn(quarter: float, left: float) -> bool:
     """Whether a quarter is another figure than what the year to date leaves of a period."""
-    return abs(quarter - left) > max(2.0 * slack(quarter, left), 0.005 * abs(quarter))
+    return abs(quarter - left) > max(2.0 * _slack(quarter, left), 0.005 * abs(quarter))
 
 
 @dataclass(frozen=True, slots=True)

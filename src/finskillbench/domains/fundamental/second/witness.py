@@ -30,7 +30,7 @@ _PART = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class _Term:
     """Concepts any of which may stand in an identity, by a pattern of their whole names."""
 
     names: str
@@ -47,7 +47,7 @@ class Identity:
     """
 
     name: str
-    terms: tuple[Term, ...]
+    terms: tuple[_Term, ...]
     strict: bool = True
     computed: bool = False
 
@@ -59,30 +59,30 @@ _FLOW = "NetCashProvidedByUsedIn{}Activities"
 _CHANGE = "CashCash.*PeriodIncreaseDecreaseIncludingExchangeRateEffect|CashAndCashEquivalentsPeriodIncreaseDecrease"
 _PREFERRED = "PreferredStockDividends.*|DividendsPreferredStock"
 _OTHERS = "MinorityInterest|ProfitLoss|NetIncomeLossAttributableToNoncontrollingInterest"
-_MEZZANINE = Term("mezzanine equity", -1, optional=True)
+_MEZZANINE = _Term("mezzanine equity", -1, optional=True)
 """Temporary equity and redeemable interests, see `AsFiled.mezzanine`."""
 
 IDENTITIES: Mapping[str, tuple[Identity, ...]] = {
     "revenue": (
-        Identity("gross profit and cost", (Term("GrossProfit"), Term(_COSTS)), strict=False),
-        Identity("operating income and costs", (Term("OperatingIncomeLoss"), Term("CostsAndExpenses")), strict=False),
+        Identity("gross profit and cost", (_Term("GrossProfit"), _Term(_COSTS)), strict=False),
+        Identity("operating income and costs", (_Term("OperatingIncomeLoss"), _Term("CostsAndExpenses")), strict=False),
     ),
     "gross_profit": (
         Identity(
-            "operating income and expenses", (Term("OperatingIncomeLoss"), Term("OperatingExpenses")), strict=False
+            "operating income and expenses", (_Term("OperatingIncomeLoss"), _Term("OperatingExpenses")), strict=False
         ),
     ),
     "operating_income": (
-        Identity("gross profit less expenses", (Term("GrossProfit"), Term("OperatingExpenses", -1)), strict=False),
+        Identity("gross profit less expenses", (_Term("GrossProfit"), _Term("OperatingExpenses", -1)), strict=False),
     ),
     "net_income": (
         Identity(
             "profit less the share of others",
-            (Term("ProfitLoss"), Term("NetIncomeLossAttributableToNoncontrollingInterest", -1, optional=True)),
+            (_Term("ProfitLoss"), _Term("NetIncomeLossAttributableToNoncontrollingInterest", -1, optional=True)),
         ),
         Identity(
             "income of common stock and preferred dividends",
-            (Term("NetIncomeLossAvailableToCommonStockholdersBasic"), Term(_PREFERRED)),
+            (_Term("NetIncomeLossAvailableToCommonStockholdersBasic"), _Term(_PREFERRED)),
             strict=False,
         ),
     ),
@@ -90,35 +90,35 @@ IDENTITIES: Mapping[str, tuple[Identity, ...]] = {
         Identity(
             "change in cash less the other sections",
             (
-                Term(_CHANGE),
-                Term(_FLOW.format("Investing"), -1),
-                Term(_FLOW.format("Financing"), -1),
-                Term("EffectOfExchangeRateOnCash.*", -1, optional=True),
+                _Term(_CHANGE),
+                _Term(_FLOW.format("Investing"), -1),
+                _Term(_FLOW.format("Financing"), -1),
+                _Term("EffectOfExchangeRateOnCash.*", -1, optional=True),
             ),
             strict=False,
         ),
     ),
     "total_assets": (
-        Identity("liabilities and equity", (Term("LiabilitiesAndStockholdersEquity"),)),
-        Identity("current and other assets", (Term("AssetsCurrent"), Term("AssetsNoncurrent"))),
+        Identity("liabilities and equity", (_Term("LiabilitiesAndStockholdersEquity"),)),
+        Identity("current and other assets", (_Term("AssetsCurrent"), _Term("AssetsNoncurrent"))),
     ),
     "total_liabilities": (
-        Identity("current and other liabilities", (Term("LiabilitiesCurrent"), Term("LiabilitiesNoncurrent"))),
-        Identity("assets less all equity", (Term("Assets"), Term(_WITH_OTHERS, -1), _MEZZANINE), computed=True),
+        Identity("current and other liabilities", (_Term("LiabilitiesCurrent"), _Term("LiabilitiesNoncurrent"))),
+        Identity("assets less all equity", (_Term("Assets"), _Term(_WITH_OTHERS, -1), _MEZZANINE), computed=True),
         Identity(
             "assets less equity",
-            (Term("Assets"), Term(_EQUITY, -1), Term("MinorityInterest", -1, True), _MEZZANINE),
+            (_Term("Assets"), _Term(_EQUITY, -1), _Term("MinorityInterest", -1, True), _MEZZANINE),
             computed=True,
         ),
     ),
     "stockholders_equity": (
         Identity(
             "assets less liabilities",
-            (Term("Assets"), Term("Liabilities", -1), Term("MinorityInterest", -1, True), _MEZZANINE),
+            (_Term("Assets"), _Term("Liabilities", -1), _Term("MinorityInterest", -1, True), _MEZZANINE),
             computed=True,
         ),
         Identity(
-            "all equity less the share of others", (Term(_WITH_OTHERS), Term("MinorityInterest", -1)), computed=True
+            "all equity less the share of others", (_Term(_WITH_OTHERS), _Term("MinorityInterest", -1)), computed=True
         ),
     ),
 }
@@ -234,7 +234,8 @@ class Witnesses:
         terms = [(-1 if sign == "-" else 1, name) for sign, name in re.findall(r"([+-]?)(\w+)", tag)]
         columns = [self.filed.values(name, end, kind, self.day) for _, name in terms]
         return {
-            exact_sum(sign * value for (sign, _), value in zip(terms, chosen, strict=True)) for chosen in product(*columns)
+            exact_sum(sign * value for (sign, _), value in zip(terms, chosen, strict=True))
+            for chosen in product(*columns)
         }
 
     def _filled(self, metric: str, end: date, kind: Kind) -> Iterator[Fault]:

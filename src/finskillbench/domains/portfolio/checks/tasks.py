@@ -213,11 +213,11 @@ def _examine_limits(episode: Episode, task_input: JsonObject, label: JsonObject,
         return
     findings.add("labels")
     limits = mapping(task_input.get("constraints"))
-    for name, excess in excesses(weights, limits, task_input):
+    for name, excess in _excesses(weights, limits, task_input):
         findings.expect(excess <= _EXACT, episode.task_id, f"the label exceeds it by {excess:.2g}", name)
 
 
-def excesses(weights: Mapping[str, float], limits: JsonObject, task_input: JsonObject) -> Iterator[tuple[str, float]]:
+def _excesses(weights: Mapping[str, float], limits: JsonObject, task_input: JsonObject) -> Iterator[tuple[str, float]]:
     """By how much weights exceed each limit that needs no model."""
     yield "fully_invested", abs(exact_sum(weights.values()) - 1)
     if limits.get("long_only", True):
@@ -229,10 +229,15 @@ def excesses(weights: Mapping[str, float], limits: JsonObject, task_input: JsonO
         yield "min_names", least - held
     sectors = mapping(task_input.get("sector_mapping"))
     for sector, most in numbers(limits.get("sector_limits")).items():
-        yield f"sector_limits.{sector}", exact_sum(w for name, w in weights.items() if sectors.get(name) == sector) - most
+        yield (
+            f"sector_limits.{sector}",
+            exact_sum(w for name, w in weights.items() if sectors.get(name) == sector) - most,
+        )
     before, turnover = numbers(task_input.get("current_portfolio")), number(limits.get("max_turnover"))
     if before and turnover is not None:
-        moved = exact_sum(abs(weights.get(name, 0.0) - before.get(name, 0.0)) for name in weights.keys() | before.keys())
+        moved = exact_sum(
+            abs(weights.get(name, 0.0) - before.get(name, 0.0)) for name in weights.keys() | before.keys()
+        )
         yield "max_turnover", moved / 2 - turnover
 
 

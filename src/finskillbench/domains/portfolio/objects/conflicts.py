@@ -79,7 +79,7 @@ def benchmark_level(month: MonthEnd, cause: str, limit: str) -> float:
     return sector_weights(month.benchmark, month.sectors)[limit] if cause == "sector_limits" else 0.0
 
 
-def draft(
+def _draft(
     month: MonthEnd,
     cause: str,
     settings: InfeasibilitySettings,
@@ -280,7 +280,7 @@ def cases(context: BuildContext, objects: PortfolioObjects, count: int) -> Itera
             if idle[tier, name] + 1 > shares[tier] * others(tier, name)
         }
         listed = month.of_list(rng, min(_NAMES / len(month.tickers), 1.0))
-        found = draft(
+        found = _draft(
             listed, cause, settings, rng, [name for name in WAIVABLE if all((tier, name) in full for tier in tiers)]
         )
         if found is None:

@@ -179,7 +179,7 @@ def at_tier(pair: StressPair, tier: str, scenarios: ScenarioSet, rng: np.random.
     return StressCase(
         pair,
         tier,
-        moved(scenario) if tier == HARD else scenario,
+        _moved(scenario) if tier == HARD else scenario,
         market,
         tuple(missing),
         _options(tier, max(0.0, -scenario["factor_shocks"]["mkt_rf"]), rng),
@@ -248,7 +248,7 @@ def _options(tier: str, fall: float, rng: np.random.Generator) -> tuple[OptionIn
     return bought, put("index put sold", -notional * float(rng.uniform(*_SOLD)), _FAR)
 
 
-def moved(scenario: ScenarioInput) -> ScenarioInput:
+def _moved(scenario: ScenarioInput) -> ScenarioInput:
     """A scenario with wider spreads and higher correlations: as it states them, else by the fall of the market."""
     fall = max(0.0, -100 * scenario["factor_shocks"]["mkt_rf"])
     widening = scenario.get("spread_widening_bp", round(LEAST_WIDENING + WIDENING_PER_FALL * fall, 1))

@@ -87,7 +87,7 @@ def meaning(cause: str) -> str:
 _GROUP = ["model", "arguments", "cause", "condition"]
 
 
-class Example(NamedTuple):
+class _Example(NamedTuple):
     """An episode that failed by a cause, what was found, and the command that shows it."""
 
     cause: str
@@ -125,13 +125,13 @@ def count_causes(failures: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(lines, schema=both.select(*_GROUP, "primary", "applies").schema, orient="row")
 
 
-def examples(run_folder: Path, failures: pl.DataFrame, most: int) -> Iterator[Example]:
+def examples(run_folder: Path, failures: pl.DataFrame, most: int) -> Iterator[_Example]:
     """So many episodes of each primary cause, of as many subtasks as there are, in the order of causes."""
     for cause in sorted(failures["cause"].unique(), key=place_of):
         lines = failures.filter(pl.col("cause") == cause)
         varied = lines.with_columns(turn=pl.int_range(pl.len()).over("sub_task")).sort("turn", maintain_order=True)
         for line in varied.head(most).iter_rows(named=True):
-            yield Example(
+            yield _Example(
                 cause,
                 line["model"],
                 line["condition"],

@@ -119,7 +119,7 @@ def failures_of(run_folder: Path, edition: Edition | Path | None = None) -> pl.D
     with relaxed_gc():
         for row in failed:
             failure = explain(trajectory_of(run_folder, row), row.status, known.get(row.task_id))
-            lines.append((*_key(row), row.domain, row.sub_task, row.status.value, certified(row), *_values(failure)))
+            lines.append((*_key(row), row.domain, row.sub_task, row.status.value, _certified(row), *_values(failure)))
     return _frame(lines, FAILURES)
 
 
@@ -157,11 +157,11 @@ def rows_of(run_folder: Path) -> list[Row]:
 
 def is_right(row: Row) -> bool:
     """Whether a row earned full marks: under `certified`, or the first profile that its subtask has."""
-    score = certified(row)
+    score = _certified(row)
     return row.status is Status.SCORED and score is not None and score >= FULL_MARKS
 
 
-def certified(row: Row) -> float | None:
+def _certified(row: Row) -> float | None:
     """The score under `certified`, else the row's own; None under the status `error`."""
     score = row.scores.get(Profile.CERTIFIED)
     return row.score if score is None else score

@@ -47,7 +47,7 @@ class _Change:
     before: dict[str, Whole]
 
 
-class Plan:
+class _Plan:
     """When statements change, by how much, and in which extra filings.
 
     ends, days : (Q,) last day and filing day of each quarter's report. split : day and ratio of a share split.
@@ -218,7 +218,7 @@ def draw_filer(seed: int, index: int, company: Company, traits: Traits, facts: F
     if traits.split is not None and traits.split[0] < len(sessions()):
         split = (sessions()[traits.split[0]], traits.split[1])
     days = _filing_days(traits, figures, ends, late=quirks.late, rng=rng)
-    plan = Plan(quirks, figures, ends, days, split, len(products), rng)
+    plan = _Plan(quirks, figures, ends, days, split, len(products), rng)
     vintages = plan.vintages()
     filings = _filings(company, quirks, figures, plan, vintages, rng)
     return Filer(
@@ -335,7 +335,7 @@ def _filings(
     company: Company,
     quirks: Quirks,
     figures: Figures,
-    plan: Plan,
+    plan: _Plan,
     vintages: tuple[Vintage, ...],
     rng: np.random.Generator,
 ) -> tuple[Filing, ...]:

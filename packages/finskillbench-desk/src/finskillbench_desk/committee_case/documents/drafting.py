@@ -148,7 +148,7 @@ _TRIES = 3
 
 
 @dataclass
-class Selection:
+class _Selection:
     """Clauses chosen so far, in order; `breaches` are still to come."""
 
     draft: Draft
@@ -232,7 +232,7 @@ def choose_clauses(draft: Draft, asked: Sequence[str], breaches: int) -> list[Cl
     After these come all others that suit it and need no further term, those asked for first.
     """
     phrases = [int(i) for i in draft.rng.permutation(2 * len(KINDS))]
-    chosen = Selection(draft, breaches, phrases)
+    chosen = _Selection(draft, breaches, phrases)
     reports = [name for name, kind in KINDS.items() if kind.cls == "report"]
     away = {*CARVED, *BY_TERM, *reports}
     caps = [name for name, kind in KINDS.items() if kind.cls == "cap" and name not in away]

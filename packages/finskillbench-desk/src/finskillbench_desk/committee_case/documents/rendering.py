@@ -189,7 +189,7 @@ def quantity(value: float, unit: str, style: Style) -> str:
             return f"{value:g}"
 
 
-def quoted(name: str) -> str:
+def _quoted(name: str) -> str:
     """A term in quotation marks, its article before them."""
     return f"the “{name.removeprefix('the ')}”" if name.startswith("the ") else f"“{name}”"
 
@@ -276,7 +276,7 @@ def exceptions(clause: Clause, style: Style, terms: Terms, vocabulary: Vocabular
     return out
 
 
-def granted(grant: Grant, target: Clause, style: Style, terms: Terms, vocabulary: Vocabulary) -> str:
+def _granted(grant: Grant, target: Clause, style: Style, terms: Terms, vocabulary: Vocabulary) -> str:
     """A clause that changes another one, as words."""
     kind = KINDS[target.kind]
     frames = phrases.PRECEDENCE if grant.limit is None else phrases.NOTWITHSTANDING
@@ -290,7 +290,7 @@ def amended(item: Item, style: Style, terms: Terms, vocabulary: Vocabulary) -> s
     frames = phrases.AMENDED[item.operation]
     words: dict[str, Any] = {"c": item.target, **item.words}
     if "term" in words:
-        words["term"] = quoted(words["term"])
+        words["term"] = _quoted(words["term"])
     if item.operation in ("replace", "insert") and item.clause is not None:
         words["text"] = sentence(item.clause, style, terms, vocabulary)
     if item.operation == "exception_add" and item.clause is not None:
@@ -301,12 +301,12 @@ def amended(item: Item, style: Style, terms: Terms, vocabulary: Vocabulary) -> s
 def defined(terms: Terms, style: Style, vocabulary: Vocabulary) -> list[str]:
     """The paragraphs with definitions; values are explained after the equities that they are values of."""
     picks = style.picks
-    words = {"n": quoted(style.nav), "v": quoted(style.equity), "Q": terms["equities"].name}
+    words = {"n": _quoted(style.nav), "v": _quoted(style.equity), "Q": terms["equities"].name}
     values = fill(phrases.VALUES[picks["values"]], words)
     out: list[str] = []
     for i, term in enumerate(terms.values()):
         frame = DEFINED[(picks["defined"] + i * (picks["stride"] | 1)) % len(DEFINED)]
-        out.append(fill(frame, {"name": quoted(term.name), "body": body(term, vocabulary)}))
+        out.append(fill(frame, {"name": _quoted(term.name), "body": body(term, vocabulary)}))
         if term.key == "equities":
             out.append(values)
     return out
@@ -340,7 +340,7 @@ def rendered(guidelines: Guidelines, vocabulary: Vocabulary, dates: tuple[str, .
     clauses = {clause.number: clause for clause in guidelines.clauses}
     texts = {number: sentence(clause, style, terms, vocabulary) for number, clause in clauses.items()}
     texts |= {
-        grant.number: granted(grant, clauses[grant.target], style, terms, vocabulary) for grant in guidelines.grants
+        grant.number: _granted(grant, clauses[grant.target], style, terms, vocabulary) for grant in guidelines.grants
     }
     for i, heading in enumerate(guidelines.sections, len(fixed) + 1):
         inside = sorted((int(number.split(".")[1]), number) for number in texts if number.startswith(f"{i}."))

@@ -68,7 +68,7 @@ class Term:
         return replace(self, **changes)  # pyright: ignore[reportArgumentType] - names of fields
 
 
-def meaning(term: Term) -> Filter:
+def _meaning(term: Term) -> Filter:
     """What the document says that a term means."""
     match term.key:
         case "securities" | "equities":
@@ -109,12 +109,12 @@ def taken_for(term: Term) -> Filter:
         case "group" | "theme":
             return Among("sector", frozenset((term.sector,)))
         case _:
-            return meaning(term)
+            return _meaning(term)
 
 
 def filters(terms: dict[str, Term], naive: bool) -> Terms:
     """Filters by key."""
-    return {key: taken_for(term) if naive else meaning(term) for key, term in terms.items()}
+    return {key: taken_for(term) if naive else _meaning(term) for key, term in terms.items()}
 
 
 def body(term: Term, vocabulary: Vocabulary) -> str:

@@ -103,7 +103,7 @@ def cure(own: Own) -> float:
     """Part 4: trades after which all is kept, by what they cost against the least."""
     rules, book = premises(own)
     facts = own.facts
-    least = least_cost(facts, rules, book)
+    least = _least_cost(facts, rules, book)
     if least is None:
         rules, book, least = facts.rules, facts.book, float(facts.known["least_cost"])
     trades = own.trades
@@ -115,7 +115,7 @@ def cure(own: Own) -> float:
     return clip((DEAREST - cost / least) / (DEAREST - 1))
 
 
-def least_cost(facts: Facts, rules: tuple[Rule, ...], book: Book) -> float | None:
+def _least_cost(facts: Facts, rules: tuple[Rule, ...], book: Book) -> float | None:
     """The least cost of a cure, a fraction of net asset value; None where nothing can be proved, or nothing cured."""
     if rules is facts.rules and book is facts.book:
         return float(facts.known["least_cost"])

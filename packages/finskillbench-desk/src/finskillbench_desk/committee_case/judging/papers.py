@@ -23,7 +23,7 @@ _FIELDS = {"sector": "sector", "shares": "shares_outstanding"}
 
 
 @dataclass(frozen=True, slots=True)
-class Papers:
+class _Papers:
     """The part's score; what became of each trap and each control: "avoided", "fallen" or "unknown"."""
 
     score: float
@@ -31,19 +31,19 @@ class Papers:
     controls: dict[str, str]
 
 
-def judged(own: Own) -> Papers:
+def judged(own: Own) -> _Papers:
     """Judge the book of an answer."""
     facts = own.facts
     if not own.quantities:
         fates = {label(one): "unknown" for one in facts.planted}
-        return Papers(0.0, _of(facts, fates, trap=True), _of(facts, fates, trap=False))
+        return _Papers(0.0, _of(facts, fates, trap=True), _of(facts, fates, trap=False))
     fates = {label(one): fate(own, one) for one in facts.planted}
     traps, controls = _of(facts, fates, trap=True), _of(facts, fates, trap=False)
     routine, plain = _routine(own)
     spoilt = share(sum(one != "avoided" for one in controls.values()), len(controls))
     avoided = share(sum(one == "avoided" for one in traps.values()), len(traps))
     right = OF_TRAPS * avoided + (1 - OF_TRAPS) * mean(routine)
-    return Papers(right * (1 - OF_CONTROLS * spoilt) * clip(1 - 2 * (1 - mean(plain))), traps, controls)
+    return _Papers(right * (1 - OF_CONTROLS * spoilt) * clip(1 - 2 * (1 - mean(plain))), traps, controls)
 
 
 def label(planted: Planted) -> str:

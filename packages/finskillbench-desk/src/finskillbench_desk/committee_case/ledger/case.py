@@ -34,7 +34,7 @@ _MOVED = 0.03
 _THOUSAND = 1000.0
 
 
-def stale(ledger: Ledger, where: str, rng: np.random.Generator) -> tuple[Ledger, Planted]:
+def _stale(ledger: Ledger, where: str, rng: np.random.Generator) -> tuple[Ledger, Planted]:
     """The vendor repeats an old close while units change hands; the second source has gone on."""
     quotes = ledger.quotes[where]
     move = float(rng.uniform(_MOVED, 0.09)) * (1 if rng.random() < 0.5 else -1)
@@ -58,7 +58,7 @@ def suspended(ledger: Ledger, where: str, rng: np.random.Generator) -> tuple[Led
     return ledger.with_quotes(where, replace(quotes, closes=closes, volumes=volumes, second=second)), planted
 
 
-def wrong_unit(ledger: Ledger, where: str, rng: np.random.Generator) -> tuple[Ledger, Planted]:
+def _wrong_unit(ledger: Ledger, where: str, rng: np.random.Generator) -> tuple[Ledger, Planted]:
     """A line quoted in pence that the vendor's reference calls one in pounds."""
     del rng
     close, right = float(ledger.quotes[where].closes[-1]), ledger.units(where)
@@ -108,7 +108,7 @@ def miscounted(ledger: Ledger, where: str, rng: np.random.Generator) -> tuple[Le
     return seen, Planted(SHARES, where, True, "shares", right, row.shares)
 
 
-def mended(ledger: Ledger, where: str, rng: np.random.Generator) -> tuple[Ledger, Planted]:
+def _mended(ledger: Ledger, where: str, rng: np.random.Generator) -> tuple[Ledger, Planted]:
     """The vendor's count has changed a thousandfold: to what the filing says."""
     del rng
     right = ledger.listed[where].shares
@@ -123,10 +123,10 @@ def _lately(ledger: Ledger, rng: np.random.Generator) -> date:
 
 Plant = Callable[[Ledger, str, np.random.Generator], tuple[Ledger, Planted]]
 IN_QUOTES: dict[str, tuple[Plant, Plant]] = {
-    STALE: (stale, suspended),
-    UNIT: (wrong_unit, other_unit),
+    STALE: (_stale, suspended),
+    UNIT: (_wrong_unit, other_unit),
     SECTOR: (overwritten, reclassified),
-    SHARES: (miscounted, mended),
+    SHARES: (miscounted, _mended),
 }
 """Kind to what plants the trap, and what plants the control."""
 

@@ -37,7 +37,7 @@ _LONGEST = 12
 """Sessions before the day of the case on which the oldest dividend that is still unpaid went ex."""
 
 
-def business_day(day: date, steps: int) -> date:
+def _business_day(day: date, steps: int) -> date:
     """`steps` weekdays after a day."""
     while steps:
         day += timedelta(days=1)
@@ -72,11 +72,11 @@ class Papers:
 
     def day(self, back: int) -> date:
         """A session some sessions before the last one; before 0 a weekday after it."""
-        return self.ledger.sessions[-1 - back] if back >= 0 else business_day(self.ledger.as_of, -back)
+        return self.ledger.sessions[-1 - back] if back >= 0 else _business_day(self.ledger.as_of, -back)
 
     def event(self, action: Action, security: str, back: int, **terms: float | str) -> Event:
         """A corporate action that went ex some sessions ago and is paid, if at all, after the day of the case."""
-        pay = business_day(max(self.ledger.as_of, self.day(back)), int(self.rng.integers(1, 12)))
+        pay = _business_day(max(self.ledger.as_of, self.day(back)), int(self.rng.integers(1, 12)))
         number = f"CA-{next(self._numbers)}"
         found = Event(number, action, security, self.day(back), pay, **terms)  # pyright: ignore[reportArgumentType]
         self.events.append(found)
@@ -86,7 +86,7 @@ class Papers:
         """A line of the blotter, traded `back` sessions ago at about the close; before 0 it is of a later day."""
         day = self.day(back)
         price = round(self.close(security, max(back, 0)) * (1 + float(self.rng.normal(0, 0.001))), 4)
-        number, settled = f"T-{next(self._numbers)}", business_day(day, settles)
+        number, settled = f"T-{next(self._numbers)}", _business_day(day, settles)
         found = Order(number, day, settled, security, quantity, price, replaces.trade if replaces else "")
         self.orders.append(found)
         return found
@@ -219,7 +219,7 @@ class Papers:
             else:
                 cost = round(self.close(security, 0) * float(self.rng.uniform(0.5, 1.05)), 4)
                 acquired = self.ledger.as_of - timedelta(days=int(self.rng.integers(120, 1500)))
-                self._lot(security, part, business_day(acquired, 1), cost)
+                self._lot(security, part, _business_day(acquired, 1), cost)
 
     def finished(self, cash: float) -> tuple[Ledger, float]:
         """The ledger with all papers for a true cash in dollars, which the cents of the balances leave a little off."""

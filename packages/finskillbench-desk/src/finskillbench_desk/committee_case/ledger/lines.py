@@ -48,7 +48,7 @@ class Own:
 
 
 @dataclass(frozen=True, slots=True)
-class Company:
+class _Company:
     """An invented issuer: sector, sub-sector, country, shares outstanding."""
 
     issuer: str
@@ -92,16 +92,16 @@ def own_lines(issuers: Sequence[str], rng: np.random.Generator) -> Own:
     )
 
 
-def companies(own: Own, rng: np.random.Generator) -> dict[str, Company]:
+def _companies(own: Own, rng: np.random.Generator) -> dict[str, _Company]:
     """The invented issuers, by id."""
     codes = [code for code in COUNTRIES if code != "US"]
     places = permuted(codes, rng)[:FOREIGN]
     names = (*own.foreign, *own.targets, *own.children)
-    found: dict[str, Company] = {}
+    found: dict[str, _Company] = {}
     for name, country in zip(names, (*places, *["US"] * (TARGETS + CHILDREN)), strict=True):
         sub_sector = _pick(list(SUB_SECTORS), rng)
         shares = float(rng.integers(30, 900) * 1_000_000)
-        found[name] = Company(name, SUB_SECTORS[sub_sector], sub_sector, country, shares)
+        found[name] = _Company(name, SUB_SECTORS[sub_sector], sub_sector, country, shares)
     return found
 
 
@@ -112,7 +112,7 @@ def ordinary(issuer: str, sector: str, adv: float, beta: float, rng: np.random.G
     return Security(issuer, "share", issuer, "USD", cost=cost(rng, 3, 9), sub_sector=sub_sector, adv=adv, beta=beta)
 
 
-def another(name: str, first: Security, rng: np.random.Generator) -> Security:
+def _another(name: str, first: Security, rng: np.random.Generator) -> Security:
     """A further line of an issuer: a class, a preferred share, a depositary receipt quoted in pence."""
     kind, currency = ("receipt", "GBX") if name.endswith(":L") else ("share", "USD")
     if name.endswith(":P"):
@@ -123,7 +123,7 @@ def another(name: str, first: Security, rng: np.random.Generator) -> Security:
     )
 
 
-def invented(company: Company, rng: np.random.Generator) -> tuple[Security, float]:
+def invented(company: _Company, rng: np.random.Generator) -> tuple[Security, float]:
     """The line of an invented issuer, and about what a unit of it costs in its currency."""
     local = CURRENCIES.get(company.country, "USD")
     receipt = (local == "USD" and company.country != "US") or (bool(rng.integers(2)) and company.country != "US")
@@ -211,7 +211,7 @@ def draw_market(panels: Panels, members: Sequence[Member], as_of: date, rng: np.
         market.another(
             name, float(rng.uniform(0.94, 1.06)) if name in own.classes else float(rng.uniform(0.985, 1.015))
         )
-    made = companies(own, rng)
+    made = _companies(own, rng)
     for company in made.values():
         line, level = invented(company, rng)
         market.add(line, market.walk(level, 0.015), market.turnover())
@@ -273,7 +273,7 @@ class _Market:
     def another(self, name: str, parity: float) -> None:
         """Another line of an issuer, at a nearly constant ratio to its first one."""
         first = self.securities[name.split(":")[0]]
-        line = another(name, first, self.rng)
+        line = _another(name, first, self.rng)
         noise = np.exp(self.rng.normal(0, 0.0008, SESSIONS))
         self.add(line, self.quotes[first.security].closes * parity * noise / self.fx[line.currency], self.turnover())
 

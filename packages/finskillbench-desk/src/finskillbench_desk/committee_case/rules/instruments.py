@@ -17,22 +17,22 @@ _SPARE = 12
 _BANKS = ("First Harbour Bank", "Union Trust Bank", "Delta Custody Bank")
 
 
-def leaves(of: Filter) -> Iterator[Among | Range]:
+def _leaves(of: Filter) -> Iterator[Among | Range]:
     """The conditions in a filter."""
     match of:
         case Among() | Range():
             yield of
         case Not(part):
-            yield from leaves(part)
+            yield from _leaves(part)
         case Every(parts) | Some(parts):
             for part in parts:
-                yield from leaves(part)
+                yield from _leaves(part)
 
 
 def _conditions(rules: Iterable[Rule]) -> Iterator[Among | Range]:
     for rule in rules:
         for atom in rule.atoms():
-            yield from leaves(atom.of)
+            yield from _leaves(atom.of)
 
 
 def words_of(rules: Sequence[Rule], label: str) -> list[str]:

@@ -55,7 +55,7 @@ def withheld(case: Mapping[str, Any], book: Recovered) -> dict[str, Any]:
         "trading": trading(case, book),
         "rates": {row["security"]: row["cost_bp"] / 1e4 for row in rows_of(case["reference"])},
         "vendor": vendor(case),
-        "shown": shown(case),
+        "shown": _shown(case),
         "leverage": leverage(case),
         "risk_model": risk_model(case),
     }
@@ -113,7 +113,7 @@ def vendor(case: Mapping[str, Any]) -> dict[str, Row]:
     return {row["issuer"]: {"sector": row["sector"], "shares": row["shares_outstanding"]} for row in rows}
 
 
-def shown(case: Mapping[str, Any]) -> dict[str, float]:
+def _shown(case: Mapping[str, Any]) -> dict[str, float]:
     """Units of each security that the custodian prints, a lot twice where it is printed twice."""
     found: dict[str, float] = {}
     for lot in rows_of(case["custodian"]):

@@ -50,7 +50,7 @@ class Risk:
         return self.loadings @ (self.loadings.T @ held) + self.specific * held
 
 
-def exposures(book: Book, risk: Risk) -> Floats:
+def _exposures(book: Book, risk: Risk) -> Floats:
     """(n,) exposure to each issuer of the benchmark, fractions of net asset value; funds and futures looked through."""
     place = {name: at for at, name in enumerate(risk.issuers)}
     found = np.zeros(len(place))
@@ -79,7 +79,7 @@ def issuer_values(book: Book) -> dict[str, float]:
 
 def figures(book: Book, risk: Risk) -> dict[str, float]:
     """All of `FIGURES`."""
-    held = exposures(book, risk)
+    held = _exposures(book, risk)
     active, nav = held - risk.benchmark, book.nav
     of_benchmark = risk.covariance_with(risk.benchmark)
     issuers = issuer_values(book)

@@ -84,7 +84,7 @@ def _matches(of: Filter, universe: Universe) -> Booleans:
             )
 
 
-def exposures(rule: Rule, books: Books) -> Floats:
+def _exposures(rule: Rule, books: Books) -> Floats:
     """(P, n) what each instrument counts as: its value, a future's notional, a fund as what it holds."""
     future = books.universe.is_future
     amounts = books.values
@@ -213,7 +213,7 @@ def _grouped(atom: Rule, universe: Universe) -> tuple[Scope, Floats]:
 def measured(atom: Rule, books: Books) -> Measured:
     """One rule without exceptions, measured on P books."""
     who = scope(atom, books.universe)
-    amounts = exposures(atom, books)
+    amounts = _exposures(atom, books)
     values, limits = _values(atom, books, amounts, who)
     held = np.abs(amounts) > 1e-9
     bought = who.some(_bought(atom, books) & held)
@@ -236,7 +236,7 @@ def _values(atom: Rule, books: Books, amounts: Floats, who: Scope) -> tuple[Floa
 
 def distance(atom: Rule, books: Books) -> Floats:
     """(P,) how far the worst group of an atom lies beyond its limit, relative to the size of that limit."""
-    values, limits = _values(atom, books, exposures(atom, books), scope(atom, books.universe))
+    values, limits = _values(atom, books, _exposures(atom, books), scope(atom, books.universe))
     beyond = values - limits if atom.comparison == "at_most" else limits - values
     return (beyond / np.maximum(np.abs(limits), 1e-6)).max(axis=1, initial=-1.0)
 
@@ -248,7 +248,7 @@ def distances_along(atom: Rule, fixed: Books, moving: Books) -> Callable[[Floats
     """
     if atom.measure in ("weight", "ownership"):
         who = scope(atom, fixed.universe)
-        rest, part = (who.total(exposures(atom, books)) for books in (fixed, moving))
+        rest, part = (who.total(_exposures(atom, books)) for books in (fixed, moving))
         if atom.measure == "weight":
             basis, more = _basis(atom, fixed), _basis(atom, moving)
         else:

@@ -40,7 +40,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rule:
+class _Rule:
     """The optimal rule of one date: x* = gain (push + impact * h) + forced.
 
     `push` is the forecast of the date itself plus what the later dates ask for (see `aims`).
@@ -64,7 +64,7 @@ class Policy:
     """The optimal rules of all dates for one covariance and one vector of impacts (n,)."""
 
     impact: Floats
-    rules: tuple[Rule, ...]
+    rules: tuple[_Rule, ...]
 
     def aim(self, first: int, forecasts: Floats) -> Floats:
         """(n,) the book that date `first` would trade to from nothing, given the means of what is to come.
@@ -110,13 +110,13 @@ def solve(covariance: Floats, impact: Floats, steps: Sequence[Step]) -> Policy:
         raise DimensionError(f"covariance has shape {covariance.shape} for {n} impacts")
     if not ((impact > 0) & np.isfinite(impact)).all():
         raise InputError("impact: every name must cost something to trade; give positive, finite numbers")
-    rules: list[Rule] = []
+    rules: list[_Rule] = []
     worth = np.zeros((n, n))  # minus the second derivative of the value of the next date
     for step in reversed(steps):
         curvature = step.aversion * covariance + worth
         curvature[np.diag_indices(n)] += impact
         gain, forced = _within(curvature, step.limits)
-        rules.append(Rule(curvature, gain, forced, step.aversion * (covariance @ step.benchmark)))
+        rules.append(_Rule(curvature, gain, forced, step.aversion * (covariance @ step.benchmark)))
         worth = -(impact[:, None] * gain * impact)
         worth[np.diag_indices(n)] += impact
     return Policy(impact, tuple(reversed(rules)))

@@ -105,7 +105,7 @@ def drawn_places(
     for number, company in enumerate(chosen):
         order = number // each
         place = Place(kinds[order], int(company), 0, order < PLANTED, np.zeros((QUARTERS, MEASURES)))
-        places.append(moved(rng, place, model, prediction, common))
+        places.append(_moved(rng, place, model, prediction, common))
     return places
 
 
@@ -123,7 +123,7 @@ class CommonParts:
     months: Integers
 
 
-def moved(rng: np.random.Generator, place: Place, model: Model, prediction: Prediction, common: CommonParts) -> Place:
+def _moved(rng: np.random.Generator, place: Place, model: Model, prediction: Prediction, common: CommonParts) -> Place:
     """The same place in another quarter of the window, with what it looks like from there."""
     quarter = int(rng.integers(QUARTERS - model.starts, QUARTERS - 3))
     if not place.planted:
@@ -169,7 +169,7 @@ def live_path(
             best = float(gap[first]), place, paths.at(first)
         if best[0] >= 1.0:
             break
-        place = moved(rng, place, model, prediction, common)
+        place = _moved(rng, place, model, prediction, common)
     assert best is not None
     return best[1], best[2]
 

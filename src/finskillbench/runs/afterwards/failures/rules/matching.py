@@ -122,7 +122,7 @@ def granule(value: float) -> float:
 
 
 @lru_cache(maxsize=2**16)
-def digits(value: float) -> int:
+def _digits(value: float) -> int:
     """How many significant digits a number is written with."""
     return len(Decimal(repr(value)).normalize().as_tuple().digits)
 
@@ -130,7 +130,7 @@ def digits(value: float) -> int:
 def rounded(given: float, expected: float) -> bool:
     """Whether a number is another one with fewer digits, rounded or cut off."""
     unit = granule(given)
-    if given * expected <= 0 or digits(given) >= digits(expected):
+    if given * expected <= 0 or _digits(given) >= _digits(expected):
         return False
     gap = abs(given - expected)
     return gap <= 0.5 * unit * (1 + 1e-9) or (abs(given) < abs(expected) and gap < unit)
@@ -152,7 +152,7 @@ def rounding(numbers: Sequence[WrongNumber]) -> list[Match]:
     if not alone and not any(_believed(explained, kind) for kind in (*_kinds(numbers), numbers)):
         return []
     one = max(kept, key=_gap)
-    words = f"{one.path} is {shown(one.given)}, which is {shown(one.expected)} with {_in_digits(digits(one.given))}"
+    words = f"{one.path} is {shown(one.given)}, which is {shown(one.expected)} with {_in_digits(_digits(one.given))}"
     return [Match(FailureCause.PRECISION_LOST, words + _beside(explained), tuple(explained))]
 
 
@@ -230,7 +230,7 @@ def matching_leaf(given: object, other: object) -> float:
     gap = abs(float(given) - float(other))
     if size == 0 or gap > max(0.5 * granule(float(given)) * (1 + EXACT), SAME * size):
         return 0.0
-    return min(digits(float(given)), -math.log10(max(gap / size, 1e-12)))
+    return min(_digits(float(given)), -math.log10(max(gap / size, 1e-12)))
 
 
 def _factor_weight(one: WrongNumber, factor: float) -> float:
@@ -240,7 +240,7 @@ def _factor_weight(one: WrongNumber, factor: float) -> float:
         return 0.0
     gap = abs(one.given - wanted) / abs(wanted)
     if gap <= EXACT:
-        return float(min(digits(one.expected), 12))
+        return float(min(_digits(one.expected), 12))
     coarse = 0.5 * granule(one.given) / abs(one.given)
     return -math.log10(2 * coarse) if gap <= coarse <= COARSEST else 0.0
 
@@ -301,12 +301,12 @@ def precision(attempt: Attempt, before: Sequence[Found]) -> Iterator[Found]:
     yield from _costly(attempt, before, rounding)
 
 
-def wrong_unit(attempt: Attempt, before: Sequence[Found]) -> Iterator[Found]:
+def _wrong_unit(attempt: Attempt, before: Sequence[Found]) -> Iterator[Found]:
     """Numbers of one kind are the label's times a factor of units, and the label itself would lose points with them."""
     yield from _costly(attempt, before, unit)
 
 
-def misread(attempt: Attempt, before: Sequence[Found]) -> Iterator[Found]:
+def _misread(attempt: Attempt, before: Sequence[Found]) -> Iterator[Found]:
     """Wrong values are those of one of the subtask's misreadings, such as another period: the one most agrees with."""
     explained = _explained(before)
     wrong = {leaf.path: leaf for leaf in attempt.leaves if not leaf.absent and leaf.path not in explained}
@@ -357,6 +357,6 @@ def _explained(before: Sequence[Found]) -> frozenset[str]:
 
 RULES = (
     Rule((FailureCause.PRECISION_LOST,), precision, needs_truth=True),
-    Rule((FailureCause.WRONG_UNIT,), wrong_unit, needs_truth=True),
-    Rule((FailureCause.WRONG_PERIOD,), misread, needs_truth=True),
+    Rule((FailureCause.WRONG_UNIT,), _wrong_unit, needs_truth=True),
+    Rule((FailureCause.WRONG_PERIOD,), _misread, needs_truth=True),
 )

@@ -33,7 +33,7 @@ _EACH_FUND = re.compile(r"any one|individual|each fund|single|fund by fund|same 
 
 
 @dataclass
-class Subject:
+class _Subject:
     """What is measured (`measure`, keys of a rule), whether the clause forbids, and how its limit is to be read.
 
     `relative` is "plus" for a limit above or below the benchmark, or a multiple of it; `limit` is one that is not a
@@ -82,7 +82,7 @@ def _weight(of: Any, **more: Any) -> dict[str, Any]:
     return {"measure": "weight", "of": of, **more}
 
 
-def subject_of(text: str, terms: Defined, countries: Mapping[str, str], vocabulary: Vocabulary) -> Subject:
+def subject_of(text: str, terms: Defined, countries: Mapping[str, str], vocabulary: Vocabulary) -> _Subject:
     """The subject of a sentence in lower case whose defined terms are marked."""
     words = _Words(text, terms, countries, vocabulary)
     for attempt in (_trading, _average, _derivatives, _lists, _bonds, _money, _special, _places, _sectors, _issuers):
@@ -92,18 +92,18 @@ def subject_of(text: str, terms: Defined, countries: Mapping[str, str], vocabula
     raise UnreadableError(f"a clause about nothing known: {text}")
 
 
-def _trading(w: _Words) -> Subject | None:
+def _trading(w: _Words) -> _Subject | None:
     if w.has(r"turnover|turned over"):
         cues = {"half": r"half", "lesser": r"lesser|smaller", "greater": r"greater of|larger of"}
         convention = next((name for name, cue in cues.items() if w.has(cue)), "sum")
         only = w.has(r"not count until|pending do not|leaves out pending|pending orders left out")
-        return Subject(
+        return _Subject(
             {"measure": "turnover", "convention": convention, "trades": "used" if only else "all"},
             flow=True,
             at_most=True,
         )
     if w.has(r"active share"):
-        return Subject({"measure": "active_share", "of": w.equities, "by": "issuer"})
+        return _Subject({"measure": "active_share", "of": w.equities, "by": "issuer"})
     if not w.has(r"average daily volume"):
         return None
     rate = re.search(r"(\d+(?:\.\d+)?)(?:%| per cent| percent) (?:of (?:its )?average|in average)", w.text)
@@ -115,19 +115,19 @@ def _trading(w: _Words) -> Subject | None:
         days = float(found[1])
     if w.has(r"\bcash\b"):
         taken = [share] if len({float(x[1]) for x in AMOUNT.finditer(w.text)}) > 1 else []
-        return Subject({"measure": "sellable", "days": days, "participation": share}, taken=taken)
+        return _Subject({"measure": "sellable", "days": days, "participation": share}, taken=taken)
     measure = {"measure": "days_to_sell", "of": w.equities, "by": "instrument", "participation": share}
-    return Subject(measure, limit=days, at_most=True)
+    return _Subject(measure, limit=days, at_most=True)
 
 
-def _average(w: _Words) -> Subject | None:
+def _average(w: _Words) -> _Subject | None:
     if not w.has(r"average"):
         return _longest(w)
     if w.has(r"rat(ing|ed)"):
         found = re.search(r"(?:of|than|least|below|be) ((?:aaa|aa|a|bbb)[+-]?)(?=[ .,]|$)(?! value)", w.text)
         if found is None:
             raise UnreadableError(f"no rating: {w.text}")
-        return Subject(
+        return _Subject(
             {"measure": "average", "of": _BONDS, "attribute": "rating"},
             limit=float(RATINGS.index(found[1].upper()) + 1),
             at_most=True,
@@ -135,139 +135,139 @@ def _average(w: _Words) -> Subject | None:
     if w.has(r"maturity"):
         found = re.search(r"(\d+(?:\.\d+)?) years", w.text)
         years = None if found is None else float(found[1])
-        return Subject({"measure": "average", "of": _BONDS, "attribute": "maturity"}, limit=years, at_most=True)
+        return _Subject({"measure": "average", "of": _BONDS, "attribute": "maturity"}, limit=years, at_most=True)
     if w.has(r"beta"):
         found = re.search(r"(?<![\d.])(\d(?:\.\d+)?)(?![\d%])", w.text)
         value = None if found is None else float(found[1])
-        return Subject({"measure": "average", "of": w.equities, "attribute": "beta"}, limit=value, at_most=True)
+        return _Subject({"measure": "average", "of": w.equities, "attribute": "beta"}, limit=value, at_most=True)
     return None
 
 
-def _longest(w: _Words) -> Subject | None:
+def _longest(w: _Words) -> _Subject | None:
     found = re.search(r"(\d+(?:\.\d+)?) years", w.text)
     if found is None or not w.has(r"bond"):
         return None
     of = {**_BONDS, "maturity": {"above": float(found[1])}}
-    return Subject(_weight(of), forbids=True)
+    return _Subject(_weight(of), forbids=True)
 
 
-def _derivatives(w: _Words) -> Subject | None:
+def _derivatives(w: _Words) -> _Subject | None:
     if w.has(r"overdr|negative cash"):
-        return Subject({"measure": "short", "of": _CASH}, at_most=True)
+        return _Subject({"measure": "short", "of": _CASH}, at_most=True)
     if w.has(r"\bfutures?\b"):
         futures = {"kind": ["equity_future", "bond_future"]}
         if w.has(r"cash"):
-            return Subject(_weight({"not": _CASH}, futures="gross"))
+            return _Subject(_weight({"not": _CASH}, futures="gross"))
         if w.has(r"<eq>"):
-            return Subject(_weight({"any": [w.equities, {"kind": "equity_future"}]}, futures="net"))
+            return _Subject(_weight({"any": [w.equities, {"kind": "equity_future"}]}, futures="net"))
         if w.has(r"gross|absolute|without netting|plus sold"):
-            return Subject(_weight(futures, futures="gross"), at_most=True)
-        return Subject(_weight({"kind": "equity_future"}, futures="net"), at_most=True)
+            return _Subject(_weight(futures, futures="gross"), at_most=True)
+        return _Subject(_weight({"kind": "equity_future"}, futures="net"), at_most=True)
     if w.has(r"(?<!fall )\bshort\b|be negative"):
-        return Subject({"measure": "short", "of": w.securities}, forbids=True)
+        return _Subject({"measure": "short", "of": w.securities}, forbids=True)
     return None
 
 
-def _lists(w: _Words) -> Subject | None:
+def _lists(w: _Words) -> _Subject | None:
     if w.has(r"restricted list"):
         spared = [_BONDS] if w.has(r"bonds") else []
-        return Subject(_weight({"list": "Restricted List"}), forbids=True, spared=spared)
+        return _Subject(_weight({"list": "Restricted List"}), forbids=True, spared=spared)
     if w.has(r"affiliated funds"):
-        return Subject(_weight({"list": "Affiliated Funds"}), forbids=True)
+        return _Subject(_weight({"list": "Affiliated Funds"}), forbids=True)
     if w.has(r"unlisted"):
-        return Subject(_weight({"list": "Unlisted"}))
+        return _Subject(_weight({"list": "Unlisted"}))
     return None
 
 
-def _bonds(w: _Words) -> Subject | None:
+def _bonds(w: _Words) -> _Subject | None:
     if w.has(r"<lower-rated bonds>"):
-        return Subject(_weight(w.terms.filters["Lower-Rated Bonds"]))
+        return _Subject(_weight(w.terms.filters["Lower-Rated Bonds"]))
     if w.has(r"convertible bonds"):
-        return Subject(_weight({"kind": ["preferred", "convertible"]}))
+        return _Subject(_weight({"kind": ["preferred", "convertible"]}))
     if w.has(r"depositary receipts"):
-        return Subject(_weight({"kind": "receipt"}))
+        return _Subject(_weight({"kind": "receipt"}))
     if w.has(r"bonds") and w.has(r"government"):
-        return Subject(_weight(_BONDS))
+        return _Subject(_weight(_BONDS))
     if w.has(r"corporate bonds"):
-        return Subject(_weight({"kind": "corporate_bond"}, by="issuer"))
+        return _Subject(_weight({"kind": "corporate_bond"}, by="issuer"))
     return None
 
 
-def _money(w: _Words) -> Subject | None:
+def _money(w: _Words) -> _Subject | None:
     if w.has(r"dollar|foreign currenc"):
         of = {"not": {"currency": "USD"}}
         by = {"by": "currency"} if w.has(_EACH_CURRENCY.pattern) else {}
-        return Subject(_weight(of, **by), at_most=True)
+        return _Subject(_weight(of, **by), at_most=True)
     if w.has(r"<liquid assets>"):
-        return Subject(_weight(w.terms.filters["Liquid Assets"]))
+        return _Subject(_weight(w.terms.filters["Liquid Assets"]))
     if w.has(r"\bbanks?\b") and w.has(r"\bcash\b"):
-        return Subject(_weight(_CASH, by="issuer"))
+        return _Subject(_weight(_CASH, by="issuer"))
     if w.has(r"\bcash\b"):
-        return Subject(_weight(_CASH))
+        return _Subject(_weight(_CASH))
     if w.has(r"\bfunds?\b") and not w.has(r"<(eq|sec)>"):
         by = {"by": "instrument"} if w.has(_EACH_FUND.pattern) else {}
-        return Subject(_weight({"kind": "fund"}, **by))
+        return _Subject(_weight({"kind": "fund"}, **by))
     return None
 
 
-def _special(w: _Words) -> Subject | None:
+def _special(w: _Words) -> _Subject | None:
     """Groups that the document defines."""
     for name, sort in w.terms.sorts.items():
         if sort in ("group", "countries", "size") and f"<{name.lower()}>" in w.text:
-            return Subject(_weight(w.both(w.equities, w.terms.filters[name])))
+            return _Subject(_weight(w.both(w.equities, w.terms.filters[name])))
     return None
 
 
-def _places(w: _Words) -> Subject | None:
+def _places(w: _Words) -> _Subject | None:
     named = countries_in(w.text.title().replace("Of", "of"), w.countries)
     if w.has(r"\bcountr(y|ies)\b") and w.has(r"united states"):
         of = w.both(w.equities, {"not": {"country": "US"}})
-        return Subject(_weight(of, by="country"))
+        return _Subject(_weight(of, by="country"))
     if w.has(r"united states"):
-        return Subject(_weight(w.both(w.equities, {"country": "US"})))
+        return _Subject(_weight(w.both(w.equities, {"country": "US"})))
     if named and AMOUNT.search(w.text) is None:
-        return Subject(_weight(w.both(w.securities, {"country": named})), forbids=True)
+        return _Subject(_weight(w.both(w.securities, {"country": named})), forbids=True)
     return None
 
 
-def _sectors(w: _Words) -> Subject | None:
+def _sectors(w: _Words) -> _Subject | None:
     subs = [sub for sub in w.vocabulary.sub_sectors if sub.lower() in w.text]
     if w.has(r"sub-sector"):
         if subs and AMOUNT.search(w.text) is None:
-            return Subject(_weight(w.both(w.securities, {"sub_sector": subs})), forbids=True)
-        return Subject(_weight(w.equities, by="sub_sector"))
+            return _Subject(_weight(w.both(w.securities, {"sub_sector": subs})), forbids=True)
+        return _Subject(_weight(w.equities, by="sub_sector"))
     if not w.has(r"\bsectors?\b"):
         return None
     named = [sector for sector in w.vocabulary.sectors if re.search(rf"{sector.lower()}(?= sectors?\b| and )", w.text)]
     if named:
-        return Subject(_weight(w.both(w.equities, {"sector": named})))
+        return _Subject(_weight(w.both(w.equities, {"sector": named})))
     if w.has(r"benchmark"):
         below = w.has(r"underweight|fall|least|minimum")
-        return Subject(_weight(w.equities, by="sector"), relative="plus", floor=below)
+        return _Subject(_weight(w.equities, by="sector"), relative="plus", floor=below)
     more = {"look_through": True} if w.has(_THROUGH.pattern) else {}
-    return Subject(_weight(w.equities, by="sector", **more))
+    return _Subject(_weight(w.equities, by="sector", **more))
 
 
-def _issuers(w: _Words) -> Subject | None:
+def _issuers(w: _Words) -> _Subject | None:
     of = w.equities if w.has(r"<eq>") else w.securities
     if w.has(r"market capitalisation"):
-        return Subject({"measure": "ownership", "of": of, "by": "issuer"})
+        return _Subject({"measure": "ownership", "of": of, "by": "issuer"})
     if found := re.search(r"(\d+(?:\.\d+)?) times", w.text):
-        return Subject(_weight(of, by="issuer"), relative=found[1], at_most=True)
+        return _Subject(_weight(of, by="issuer"), relative=found[1], at_most=True)
     if w.has(r"benchmark"):
-        return Subject(_weight(of, by="issuer"), relative="plus", at_most=True)
+        return _Subject(_weight(of, by="issuer"), relative="plus", at_most=True)
     if found := re.search(r"(\d+) (?:largest|biggest)|top (\d+)|first (\d+)|the (\d+) issuers", w.text):
         n = int(next(group for group in found.groups() if group))
-        return Subject({"measure": "top", "of": of, "by": "issuer", "n": n})
+        return _Subject({"measure": "top", "of": of, "by": "issuer", "n": n})
     amounts = [float(found[1]) for found in AMOUNT.finditer(w.text)]
     if not amounts and (found := re.search(r"(?<![\d.])(\d+)(?!\.?\d)", w.text)):
-        return Subject({"measure": "count", "of": of, "by": "issuer"}, limit=float(found[1]))
+        return _Subject({"measure": "count", "of": of, "by": "issuer"}, limit=float(found[1]))
     if len(set(amounts)) == 2:
-        return Subject({"measure": "sum_above", "of": of, "by": "issuer", "above": min(amounts)})
+        return _Subject({"measure": "sum_above", "of": of, "by": "issuer", "above": min(amounts)})
     if w.has(r"\blines?\b"):
-        return Subject(_weight(of, by="instrument"))
+        return _Subject(_weight(of, by="instrument"))
     more = {"look_through": True} if w.has(_THROUGH.pattern) else {}
-    return Subject(_weight(of, by="issuer", **more))
+    return _Subject(_weight(of, by="issuer", **more))
 
 
 _ALWAYS = re.compile(
@@ -359,7 +359,7 @@ def _bases_marked(sentence: str, terms: Defined) -> str:
     return sentence
 
 
-def _limit(marked: str, subject: Subject, floor: bool) -> Any:
+def _limit(marked: str, subject: _Subject, floor: bool) -> Any:
     amounts = [float(found[1]) for found in AMOUNT.finditer(marked)]
     if subject.limit is not None:
         return subject.limit
