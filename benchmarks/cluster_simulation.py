@@ -33,7 +33,7 @@ from cluster import SUBTASKS, busy_of, cluster
 from finskillbench.cli.display.console import Progress
 from finskillbench.edition import load_edition
 from finskillbench.harness.model import ToolCall, Turn, Usage
-from finskillbench.harness.models import Entry
+from finskillbench.harness.models import ModelKey
 from finskillbench.runs.execute.run import RunResult, run
 from finskillbench.runs.plan.items import make_plan
 from finskillbench.runs.plan.streams import default_edition, make_streams
@@ -109,7 +109,7 @@ def measured(edition_path: Path, episodes: int) -> Costs:
         files = sum(path.stat().st_size for path in (out / "trajectories").rglob("*.gz"))
         finished = _memory(lambda: (history := read_history(out).rows, to_frame(history.values()))) / number
         sizes = [(out / JOURNAL).stat().st_size, files, (out / ROWS).stat().st_size]
-    names = [Entry(f"bench/model-{number}") for number in range(100)]
+    names = [ModelKey(f"bench/model-{number}") for number in range(100)]
     few_planned = edition.episodes()
 
     def planned() -> Any:

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.runs.afterwards.failures.table import confusion
 
 from finskillbench.edition import load_edition
-from finskillbench.runs.afterwards.failures import FailureCause, failures_of
+from finskillbench.runs.postprocess.failures import FailureCause, failures_of
 
 
 def share(value: float | None) -> str:

@@ -22,8 +22,8 @@ from finskillbench.analysis.skills import domains_of
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.harness.conditions import mount_all
 from finskillbench.harness.proof import prove_arms
-from finskillbench.harness.skills.given import read_given
 from finskillbench.harness.skills.lint import lint
+from finskillbench.harness.skills.user_skills import read_user_skills
 
 LIMIT_SECONDS = 2.0
 DOMAINS = ("portfolio_construction", "risk_management", "fundamental_analysis")
@@ -39,7 +39,7 @@ def attempt(root: Path) -> str:
     """Lint a package and prepare it for a run; return the refusal, if there is one."""
     lint(root)
     try:
-        given = read_given({"mine": root})
+        given = read_user_skills({"mine": root})
         prove_arms(mount_all(["no_skill", *given], given), DOMAINS)
         domains_of(given["skill:mine"].packages.values())
     except FinSkillBenchError as error:

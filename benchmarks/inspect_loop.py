@@ -27,8 +27,8 @@ from typing import Any
 from finskillbench.harness.conditions import ARMS
 from finskillbench.harness.model import Message
 from finskillbench.harness.models import ModelOptions, get_model
+from finskillbench.harness.prompts.compose import system_prompt
 from finskillbench.harness.tools.contracts import GET_TASK_DATA, SUBMIT_ANSWER
-from finskillbench.harness.words.prompts import system_prompt
 from loop import FIELDS, TURNS
 from loop import measure as measure_ours
 

@@ -32,7 +32,7 @@ from tests.editions import first_episodes
 
 from finskillbench import load_edition, run
 from finskillbench.edition import Edition
-from finskillbench.publish.bundle import ANSWERS, MANIFEST, ROWS, Answer, Entrant, File, Submitter, encode
+from finskillbench.publish.bundle import ANSWERS, MANIFEST, ROWS, Answer, File, Participant, Submitter, encode
 from finskillbench.publish.bundle.archive import write_bundle
 from finskillbench.publish.bundle.judge import judge_bundle
 from finskillbench.publish.bundle.read import Bundle, read_bundle
@@ -65,7 +65,7 @@ def write(out: Path, base: Bundle, played: Played, name: str, trajectories: Mapp
         base.manifest,
         submitter=Submitter(name=name),
         entrants=tuple(
-            Entrant(model=model, arguments=arguments)
+            Participant(model=model, arguments=arguments)
             for model, arguments in dict.fromkeys((row.model, row.arguments) for row, _ in played)
         ),
         rows=len(played),

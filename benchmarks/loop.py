@@ -25,11 +25,11 @@ import numpy as np
 from finskillbench.domains import by_name
 from finskillbench.episode import Episode, Prompt, Status, Verdict
 from finskillbench.harness.conditions import Condition, mount
+from finskillbench.harness.episode_state import EpisodeSpec, Resources
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn
 from finskillbench.harness.models import NO_ARGUMENTS
-from finskillbench.harness.seat import Assignment, Surroundings
-from finskillbench.harness.words.prompts import task_prompt
+from finskillbench.harness.prompts.compose import task_prompt
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.journal import Journal, encoded, packed, write_trajectory
 from finskillbench.runs.store.record import Finished
@@ -91,7 +91,7 @@ def measure(episodes: int, folder: Path) -> float:
         for item in queue:
             prompt = task_prompt(episode, answer)
             trace = await run_episode(
-                model, Assignment(episode, prompt, lambda: full, mounted), Surroundings(scratch_root=folder)
+                model, EpisodeSpec(episode, prompt, lambda: full, mounted), Resources(scratch_root=folder)
             )
             if (trace.ended, trace.turns) != ("submitted", TURNS):
                 raise SystemExit(f"the episode went wrong: {trace.ended} after {trace.turns} turns")

@@ -19,7 +19,7 @@ from harbor.verifier.base import BaseVerifier
 from finskillbench import load_edition
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode, Submission
-from finskillbench.integrations.handout.answers import read_answer
+from finskillbench.integrations.task_files.answers import read_answer
 from finskillbench.runs.verdicts import judge
 
 

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from finskillbench.harness.agents import Agent
     from finskillbench.harness.model import Model
     from finskillbench.reports.report import report
-    from finskillbench.runs.afterwards.scoring import score
     from finskillbench.runs.execute.run import arun, run
+    from finskillbench.runs.postprocess.scoring import score
 
 __all__ = [
     "Agent",
@@ -85,7 +85,7 @@ _HOMES = {
     "harness.agents": ("Agent",),
     "harness.model": ("Model",),
     "reports.report": ("report",),
-    "runs.afterwards.scoring": ("score",),
+    "runs.postprocess.scoring": ("score",),
     "runs.execute.run": ("arun", "run"),
 }
 

@@ -17,9 +17,9 @@ import finskillbench.domains as registry
 from finskillbench import extensions
 from finskillbench.domains.base import Subtask
 from finskillbench.edition import Edition, load_edition
+from finskillbench.edition.checks.agent_view import Bench, Beside
 from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.edition.checks.engine import audit_edition
-from finskillbench.edition.checks.seen import Bench, Beside
 from finskillbench.episode import Episode, Truth
 from finskillbench.harness.skills import loader
 

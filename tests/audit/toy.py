@@ -93,7 +93,7 @@ def valuation(**changes: Any) -> Subtask:
         input=BookInput,
         answer=Book,
         definitions={},
-        second=second,
+        rederive=second,
         scorers={Profile.PAPER: scored, Profile.STRICT: scored, Profile.CERTIFIED: scored},
         verification=Verification(method="valuation"),
         baselines=Baselines(trivial=Naive((), lambda data: {"value": 0.0, "largest": ""})),

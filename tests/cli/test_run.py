@@ -177,7 +177,7 @@ def test_timeouts_and_effort_reach_the_model(edition: Path, monkeypatch: pytest.
         seen.append((options.request_timeout, options.attempt_timeout, options.reasoning_effort))
         raise InputError("enough")
 
-    monkeypatch.setattr("finskillbench.runs.execute.run.get_entrant", refuse)
+    monkeypatch.setattr("finskillbench.runs.execute.run.get_participant", refuse)
     asked = ["--request-timeout", "7", "--attempt-timeout", "9", "--reasoning-effort", "low"]
     assert cli.main(["run", "--edition", str(edition), "--model", "openai-api/mine/m", *asked]) == 2
     assert seen == [(7.0, 9.0, "low")]

@@ -18,10 +18,10 @@ import pytest
 from finskillbench.domains import domain_of
 from finskillbench.episode import Episode, JsonObject, Prompt
 from finskillbench.harness.conditions import Condition, mount
+from finskillbench.harness.episode_state import EpisodeSpec, Resources
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.models import get_model
 from finskillbench.harness.programs.reference import Recipe, find_recipe
-from finskillbench.harness.seat import Assignment, Surroundings
 from finskillbench.harness.skills.loader import curated, load_package, placebo
 from finskillbench.sandbox.runner import ScriptRunner
 from finskillbench.sandbox.script import cli
@@ -92,8 +92,8 @@ def solved(sub_task: str, task: JsonObject, condition: Condition, warm: ScriptRu
     trace = asyncio.run(
         run_episode(
             get_model("baseline/reference"),
-            Assignment(episode, f"Subtask: {sub_task}\nDo it.", lambda: task, mount(condition, curated(), placebo())),
-            Surroundings(runner=warm, scratch_root=scratch),
+            EpisodeSpec(episode, f"Subtask: {sub_task}\nDo it.", lambda: task, mount(condition, curated(), placebo())),
+            Resources(runner=warm, scratch_root=scratch),
         )
     )
     assert trace.ended == "submitted"

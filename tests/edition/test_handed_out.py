@@ -18,8 +18,8 @@ from tests.sampling import thorough
 from finskillbench.cluster.connection import facts
 from finskillbench.domains.catalog import Catalog
 from finskillbench.edition import Edition, build_edition
-from finskillbench.edition.handed_out import Made, added, make, merged
 from finskillbench.edition.parts import Order
+from finskillbench.edition.without_truth import Made, added, make, merged
 from finskillbench.errors import InputError
 
 SUBTASK = "unconstrained_optimization"

@@ -111,7 +111,7 @@ def test_a_subtask_that_the_build_did_not_know_is_not_missing(
 def test_a_proof_that_was_taken_away_fails_its_label(workshop: Any) -> None:
     """Of each subtask that is derived again, its first label: these are found, and nothing else."""
     wanted: list[tuple[str, str, str]] = []
-    for name in [one.name for one in SUBTASKS if one.second is not None]:
+    for name in [one.name for one in SUBTASKS if one.rederive is not None]:
         workshop.edit("truth", name, lambda row: row.update(proof={}))
         task_id = workshop.rows("truth", name)[0]["task_id"]
         wanted.append((name, task_id, "its proof does not state a second derivation that agreed"))

@@ -27,7 +27,7 @@ from finskillbench.edition.store import (
 from finskillbench.episode import Episode, Profile, Submission, Truth
 from finskillbench.errors import EditionError, InputError
 from finskillbench.panels import read_panels
-from finskillbench.runs.afterwards.scoring import score
+from finskillbench.runs.postprocess.scoring import score
 
 KINDS = [
     "manifest.json",
@@ -51,7 +51,7 @@ def test_episodes_and_truth_survive_the_disk(slim: Edition, tmp_path: Path) -> N
 
 def test_every_label_scores_one_or_what_the_published_scorer_allows(slim: Edition) -> None:
     """But of subtasks that are played move by move, where a submission is not taken for what was played."""
-    at_once = [episode for episode in slim.episodes() if by_name(episode.sub_task).open_stage is None]
+    at_once = [episode for episode in slim.episodes() if by_name(episode.sub_task).open_interactive_state is None]
     labels = {episode.task_id: slim.truth(episode.task_id).expected_output for episode in at_once}
     for row in score(slim, [Submission(task_id, json.dumps(label)) for task_id, label in labels.items()]):
         most = published_ceiling(row["sub_task"], labels[row["task_id"]])

@@ -18,7 +18,7 @@ from finskillbench.edition.release import REPORT, Reason, import_release
 from finskillbench.episode import Profile, Status, Submission
 from finskillbench.errors import InputError
 from finskillbench.findings import State
-from finskillbench.runs.afterwards.scoring import score
+from finskillbench.runs.postprocess.scoring import score
 
 REF = "data/portfolio_construction/processed/covariance/2025-01-31.npz"
 UNCONSTRAINED = "data/portfolio_construction/episodes/layer_a/unconstrained/pc_uncon_1.json"

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from finskillbench.edition import Edition
-from finskillbench.integrations.handout import Layout
-from finskillbench.integrations.handout.write import ANSWER, PLACE, hand_out
+from finskillbench.integrations.task_files import Layout
+from finskillbench.integrations.task_files.write import ANSWER, PLACE, hand_out
 
 SOURCE = Path(__file__).parents[2] / "examples" / "harbor" / "judge.py"
 

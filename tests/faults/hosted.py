@@ -11,11 +11,11 @@ from tests.faults.server import SUBMIT, FaultServer, Reply, Request
 from finskillbench.episode import Episode, Prompt
 from finskillbench.errors import Cause
 from finskillbench.harness.conditions import Condition, mount
+from finskillbench.harness.episode_state import EpisodeSpec, Resources
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.model import Message, Turn
 from finskillbench.harness.models import ModelOptions, get_model
 from finskillbench.harness.providers.hosted import Hosted
-from finskillbench.harness.seat import Assignment, Surroundings
 from finskillbench.harness.tools.contracts import GET_TASK_DATA, QUERY_XBRL, SUBMIT_ANSWER
 from finskillbench.harness.trace import Trace
 
@@ -107,10 +107,10 @@ def play(model: Hosted, sleeps: list[float] | None = None, prompt: str = "Task 0
             sleeps.append(seconds)
 
     async def main() -> Trace:
-        around = Surroundings(sleep=sleep)
+        around = Resources(sleep=sleep)
         arm = mount(Condition.NO_SKILL, {}, {})
         try:
-            return await run_episode(model, Assignment(episode, prompt, lambda: dict(episode.input), arm), around)
+            return await run_episode(model, EpisodeSpec(episode, prompt, lambda: dict(episode.input), arm), around)
         finally:
             await model.close()
 

@@ -13,11 +13,11 @@ from finskillbench import domains
 from finskillbench.episode import Episode, Prompt
 from finskillbench.harness.allowance import FULL, Allowance
 from finskillbench.harness.conditions import Condition, Mount, mount
+from finskillbench.harness.episode_state import EpisodeSpec, Resources
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn
-from finskillbench.harness.seat import Assignment, Surroundings
-from finskillbench.harness.skills.given import EMPTY, Memory
 from finskillbench.harness.skills.loader import SkillPackage
+from finskillbench.harness.skills.user_skills import EMPTY, Memory
 from finskillbench.harness.trace import Trace
 
 NOTES = "Optimises a portfolio; give it returns and a covariance."
@@ -173,11 +173,11 @@ def play(
             if sleeps is not None:
                 sleeps.append(seconds)
 
-        surroundings = Surroundings(
+        surroundings = Resources(
             runner=runner, scratch_root=tmp_path, clock=lambda: float(next(ticks)), sleep=sleep, **around
         )
         data = {**episode.input, **full_input}
-        given = Assignment(episode, base_prompt, lambda: data, mounts[condition], memory, allowance, repeat)
+        given = EpisodeSpec(episode, base_prompt, lambda: data, mounts[condition], memory, allowance, repeat)
         return asyncio.run(run_episode(model, given, surroundings))
 
     return go

@@ -12,9 +12,9 @@ from finskillbench.harness.conditions import ARMS, Condition
 from finskillbench.harness.failures import OTHERS
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
 from finskillbench.harness.programs.reference import Reference
+from finskillbench.harness.prompts.compose import LAST_TURN, system_prompt
+from finskillbench.harness.prompts.tokens import output_tokens
 from finskillbench.harness.trace import Trace
-from finskillbench.harness.words.prompts import LAST_TURN, system_prompt
-from finskillbench.harness.words.tokens import output_tokens
 from finskillbench.runs.verdicts import judge
 
 SUBMIT = ToolCall("s", "submit_answer", '{"answer": "{}"}')

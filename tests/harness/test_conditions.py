@@ -24,10 +24,10 @@ from finskillbench.harness.conditions import (
 )
 from finskillbench.harness.model import ToolCall, Turn
 from finskillbench.harness.programs.program import result_of
+from finskillbench.harness.prompts.compose import LAST_TURN, arm_prompt, left_words, system_prompt
 from finskillbench.harness.skills import loader
-from finskillbench.harness.skills.given import Feedback, Given, Memory
+from finskillbench.harness.skills.user_skills import Feedback, Memory, UserSkills
 from finskillbench.harness.tools.contracts import tool_specs
-from finskillbench.harness.words.prompts import LAST_TURN, arm_prompt, left_words, system_prompt
 from finskillbench.sandbox.process import THIS_PYTHON
 
 ALWAYS = ("submit_answer", "get_task_data")
@@ -321,7 +321,7 @@ def test_an_unknown_condition_is_named_with_the_known_ones() -> None:
 
 
 def test_an_arm_of_somebodys_own_mounts_what_it_was_given(package) -> None:
-    given = {"skill:mine": Given({package.name: package}, THIS_PYTHON)}
+    given = {"skill:mine": UserSkills({package.name: package}, THIS_PYTHON)}
     mounted = mount("skill:mine", {"curated": package}, {}, given)
     assert mounted.packages == given["skill:mine"].packages
     assert mounted.arm == dataclasses.replace(ARMS[Condition.CURATED], condition="skill:mine", given=True)

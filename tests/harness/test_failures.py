@@ -13,9 +13,9 @@ from finskillbench.harness.conditions import Condition
 from finskillbench.harness.failures import OTHERS, PROVIDER, Incident, Policy
 from finskillbench.harness.loop import LONGEST_WAIT_SECONDS, MAX_RETRIES
 from finskillbench.harness.model import MAX_CALLS_PER_TURN, Stop, ToolCall, Turn, Usage
+from finskillbench.harness.prompts.compose import REMINDER
 from finskillbench.harness.providers.prices import Price
 from finskillbench.harness.trace import CallOutcome, Trace
-from finskillbench.harness.words.prompts import REMINDER
 from finskillbench.runs.verdicts import judge
 
 SUBMIT = Turn(tool_calls=(ToolCall("s", "submit_answer", '{"answer": "not JSON"}'),))

@@ -8,7 +8,7 @@ import pytest
 from finskillbench.errors import Cause, ProviderError
 from finskillbench.harness.allowance import MAX_TURNS
 from finskillbench.harness.model import ToolCall, Turn, Usage
-from finskillbench.harness.words.prompts import LAST_TURN, REMINDER
+from finskillbench.harness.prompts.compose import LAST_TURN, REMINDER
 
 SUBMIT = ToolCall("s", "submit_answer", '{"answer": "{}"}')
 READ = ToolCall("r", "get_task_data", '{"field": "objective"}')

@@ -14,7 +14,7 @@ from tests.faults.server import SUBMIT
 from tests.sampling import thorough
 
 from finskillbench.errors import InputError
-from finskillbench.harness.models import PROVIDERS, ModelOptions, check_model, entry_called, entry_of, get_model
+from finskillbench.harness.models import PROVIDERS, ModelOptions, check_model, get_model, key_of, key_of_name
 
 pytestmark = [
     pytest.mark.enable_socket,
@@ -81,16 +81,16 @@ def test_a_provider_whose_package_is_missing_says_what_to_install():
 
 def test_an_entry_is_known_by_what_changes_its_answers():
     options = ModelOptions(base_url="http://127.0.0.1:9/v1", seed=3, request_timeout=5.0)
-    entry = entry_of(get_model(SERVED, options))
-    assert entry == entry_called(SERVED, options)
-    assert entry == entry_called(SERVED, replace(options, request_timeout=9.0))
-    assert entry != entry_called(SERVED, replace(options, seed=4))
-    assert (entry.said["seed"], entry.said["base_url"], "reasoning_effort" in entry.said) == (
+    entry = key_of(get_model(SERVED, options))
+    assert entry == key_of_name(SERVED, options)
+    assert entry == key_of_name(SERVED, replace(options, request_timeout=9.0))
+    assert entry != key_of_name(SERVED, replace(options, seed=4))
+    assert (entry.by_name["seed"], entry.by_name["base_url"], "reasoning_effort" in entry.by_name) == (
         3,
         options.base_url,
         False,
     )
-    assert entry_called("baseline/nop", options) == entry_called("baseline/nop", ModelOptions())
+    assert key_of_name("baseline/nop", options) == key_of_name("baseline/nop", ModelOptions())
 
 
 def test_an_unknown_effort_is_refused():

@@ -12,19 +12,19 @@ import polars as pl
 import pytest
 
 from finskillbench.domains import by_name
-from finskillbench.domains.interactive import Ask, Budget, InteractiveCase, StageError, ToolContract
+from finskillbench.domains.interactive import Ask, Budget, InteractiveCase, InvalidActionError, ToolContract
 from finskillbench.domains.tables import Table, reference
 from finskillbench.episode import Episode
 from finskillbench.harness.allowance import FULL, Allowance
 from finskillbench.harness.conditions import Condition, mount
+from finskillbench.harness.episode_state import EpisodeSpec, Resources
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.model import ToolCall, Turn, Usage
 from finskillbench.harness.programs import program
 from finskillbench.harness.programs.program import Textbook, Trapped
-from finskillbench.harness.seat import Assignment, Surroundings
+from finskillbench.harness.prompts.compose import task_prompt
 from finskillbench.harness.tools import contracts as tools_module
 from finskillbench.harness.trace import Trace
-from finskillbench.harness.words.prompts import task_prompt
 
 FRAME = pl.DataFrame({"name": ["A", "B"] * 300, "day": range(600), "value": [number / 8 for number in range(600)]})
 ADVANCE = ToolContract(
@@ -55,7 +55,7 @@ class Walk:
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         if any(abs(amount) > 1 for amount in arguments["trades"].values()):
-            raise StageError("at most 1 a name; trade less")
+            raise InvalidActionError("at most 1 a name; trade less")
         self.moves.append(arguments["trades"])
         return {"moves_left": 2 - len(self.moves)}
 
@@ -75,7 +75,7 @@ def played(monkeypatch: pytest.MonkeyPatch, episode: Episode, tabled: str):
             budget=Budget(turns=5, output_tokens=400, data_calls=2),
             procedures={"textbook": procedure},
             tools=(ADVANCE,),
-            open_stage=lambda task_input, hidden: Walk(),
+            open_state=lambda task_input, hidden: Walk(),
         ),
     )
     monkeypatch.setattr(tools_module, "by_name", lambda name: toy)
@@ -87,8 +87,8 @@ def played(monkeypatch: pytest.MonkeyPatch, episode: Episode, tabled: str):
     def play(model: object, condition: Condition = Condition.NO_SKILL, allowance: Allowance = FULL, **around) -> Trace:
         mounted = around.pop("mounted", mount(Condition.NO_SKILL, {}, {}))
         prompt = task_prompt(shown, toy.answer)
-        assignment = Assignment(shown, prompt, lambda: data, mounted, allowance=allowance, open_stage=Walk)
-        return asyncio.run(run_episode(model, assignment, Surroundings(**around)))
+        assignment = EpisodeSpec(shown, prompt, lambda: data, mounted, allowance=allowance, open_state=Walk)
+        return asyncio.run(run_episode(model, assignment, Resources(**around)))
 
     return play
 

@@ -15,11 +15,11 @@ from finskillbench.domains import domains
 from finskillbench.errors import InputError, InternalError
 from finskillbench.harness import conditions, proof
 from finskillbench.harness.conditions import ARMS, Condition, Mount, expected_tools, mount
+from finskillbench.harness.prompts import compose
 from finskillbench.harness.proof import prove_arms, wire_json
 from finskillbench.harness.skills.loader import SkillPackage, curated
 from finskillbench.harness.tools import contracts as tools
 from finskillbench.harness.tools.contracts import tool_specs
-from finskillbench.harness.words import prompts
 
 pytestmark = pytest.mark.slow
 
@@ -187,8 +187,8 @@ def test_an_index_in_the_description_of_load_skill_is_refused(shipped, monkeypat
 @pytest.mark.parametrize(
     ("name", "leaking"),
     [
-        ("system_prompt", lambda arm: f"{prompts.system_prompt(arm)} Try risk-management."),
-        ("FIXED", (*prompts.FIXED, "Try risk-management.")),
+        ("system_prompt", lambda arm: f"{compose.system_prompt(arm)} Try risk-management."),
+        ("FIXED", (*compose.FIXED, "Try risk-management.")),
     ],
 )
 def test_words_of_a_skill_in_the_fixed_texts_are_refused(shipped, monkeypatch, name: str, leaking: object) -> None:
@@ -258,10 +258,10 @@ def test_the_package_of_an_extension_stands_behind_the_prompt_of_its_domain_and_
     more = mount(Condition.INLINE, {root.name: extension, **REAL}, {})
     after = prove_arms({Condition.INLINE: more}, DOMAINS)["inline"]["prompt_appended_digest"]
     assert {domain for domain in DOMAINS if before[domain] != after[domain]} == {base.name}
-    text = prompts.arm_prompt("", more, base.name)
-    assert text == prompts.arm_prompt("", mounted, base.name) + "\n\n" + body
+    text = compose.arm_prompt("", more, base.name)
+    assert text == compose.arm_prompt("", mounted, base.name) + "\n\n" + body
     assert list(more.preloaded(base.name)) == ["risk-management", "tax-lots"]
-    monkeypatch.setattr(proof, "arm_prompt", lambda *args: prompts.arm_prompt(*args).replace(body, ""))
+    monkeypatch.setattr(proof, "arm_prompt", lambda *args: compose.arm_prompt(*args).replace(body, ""))
     refused({Condition.INLINE: more}, Condition.INLINE, "no sign of what it grants: 'Sell the lots", domain=base.name)
 
 

@@ -18,11 +18,11 @@ from finskillbench.edition.load import PublicFilings
 from finskillbench.episode import Episode
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.model import ToolCall
+from finskillbench.harness.prompts.compaction import compact_input
 from finskillbench.harness.skills.loader import curated, placebo
 from finskillbench.harness.tools.contracts import MAX_RESULT_CHARS, tool_specs
 from finskillbench.harness.tools.toolbox import Toolbox
 from finskillbench.harness.trace import CallOutcome
-from finskillbench.harness.words.compaction import compact_input
 from finskillbench.panels.filings.query import AXES, DURATIONS, LARGEST_LIMIT, FiledStore
 from finskillbench.panels.filings.statements import FundamentalPanels
 

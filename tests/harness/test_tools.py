@@ -15,7 +15,7 @@ from finskillbench import domains
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ARMS, Condition, Mount, mount
 from finskillbench.harness.model import ToolCall
-from finskillbench.harness.skills.given import EMPTY, MAX_SAVED_SKILLS, MAX_SKILL_CHARS
+from finskillbench.harness.skills.user_skills import EMPTY, MAX_SAVED_SKILLS, MAX_SKILL_CHARS
 from finskillbench.harness.tools.contracts import tool_specs
 from finskillbench.harness.tools.toolbox import Toolbox
 from finskillbench.harness.trace import CallOutcome

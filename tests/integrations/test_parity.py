@@ -18,8 +18,8 @@ from tests.sampling import THOROUGH, sampled, thorough
 from finskillbench.edition import Edition
 from finskillbench.harness.allowance import FULL, Remaining
 from finskillbench.harness.models import BASELINES
+from finskillbench.harness.prompts.compose import left_words
 from finskillbench.harness.tools.contracts import GET_TASK_DATA, READ_TABLE, budget_of
-from finskillbench.harness.words.prompts import left_words
 from finskillbench.integrations.logs import export_run
 from finskillbench.integrations.tasks import EVERYTHING, TASKS
 from finskillbench.runs.execute.run import RunResult, run

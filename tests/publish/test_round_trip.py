@@ -17,14 +17,14 @@ from finskillbench.edition import Edition
 from finskillbench.publish.bundle.judge import required
 from finskillbench.publish.bundle.read import read_bundle
 from finskillbench.publish.leaderboard import gather, write_site
-from finskillbench.publish.leaderboard.board import make_board
+from finskillbench.publish.leaderboard.ranking import make_leaderboard
 from finskillbench.reports.read import joined, read_runs
 from finskillbench.reports.report import report
-from finskillbench.runs.afterwards.rescore import rescore
+from finskillbench.runs.postprocess.rescore import rescore
 
 
 def board_of(edition: Edition, *paths: Path, **more):
-    return make_board(gather(paths, edition, **more), required(edition.episodes()))
+    return make_leaderboard(gather(paths, edition, **more), required(edition.episodes()))
 
 
 def tables(board) -> dict:

@@ -162,7 +162,7 @@ SUBTASK = Subtask(
     answer=LiquidityLadder,
     definitions=CONVENTIONS,
     build=build,
-    second=second,
+    rederive=second,
     scorers={Profile.STRICT: certified, Profile.CERTIFIED: certified},
     verification=Verification(method=METHOD, proved=PLANTED),
     baselines=Baselines(trivial=Naive(("portfolio",), _all_at_once)),

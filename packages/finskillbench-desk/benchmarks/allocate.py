@@ -32,6 +32,7 @@ from finskillbench.episode import Profile, Truth
 from finskillbench_desk.allocate import SUBTASK, input_of, label_of, tables_of
 from finskillbench_desk.allocate.posterior import STRETCHES, Hypotheses, forecast
 from finskillbench_desk.allocate.procedures import play
+from finskillbench_desk.allocate.prompts import notes
 from finskillbench_desk.allocate.sources import (
     GROUP_SIZE,
     GROUPS,
@@ -43,7 +44,6 @@ from finskillbench_desk.allocate.sources import (
     vendor_of,
 )
 from finskillbench_desk.allocate.traps import Case, Study, draw_case, read
-from finskillbench_desk.allocate.words import notes
 from finskillbench_desk.engines.sources import evidence, sums_by_group
 from finskillbench_desk.engines.trading.net_of_costs import optimum
 from finskillbench_desk.market import INDUSTRIES

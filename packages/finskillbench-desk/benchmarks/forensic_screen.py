@@ -33,10 +33,10 @@ from finskillbench_desk.engines.posterior.signatures import (
     signature_evidence,
 )
 from finskillbench_desk.forensic_screen import procedures
-from finskillbench_desk.forensic_screen.dials import TIERS, Judged, parts, stored_posterior
+from finskillbench_desk.forensic_screen.difficulty import TIERS, Judged, parts, stored_posterior
 from finskillbench_desk.forensic_screen.generator.world import World, drawn_world
 from finskillbench_desk.forensic_screen.reading import Panel
-from finskillbench_desk.forensic_screen.second import posterior as second_posterior
+from finskillbench_desk.forensic_screen.rederive import posterior as second_posterior
 from finskillbench_desk.forensic_screen.subtask import certified, exact_posterior, quarters_until, task_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))

@@ -29,8 +29,8 @@ from finskillbench.domains import domains, subtasks
 from finskillbench.episode import PAPER_SUITE, Profile, Status
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.models import NO_ARGUMENTS, Entry, labels
-from finskillbench.harness.skills.given import GIVEN_ARM
+from finskillbench.harness.models import NO_ARGUMENTS, ModelKey, labels
+from finskillbench.harness.skills.user_skills import USER_SKILLS_PREFIX
 
 REFERENCE = Condition.NO_SKILL.value
 CURATED = Condition.CURATED.value
@@ -92,7 +92,7 @@ class Results:
     def comparisons(self) -> tuple[Comparison, ...]:
         """Every condition that is measured against another that was run."""
         against = {REFERENCE: [name for name in self.conditions if name != REFERENCE]}
-        against[CURATED] = [name for name in self.conditions if name.startswith(GIVEN_ARM)]
+        against[CURATED] = [name for name in self.conditions if name.startswith(USER_SKILLS_PREFIX)]
         against[Condition.CODE.value] = [name for name in self.conditions if name == Condition.CODE_CURATED]
         return tuple(
             Comparison(treated, reference)
@@ -190,7 +190,7 @@ def _check_scores(rows: pl.DataFrame) -> None:
 
 def _without(rows: pl.DataFrame, exclude: Collection[str]) -> pl.DataFrame:
     """The rows under what tables call their entries, without those of some models."""
-    entries = [Entry(*each) for each in rows.select("model", "arguments").unique(maintain_order=True).iter_rows()]
+    entries = [ModelKey(*each) for each in rows.select("model", "arguments").unique(maintain_order=True).iter_rows()]
     names = labels(entries)
     unknown = sorted(set(exclude) - {entry.model for entry in entries} - set(names.values()))
     if unknown:

@@ -17,10 +17,10 @@ from typer import TyperException
 from typer.main import get_command
 
 from finskillbench.cli import audit, data, demo, doctor, plan, read, run, skills
-from finskillbench.cli.afterwards import compare, report, show
 from finskillbench.cli.display import console
 from finskillbench.cli.groups import ExtensibleGroup
 from finskillbench.cli.options.kinds import command
+from finskillbench.cli.postprocess import compare, report, show
 from finskillbench.errors import CatalogError, FinSkillBenchError, InputError, InternalError
 from finskillbench.redaction import logger, redactor_of_process
 

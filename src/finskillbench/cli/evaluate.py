@@ -72,11 +72,11 @@ def evaluate(
     from finskillbench.analysis.results import Comparison, collect
     from finskillbench.analysis.skills import domains_of, evaluate_skills
     from finskillbench.domains import domain as registered
-    from finskillbench.harness.skills.given import GIVEN_ARM
     from finskillbench.harness.skills.loader import curated
+    from finskillbench.harness.skills.user_skills import USER_SKILLS_PREFIX
 
     name = _name(folder)
-    treated, reference, other = f"{GIVEN_ARM}{name}", *_reference(against, name)
+    treated, reference, other = f"{USER_SKILLS_PREFIX}{name}", *_reference(against, name)
     wanted = RunOptions(
         edition=edition,
         model=[model],
@@ -118,13 +118,13 @@ def _name(folder: Path) -> str:
 def _reference(against: str, name: str) -> tuple[str, list[str]]:
     """The arm that skills called `name` are compared with, and where its own skills are if it is somebody's too."""
     from finskillbench.harness.conditions import ARMS
-    from finskillbench.harness.skills.given import GIVEN_ARM
+    from finskillbench.harness.skills.user_skills import USER_SKILLS_PREFIX
 
     if against in ARMS:
         return against, []
     other = _name(Path(against))
     other = f"{other}-2" if other == name else other
-    return f"{GIVEN_ARM}{other}", [f"{other}={against}"]
+    return f"{USER_SKILLS_PREFIX}{other}", [f"{other}={against}"]
 
 
 def _report(found: Evaluation, packages: dict[str, SkillPackage], run: Path, *, named: bool) -> list[str]:

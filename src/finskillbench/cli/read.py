@@ -13,7 +13,7 @@ from finskillbench.cli.options.kinds import Skills, checked, find_condition
 if TYPE_CHECKING:
     from finskillbench.edition import Edition
     from finskillbench.episode import Episode
-    from finskillbench.harness.seat import Seat
+    from finskillbench.harness.episode_state import EpisodeState
 
 EXAMPLE = """\b
 Examples:
@@ -36,14 +36,14 @@ def read(
     from finskillbench.edition import load_edition
     from finskillbench.errors import InputError
     from finskillbench.harness.conditions import mount_all, parse_condition
-    from finskillbench.harness.seat import Seat, Surroundings
-    from finskillbench.harness.skills.given import parse_skills, read_given
+    from finskillbench.harness.episode_state import EpisodeState, Resources
+    from finskillbench.harness.skills.user_skills import parse_skills, read_user_skills
     from finskillbench.harness.trace import OURS
     from finskillbench.runs.execute.here import prepare
 
     if task_id is None and (field is not None or as_json):
         raise InputError("--field and --json are of one episode; name its task")
-    given = read_given(parse_skills(skills or ()), run_here=False)
+    given = read_user_skills(parse_skills(skills or ()), run_here=False)
     loaded = load_edition(edition)
     if task_id is None:
         for each in loaded.episodes():
@@ -52,7 +52,7 @@ def read(
     episode = _find(loaded, task_id)
     arm = next(iter(given), parse_condition(condition))
     mounted = mount_all([arm], given)[arm]
-    seat = Seat("reader", OURS, prepare(loaded, episode).under(mounted), Surroundings(filings=loaded.filings))
+    seat = EpisodeState("reader", OURS, prepare(loaded, episode).under(mounted), Resources(filings=loaded.filings))
     seat.tell_left()
     try:
         if field is not None:
@@ -78,7 +78,7 @@ def _find(edition: Edition, task_id: str) -> Episode:
     return by_id[task_id]
 
 
-async def _field(seat: Seat, name: str) -> str:
+async def _field(seat: EpisodeState, name: str) -> str:
     """What an agent that asks for a field is answered.
 
     Raises
@@ -100,8 +100,8 @@ async def _field(seat: Seat, name: str) -> str:
     return text
 
 
-def _print(seat: Seat, episode: Episode) -> None:
-    from finskillbench.runs.afterwards.show import printable
+def _print(seat: EpisodeState, episode: Episode) -> None:
+    from finskillbench.runs.postprocess.show import printable
 
     for message in seat.messages:
         _heading(message.role)

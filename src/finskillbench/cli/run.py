@@ -47,9 +47,9 @@ def run(options: PlayOptions) -> None:
 
 def perform(options: RunOptions, cluster: str | None = None) -> tuple[RunResult, Edition]:
     """Do what the options say, here or on a cluster, and return what came of it with the edition."""
-    from finskillbench.cli.display.board import Display
+    from finskillbench.cli.display.progress import Display
     from finskillbench.cluster.connection import require_extra
-    from finskillbench.harness.models import Contender, allowance_of
+    from finskillbench.harness.models import ModelConfig, allowance_of
     from finskillbench.runs.execute import run as runs
 
     part = options.piece
@@ -57,7 +57,7 @@ def perform(options: RunOptions, cluster: str | None = None) -> tuple[RunResult,
     harness = options.loop()
     # A missing key or price is reported before an edition is built.
     models = runs.make_models(options.contenders, options.called, options.allowance, options.max_cost)
-    entered = [Contender(model, allowance=allowance_of(entry)) for entry, model in models.items()]
+    entered = [ModelConfig(model, allowance=allowance_of(entry)) for entry, model in models.items()]
     if cluster is not None:  # each worker makes its own by their names
         require_extra()
         entered = options.contenders

@@ -42,7 +42,7 @@ from finskillbench.domains.catalog import CatalogFile
 from finskillbench.domains.checks.agreement import Leaf, leaf_by_leaf
 from finskillbench.domains.checks.examination import Subject
 from finskillbench.domains.examples import Examples, I, Label
-from finskillbench.domains.interactive import InteractiveCase, OpenStage
+from finskillbench.domains.interactive import InteractiveCase, OpenState
 from finskillbench.episode import PAPER_SUITE, Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.errors import InputError
 from finskillbench.findings import Findings
@@ -55,7 +55,7 @@ O = TypeVar("O", default=Any)  # noqa: E741 - what a domain prepares for its sub
 Scorer: TypeAlias = Callable[[JsonObject, Truth, I], Score]
 """`(answer, truth, task_input) -> Score`: never raises on any JSON object and returns a finite value."""
 
-Second: TypeAlias = Callable[[I], JsonObject]
+Rederivation: TypeAlias = Callable[[I], JsonObject]
 """`task_input -> expected output`, from the input at full precision by code that shares nothing with `build`."""
 
 Build: TypeAlias = Callable[[BuildContext, O], Iterable[Task]]
@@ -129,7 +129,7 @@ class Verification:
     method: str
     parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
     proved: tuple[str, ...] | Callable[[JsonObject], tuple[str, ...]] = ()
-    in_words: tuple[str, ...] = ()
+    description: tuple[str, ...] = ()
 
     def for_label(self, proved: JsonObject) -> JsonObject:
         """Return the verification of one truth: the method, the parameters, and what differs by label."""
@@ -185,7 +185,7 @@ class Subtask(Generic[I, O]):
     verification: Verification
     input: type[I] | None = field(default=None, repr=False)
     build: Build[O] | None = field(default=None, repr=False)
-    second: Second[I] | None = field(default=None, repr=False)
+    rederive: Rederivation[I] | None = field(default=None, repr=False)
     proof: Proof[I] | None = field(default=None, repr=False)
     baselines: Baselines = field(default=Baselines(), repr=False)
     examples: Examples[I] = field(default=Examples(), repr=False)
@@ -196,25 +196,25 @@ class Subtask(Generic[I, O]):
 
     def __post_init__(self) -> None:
         """Refuse a subtask whose labels nothing could check: InputError says what to add."""
-        if self.second is None and self.proof is None:
+        if self.rederive is None and self.proof is None:
             raise InputError(
                 f"subtask {self.name} has neither `second` nor `proof`, so that no check would look at its labels; "
                 "give it a second derivation"
             )
-        if self.interactive is not None and bool(self.interactive.tools) != (self.open_stage is not None):
+        if self.interactive is not None and bool(self.interactive.tools) != (self.open_interactive_state is not None):
             raise InputError(f"subtask {self.name} needs `open_stage` to serve its tools, and tools for its stage")
 
     @property
-    def open_stage(self) -> OpenStage | None:
+    def open_interactive_state(self) -> OpenState | None:
         """Opener of the state that its own tools change; None where it has no such tools."""
-        return None if self.interactive is None else self.interactive.open_stage
+        return None if self.interactive is None else self.interactive.open_state
 
     def derived_again(self, expected_output: JsonObject, task_input: I) -> list[Leaf]:
         """Compare a label with its second derivation, leaf by leaf; return nothing for a subtask without one."""
-        if self.second is None:
+        if self.rederive is None:
             return []
-        leaves = leaf_by_leaf(expected_output, self.second(task_input))
-        return [leaf for leaf in leaves if leaf.path.rpartition(".")[2] not in self.verification.in_words]
+        leaves = leaf_by_leaf(expected_output, self.rederive(task_input))
+        return [leaf for leaf in leaves if leaf.path.rpartition(".")[2] not in self.verification.description]
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,11 +30,11 @@ class ToolContract:
     parameters: Mapping[str, Any]
 
 
-class StageError(Exception):
+class InvalidActionError(Exception):
     """A call that a stage refuses, in words for the agent; its state is as it was."""
 
 
-class Stage(Protocol):
+class InteractiveState(Protocol):
     """The state of one episode that its own tools move on.
 
     `fields` are input fields as they are now, in place of those that the episode began with; `record` is what was done,
@@ -50,7 +50,7 @@ class Stage(Protocol):
         ...
 
 
-OpenStage: TypeAlias = Callable[[Any, JsonObject], Stage]
+OpenState: TypeAlias = Callable[[Any, JsonObject], InteractiveState]
 """`(task input, hidden) -> stage`: a fresh one; `hidden` is what the task keeps from every agent.
 
 It may come from a stranger: a ValueError says what is wrong with it.
@@ -88,6 +88,6 @@ class InteractiveCase:
     budget: Budget
     procedures: Mapping[str, Procedure] = field(repr=False)
     tools: tuple[ToolContract, ...] = field(default=(), repr=False)
-    open_stage: OpenStage | None = field(default=None, repr=False)
+    open_state: OpenState | None = field(default=None, repr=False)
     filled: tuple[str, ...] = ()
     appointed: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]], repr=False)

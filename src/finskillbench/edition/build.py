@@ -16,7 +16,6 @@ from threadpoolctl import threadpool_limits
 from finskillbench.domains import catalog_files, domains, subtasks, suites_named
 from finskillbench.domains.base import Domain
 from finskillbench.domains.catalog import Catalog, examine_catalog, read_catalog_folder
-from finskillbench.edition.handed_out import check_cluster, hand_out
 from finskillbench.edition.load import Edition, load_edition
 from finskillbench.edition.parts import Order, Processes, build_parts, units_of
 from finskillbench.edition.store import (
@@ -27,6 +26,7 @@ from finskillbench.edition.store import (
     new_folder,
     write_manifest,
 )
+from finskillbench.edition.without_truth import check_cluster, hand_out
 from finskillbench.episode import PAPER_SUITE
 from finskillbench.errors import CatalogError, InputError, SourceError
 from finskillbench.garbage import relaxed_gc

@@ -15,7 +15,7 @@ import polars as pl
 from finskillbench import notebook
 from finskillbench.domains import EVERY_SUITE, by_name, domains, subtasks, suite_of, suites_named
 from finskillbench.domains.base import Domain
-from finskillbench.domains.interactive import Stage
+from finskillbench.domains.interactive import InteractiveState
 from finskillbench.edition.references import FACTS, References
 from finskillbench.edition.store import (
     CANARY_FILE,
@@ -204,7 +204,7 @@ class Edition:
             found[task_id] = value
         return found
 
-    def stage(self, episode: Episode) -> Stage | None:
+    def stage(self, episode: Episode) -> InteractiveState | None:
         """A fresh state of an episode that is played move by move; None of one that is a single question.
 
         Raises
@@ -213,7 +213,7 @@ class Edition:
         """
         if episode.sub_task not in self._staged:
             return None
-        opened = by_name(episode.sub_task).open_stage
+        opened = by_name(episode.sub_task).open_interactive_state
         hidden = self.hidden(episode.sub_task).get(episode.task_id)
         if opened is None or hidden is None:
             raise EditionError(
@@ -229,7 +229,7 @@ class Edition:
     @cached_property
     def _staged(self) -> frozenset[str]:
         """The subtasks that are played move by move."""
-        return frozenset(each.name for each in subtasks() if each.open_stage is not None)
+        return frozenset(each.name for each in subtasks() if each.open_interactive_state is not None)
 
     def full_input(self, episode: Episode) -> dict[str, Any]:
         """The input at full precision: references to a covariance, returns, facts or a table become what they name.

@@ -294,7 +294,7 @@ def write_subtask(
         references.add(_write_tables(folder, task))
         task_input = task.episode.input
         truth = replace(task.truth, verification=subtask.verification.for_label(task.truth.verification))
-        if subtask.second is not None:
+        if subtask.rederive is not None:
             task_input = _resolved(task, references)
             leaves = subtask.derived_again(_stored(truth.expected_output), task_input)
             truth = replace(truth, proof=rederived(truth.task_id, leaves))

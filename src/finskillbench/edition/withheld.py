@@ -20,7 +20,7 @@ _PLANTED = frozenset({"planted", "trap", "control"})
 """Words of a key that says what was planted in an episode, or how much of it."""
 
 
-def told_of_truth(episode: Episode, truth: Truth, given: Collection[str]) -> Iterator[tuple[str, str]]:
+def truth_values_shown(episode: Episode, truth: Truth, given: Collection[str]) -> Iterator[tuple[str, str]]:
     """Places of the metadata that give a part of the truth away, each with what is wrong there.
 
     A text does that stands in the label, its verification or its proof and not in `given`, the texts of the input; so
@@ -47,7 +47,7 @@ def refuse_what_tells(edition: Edition) -> None:
     if not edition.has_truth or edition.manifest["source"]["kind"] == "release":
         return
     for episode in edition.episodes():
-        for path, wrong in told_of_truth(episode, edition.truth(episode.task_id), set(texts(episode.input))):
+        for path, wrong in truth_values_shown(episode, edition.truth(episode.task_id), set(texts(episode.input))):
             raise EditionError(
                 f"{edition.path}: metadata.{path} of {episode.task_id} {wrong}, and would be handed out; build the "
                 "edition again with this version, or leave it out where the subtask makes its episodes"

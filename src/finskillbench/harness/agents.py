@@ -23,8 +23,8 @@ from typing import Any, Protocol
 import orjson
 
 from finskillbench.errors import Cause, FinSkillBenchError, InputError, ProviderError, RunStoppedError
+from finskillbench.harness.episode_state import EpisodeSpec, EpisodeState, Resources
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage, clean_text, clean_turn
-from finskillbench.harness.seat import Assignment, Seat, Surroundings
 from finskillbench.harness.tools.contracts import SUBMIT_ANSWER
 from finskillbench.harness.trace import Ended, Trace
 from finskillbench.redaction import logger
@@ -127,7 +127,7 @@ _DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 _log = logger(__name__)
 
 
-async def play_episode(agent: Agent, given: Assignment, surroundings: Surroundings | None = None) -> Trace:
+async def play_episode(agent: Agent, given: EpisodeSpec, surroundings: Resources | None = None) -> Trace:
     """Let an agent solve one episode under one arm; never raises for what the agent does.
 
     Arguments and errors as those of `finskillbench.harness.loop.run_episode`. What an agent returns is its submission,
@@ -136,13 +136,13 @@ async def play_episode(agent: Agent, given: Assignment, surroundings: Surroundin
     turns and tokens it has, and with each result how many tool calls are left. Its own loop counts the turns: what is
     left of them and of tokens stands there only where it tells each call of its model.
     """
-    return await _Sitting(agent, Seat(agent.name, agent.harness, given, surroundings or Surroundings())).play()
+    return await _Sitting(agent, EpisodeState(agent.name, agent.harness, given, surroundings or Resources())).play()
 
 
 class _Sitting:
     """An agent at its seat; the `Tools` that it is given."""
 
-    def __init__(self, agent: Agent, seat: Seat) -> None:
+    def __init__(self, agent: Agent, seat: EpisodeState) -> None:
         self._agent, self._seat = agent, seat
         self._asked = 0
         self._over = False

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from finskillbench.harness.model import Turn
-from finskillbench.harness.words.tokens import output_tokens
+from finskillbench.harness.prompts.tokens import output_tokens
 
 if TYPE_CHECKING:  # the registry loads every numerical library, which starting a command must not pay for
     from finskillbench.domains.interactive import Budget

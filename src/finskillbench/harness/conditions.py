@@ -26,9 +26,9 @@ import orjson
 from finskillbench.domains import domain as registered
 from finskillbench.errors import InputError, InternalError
 from finskillbench.harness.model import ToolSpec
-from finskillbench.harness.skills.given import EMPTY, GIVEN_ARM, NOTHING_GIVEN, Given, Memory
 from finskillbench.harness.skills.loader import SkillPackage, curated, of_other_suites, placebo
 from finskillbench.harness.skills.outline import outlines
+from finskillbench.harness.skills.user_skills import EMPTY, NO_USER_SKILLS, USER_SKILLS_PREFIX, Memory, UserSkills
 from finskillbench.sandbox.process import THIS_PYTHON
 
 if TYPE_CHECKING:  # the registry loads every numerical library, which starting a command must not pay for
@@ -50,8 +50,8 @@ class Condition(StrEnum):
     CODE_CURATED = "code_curated"
 
 
-_GIVEN_NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
-ArmName = Annotated[str, msgspec.Meta(pattern=rf"^({'|'.join(Condition)}|{GIVEN_ARM}{_GIVEN_NAME})\Z")]
+_USER_SKILLS_NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
+ArmName = Annotated[str, msgspec.Meta(pattern=rf"^({'|'.join(Condition)}|{USER_SKILLS_PREFIX}{_USER_SKILLS_NAME})\Z")]
 """The name of an arm, as records and rows are checked for it when they are read."""
 
 
@@ -177,11 +177,11 @@ def arm_of(name: str) -> Arm:
     """Return the arm called `name`; raise `InputError` listing the known ones otherwise."""
     if name in ARMS:
         return ARMS[name]
-    if re.fullmatch(GIVEN_ARM + _GIVEN_NAME, name):
+    if re.fullmatch(USER_SKILLS_PREFIX + _USER_SKILLS_NAME, name):
         return Arm(name, documents=True, scripts=True, given=True)
-    if name.startswith(GIVEN_ARM):
+    if name.startswith(USER_SKILLS_PREFIX):
         raise InputError(
-            f"{name.removeprefix(GIVEN_ARM)!r} is no name for skills; take lower-case letters, digits, dots, hyphens "
+            f"{name.removeprefix(USER_SKILLS_PREFIX)!r} is no name for skills; take lower-case letters, digits, dots, hyphens "
             "and underscores, at most 64, the first a letter or digit"
         )
     raise InputError(f"condition {name!r} is unknown; choose from: {', '.join(Condition)}")
@@ -196,7 +196,7 @@ def mount(
     condition: str,
     packages: Mapping[str, SkillPackage],
     placebos: Mapping[str, SkillPackage],
-    given: Mapping[str, Given] = NOTHING_GIVEN,
+    given: Mapping[str, UserSkills] = NO_USER_SKILLS,
 ) -> Mount:
     """Mount what the arm of `condition` grants.
 
@@ -215,7 +215,7 @@ def mount(
         return Mount(arm)
     if arm.given:
         if condition not in given:
-            name = condition.removeprefix(GIVEN_ARM)
+            name = condition.removeprefix(USER_SKILLS_PREFIX)
             raise InputError(f"condition {condition!r} has no folder of skills; name it: --skills {name}=DIR")
         return Mount(arm, given[condition].packages, python=given[condition].python)
     mounted = placebos if arm.placebo else packages
@@ -225,7 +225,7 @@ def mount(
     return Mount(arm, MappingProxyType(dict(mounted)), script_index(mounted) if arm.indexes_scripts else ())
 
 
-def mount_all(conditions: Iterable[str], given: Mapping[str, Given] = NOTHING_GIVEN) -> dict[str, Mount]:
+def mount_all(conditions: Iterable[str], given: Mapping[str, UserSkills] = NO_USER_SKILLS) -> dict[str, Mount]:
     """Mount every arm of some `conditions` over the packages that ship and those that were `given`, as `mount`."""
     packages, placebos = curated(), placebo()
     return {condition: mount(condition, packages, placebos, given) for condition in conditions}

@@ -18,12 +18,12 @@ from typing import Protocol
 
 from finskillbench.errors import Cause, FinSkillBenchError, ProviderError, RunStoppedError
 from finskillbench.harness.conditions import Arm
+from finskillbench.harness.episode_state import EpisodeSpec, EpisodeState, Resources
 from finskillbench.harness.failures import PROVIDER
 from finskillbench.harness.model import AUTO, MAX_CALLS_PER_TURN, Message, Model, ToolSpec, Turn, clean_turn, is_tuned
-from finskillbench.harness.seat import Assignment, Seat, Surroundings
+from finskillbench.harness.prompts.compose import LAST_TURN, REMINDER
 from finskillbench.harness.tools.contracts import SUBMIT_ANSWER
 from finskillbench.harness.trace import OURS, Ended, Trace
-from finskillbench.harness.words.prompts import LAST_TURN, REMINDER
 from finskillbench.redaction import logger
 
 _LOG = logger(__name__)
@@ -34,7 +34,7 @@ LONGEST_WAIT_SECONDS = 120.0
 """A provider that asks for a longer wait is asked again after this one, and the incident is counted."""
 
 
-Play = Callable[[Model, Assignment, Surroundings], Awaitable[Trace]]
+Play = Callable[[Model, EpisodeSpec, Resources], Awaitable[Trace]]
 """Plays an episode with a model: as `run_episode`, with its errors."""
 
 
@@ -67,7 +67,7 @@ class OurLoop:
         yield run_episode
 
 
-async def run_episode(model: Model, given: Assignment, surroundings: Surroundings | None = None) -> Trace:
+async def run_episode(model: Model, given: EpisodeSpec, surroundings: Resources | None = None) -> Trace:
     """Let a model solve one episode under one arm; never raises for what the model or its provider does.
 
     Parameters
@@ -88,7 +88,9 @@ async def run_episode(model: Model, given: Assignment, surroundings: Surrounding
     RunStoppedError : the model takes no further call, by order of whoever runs it; the episode counts as not begun.
     """
     provider: str | None = getattr(model, "provider", None)
-    return await Conversation(model, Seat(model.name, OURS, given, surroundings or Surroundings(), provider)).play()
+    return await Conversation(
+        model, EpisodeState(model.name, OURS, given, surroundings or Resources(), provider)
+    ).play()
 
 
 class Conversation:
@@ -97,7 +99,7 @@ class Conversation:
     `turn` is the model's newest, `offered` are the tools that it was offered in it.
     """
 
-    def __init__(self, model: Model, seat: Seat) -> None:
+    def __init__(self, model: Model, seat: EpisodeState) -> None:
         self.model, self.seat = model, seat
         self.turn = Turn()
         self.offered: tuple[ToolSpec, ...] = ()

@@ -37,7 +37,7 @@ NO_ARGUMENTS = "{}"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Entry:
+class ModelKey:
     """A model by name, and its arguments as canonical JSON: keys in order, and none for what was not said."""
 
     model: str
@@ -47,13 +47,13 @@ class Entry:
         return self.model if self.arguments == NO_ARGUMENTS else f"{self.model} {self.arguments}"
 
     @property
-    def said(self) -> dict[str, Any]:
+    def by_name(self) -> dict[str, Any]:
         """The arguments by name."""
         return orjson.loads(self.arguments)
 
-    def under(self, harness: str) -> Entry:
+    def under(self, harness: str) -> ModelKey:
         """The same played by another harness than ours, which goes without saying."""
-        return Entry(self.model, canonical({**self.said, "harness": harness}))
+        return ModelKey(self.model, canonical({**self.by_name, "harness": harness}))
 
 
 def canonical(arguments: Mapping[str, Any]) -> str:
@@ -62,25 +62,25 @@ def canonical(arguments: Mapping[str, Any]) -> str:
     return orjson.dumps(said, option=orjson.OPT_SORT_KEYS).decode()
 
 
-def allowance_of(entry: Entry) -> Allowance:
+def allowance_of(entry: ModelKey) -> Allowance:
     """The turns and tokens that an entry has for an episode."""
-    said = entry.said
+    said = entry.by_name
     return Allowance(said.get("turns", FULL.turns), said.get("token_budget", FULL.tokens))
 
 
-def labels(entries: Iterable[Entry]) -> dict[Entry, str]:
+def labels(entries: Iterable[ModelKey]) -> dict[ModelKey, str]:
     """What a table calls each entry: its model, and where a model has several entries the arguments that differ."""
-    by_model: dict[str, list[Entry]] = {}
+    by_model: dict[str, list[ModelKey]] = {}
     for entry in dict.fromkeys(entries):
         by_model.setdefault(entry.model, []).append(entry)
     return {entry: _label(entry, alike) for alike in by_model.values() for entry in alike}
 
 
-def _label(entry: Entry, alike: list[Entry]) -> str:
-    names = sorted({name for each in alike for name in each.said})
-    values = {name: [canonical({name: each.said.get(name)}) for each in alike] for name in names}
+def _label(entry: ModelKey, alike: list[ModelKey]) -> str:
+    names = sorted({name for each in alike for name in each.by_name})
+    values = {name: [canonical({name: each.by_name.get(name)}) for each in alike] for name in names}
     differing = [name for name in names if len(set(values[name])) > 1]
-    return " ".join((entry.model, *(f"{name}={_value(entry.said.get(name))}" for name in differing)))
+    return " ".join((entry.model, *(f"{name}={_value(entry.by_name.get(name))}" for name in differing)))
 
 
 def _value(value: object) -> str:
@@ -148,15 +148,15 @@ class ModelOptions:
         return {name: getattr(self, name) for name in ARGUMENTS if getattr(self, name) != {}}
 
 
-Entrant: TypeAlias = Model | Agent
+Participant: TypeAlias = Model | Agent
 """What can be run: a model in our loop, or an agent with a loop of its own."""
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
+class ModelConfig:
     """A model or an agent, by name or as it is, with options and an allowance of its own; None: those of the run."""
 
-    model: str | Entrant
+    model: str | Participant
     options: ModelOptions | None = None
     allowance: Allowance | None = None
 
@@ -192,7 +192,7 @@ def check_model(name: str) -> None:
         raise InputError(f"model {name!r}: provider {provider!r} is unknown; choose from: {', '.join(PROVIDERS)}")
 
 
-def get_entrant(name: str, options: ModelOptions | None = None) -> Entrant:
+def get_participant(name: str, options: ModelOptions | None = None) -> Participant:
     """Return the model called `name`, or the model or agent that is imported from `package.module:name`.
 
     Raises
@@ -202,16 +202,16 @@ def get_entrant(name: str, options: ModelOptions | None = None) -> Entrant:
     return _imported(name) if _IMPORTED.fullmatch(name) else get_model(name, options)
 
 
-def entry_of(entrant: Entrant, allowance: Allowance = FULL) -> Entry:
+def key_of(entrant: Participant, allowance: Allowance = FULL) -> ModelKey:
     """How a run files a model or an agent that has an allowance for each episode.
 
     A model that says no `arguments` of its own has none; of an agent it is the harness that counts.
     """
     said = {"harness": entrant.harness} if isinstance(entrant, Agent) else getattr(entrant, "arguments", {})
-    return Entry(entrant.name, canonical({**said, **allowance.arguments}))
+    return ModelKey(entrant.name, canonical({**said, **allowance.arguments}))
 
 
-def entry_called(name: str, options: ModelOptions, allowance: Allowance = FULL) -> Entry:
+def key_of_name(name: str, options: ModelOptions, allowance: Allowance = FULL) -> ModelKey:
     """How a run files the model or agent called `name`; a hosted one is not made, so that it needs no key.
 
     Raises
@@ -220,11 +220,11 @@ def entry_called(name: str, options: ModelOptions, allowance: Allowance = FULL) 
     """
     check_model(name)
     if name in BASELINES or _IMPORTED.fullmatch(name):
-        return entry_of(get_entrant(name, options), allowance)
-    return Entry(name, canonical({**options.arguments, **allowance.arguments}))
+        return key_of(get_participant(name, options), allowance)
+    return ModelKey(name, canonical({**options.arguments, **allowance.arguments}))
 
 
-def _imported(name: str) -> Entrant:
+def _imported(name: str) -> Participant:
     """A model or an agent, or what a function of no arguments makes, from where it is defined.
 
     The working folder is looked in as well, as `python -m` does.

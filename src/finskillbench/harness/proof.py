@@ -20,10 +20,10 @@ from finskillbench.episode import Episode, Prompt
 from finskillbench.errors import InternalError
 from finskillbench.harness.conditions import Mount, arm_of, expected_tools, package_names, script_index
 from finskillbench.harness.model import ToolSpec
+from finskillbench.harness.prompts.compose import FIXED, arm_prompt, system_prompt
 from finskillbench.harness.skills.loader import SkillPackage, curated, placebo
 from finskillbench.harness.tools.contracts import tool_specs
 from finskillbench.harness.tools.toolbox import Toolbox
-from finskillbench.harness.words.prompts import FIXED, arm_prompt, system_prompt
 from finskillbench.scoring.values import is_object
 
 SHORTEST_LINE = 40

@@ -69,7 +69,7 @@ def drive(options: DriveOptions) -> None:
     The same command again resumes. Exit code 1 if an episode ended in an error, was dropped or was not run. The agent
     runs as you, with your environment: see SECURITY.md for what it could read.
     """
-    from finskillbench.cli.display.board import Display
+    from finskillbench.cli.display.progress import Display
     from finskillbench.edition import load_edition
     from finskillbench.integrations import require_extra
 

@@ -35,7 +35,7 @@ from finskillbench.reports.formats import Format, write_tables
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.report import report
 from finskillbench.runs.store.rows import COLUMNS, Column
-from finskillbench.runs.store.version import make_folder, write_beside
+from finskillbench.runs.store.version import make_folder, write_atomic
 
 _SEPARATOR = "_"
 
@@ -86,7 +86,7 @@ def write_flat(rows: pl.DataFrame, path: Path, form: Flat) -> None:
     refuse_inside_edition(path)
     if path.is_dir():
         raise InputError(f"{path}: is a folder; name the file to write")
-    write_beside(path, _WRITERS[form](rows))
+    write_atomic(path, _WRITERS[form](rows))
 
 
 def _csv(rows: pl.DataFrame) -> bytes:

@@ -33,7 +33,7 @@ from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, Generat
 from finskillbench.edition.store import refuse_inside_edition
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import parse_condition
-from finskillbench.harness.models import Entry
+from finskillbench.harness.models import ModelKey
 from finskillbench.harness.providers.inspect_words import to_chat, to_usage
 from finskillbench.harness.trace import Trace
 from finskillbench.integrations.tasks import EVERYTHING, SCORER, to_results, to_score
@@ -132,7 +132,7 @@ def export_run(
     record = read.record
     if record is None:
         raise InputError(f"{run}: no run folder (it has no {FILE}); name one that `finskillbench run` wrote")
-    arms: dict[tuple[Entry, str], list[Row]] = {}
+    arms: dict[tuple[ModelKey, str], list[Row]] = {}
     try:
         for row in from_frame(read.rows):
             arms.setdefault((row.item.entry, row.condition), []).append(row)
@@ -156,7 +156,7 @@ def export_run(
 def _log(
     run: Path,
     record: RunRecord,
-    entry: Entry,
+    entry: ModelKey,
     condition: str,
     rows: Sequence[Row],
     samples: list[EvalSample],
@@ -171,7 +171,7 @@ def _log(
     run_digest = hashlib.sha256(orjson.dumps([record.asked, record.edition_digest])).hexdigest()
     log_digest = hashlib.sha256(f"{run_digest}\0{entry}\0{condition}".encode()).hexdigest()
     scores = [(str(sample.id), (sample.scores or {}).get(SCORER)) for sample in samples]
-    said = entry.said
+    said = entry.by_name
     task_args = {"condition": condition, "edition": record.edition_path}
     ids = list(dict.fromkeys(row.task_id for row in rows))
     config = GenerateConfig(temperature=0.0, seed=said.get("seed"), max_tokens=said.get("max_tokens"))

@@ -28,13 +28,13 @@ from finskillbench.edition import Edition, load_edition
 from finskillbench.episode import PAPER_SUITE, Episode, JsonObject, Profile, Status, Submission, Verdict
 from finskillbench.errors import InputError, RunStoppedError
 from finskillbench.harness.conditions import Arm, Mount, arm_of, mount_all
+from finskillbench.harness.episode_state import EpisodeSpec, Resources
 from finskillbench.harness.loop import run_episode
+from finskillbench.harness.prompts.compose import arm_prompt, task_prompt
 from finskillbench.harness.providers.inspect_words import to_chat
-from finskillbench.harness.seat import Assignment, Surroundings
-from finskillbench.harness.skills.given import GIVEN_ARM
 from finskillbench.harness.skills.runner import check_guards, script_runner
+from finskillbench.harness.skills.user_skills import USER_SKILLS_PREFIX
 from finskillbench.harness.tools.interpreters import Interpreters
-from finskillbench.harness.words.prompts import arm_prompt, task_prompt
 from finskillbench.integrations.models import Active, ProgramAPI
 from finskillbench.runs.plan.items import choose_episodes
 from finskillbench.runs.store.rows import HEADLINE_ORDER
@@ -129,9 +129,9 @@ class _Bench:
         task_input: JsonObject = self.edition.full_input(self.episodes[submission.task_id])
         return judge(submission, self.edition.truth(submission.task_id), task_input)
 
-    def surroundings(self, mounted: Mount) -> Surroundings:
+    def resources(self, mounted: Mount) -> Resources:
         """What an episode needs from outside; scripts run where the arm grants them."""
-        return Surroundings(
+        return Resources(
             runner=_runner() if mounted.arm.scripts else None,
             interpreters=_interpreters(mounted.arm),
             filings=self.edition.filings,
@@ -154,7 +154,7 @@ def mounted_arm(condition: str) -> Mount:
         one of somebody's own skills, or one with scripts of others that cannot be confined here.
     """
     if arm_of(condition).given:
-        name = condition.removeprefix(GIVEN_ARM)
+        name = condition.removeprefix(USER_SKILLS_PREFIX)
         raise InputError(f"Inspect is given no folders of skills; use: finskillbench run --skills {name}=DIR")
     mounted = mount_all([condition])[condition]
     if mounted.arm.kept:
@@ -205,14 +205,14 @@ def episode_loop(edition: str, condition: str) -> Solver:
         model = Active(get_model())
         try:
             prompt = bench.base_prompt(episode)
-            given = Assignment(
+            given = EpisodeSpec(
                 episode,
                 prompt,
                 lambda: bench.edition.full_input(episode),
                 mounted,
-                open_stage=lambda: bench.edition.stage(episode),
+                open_state=lambda: bench.edition.stage(episode),
             )
-            trace = await run_episode(model, given, bench.surroundings(mounted))
+            trace = await run_episode(model, given, bench.resources(mounted))
         except RunStoppedError as stopped:
             state.messages = to_chat(model.sent)
             raise stopped.__cause__ or stopped from None  # a limit of Inspect, which ends the sample its own way

@@ -61,7 +61,7 @@ def submit(
     from finskillbench.edition import load_edition
     from finskillbench.publish.bundle import Submitter, default_key
     from finskillbench.publish.bundle.write import submit as write
-    from finskillbench.runs.afterwards.rescore import read_run
+    from finskillbench.runs.postprocess.rescore import read_run
 
     if unsigned and key is not None:
         raise InputError("--unsigned and --key: give one of the two")

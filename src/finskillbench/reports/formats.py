@@ -36,7 +36,7 @@ from finskillbench.reports.tables.base import (
     render_texts,
     titled,
 )
-from finskillbench.runs.store.version import make_folder, write_beside
+from finskillbench.runs.store.version import make_folder, write_atomic
 
 
 def render_csv(table: Table) -> str:
@@ -192,5 +192,5 @@ def write_tables(tables: Sequence[Table], form: Format, out: Path) -> list[Path]
     writer = _WRITERS[form]
     paths = [out / f"{table.name}{writer.suffix}" for table in tables]
     for path, table in zip(paths, tables, strict=True):
-        write_beside(path, writer.render(table).encode("utf-8", "replace"))
+        write_atomic(path, writer.render(table).encode("utf-8", "replace"))
     return paths

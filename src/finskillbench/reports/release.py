@@ -25,7 +25,7 @@ import polars as pl
 
 from finskillbench.episode import Profile, Status
 from finskillbench.errors import InputError
-from finskillbench.harness.models import NO_ARGUMENTS, Entry
+from finskillbench.harness.models import NO_ARGUMENTS, ModelKey
 from finskillbench.runs.store.rows import SCHEMA
 
 EDITION = "release"
@@ -228,7 +228,7 @@ class HermesRow(msgspec.Struct, frozen=True):
         return _Told(
             model=self.model,
             harness=self.harness,
-            arguments=Entry(self.model, NO_ARGUMENTS).under(self.harness).arguments,
+            arguments=ModelKey(self.model, NO_ARGUMENTS).under(self.harness).arguments,
             domain=self.skill_domain,
             condition=self.condition,
             task_id=self.task_id,

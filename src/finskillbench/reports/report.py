@@ -29,7 +29,7 @@ from finskillbench.reports.compare.gates import Threshold
 from finskillbench.reports.published import beside
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Table, render_html
-from finskillbench.reports.tables.common import contenders
+from finskillbench.reports.tables.common import hosted_models
 from finskillbench.reports.tables.episodes.conduct import (
     budgets_table,
     model_resources_table,
@@ -56,7 +56,7 @@ from finskillbench.reports.tables.scores.grouped import (
 )
 from finskillbench.reports.tables.scores.models import arms_table, models_table, significance_table, strata_table
 from finskillbench.reports.tables.scores.overview import contamination_table, floors_table, overview_table
-from finskillbench.runs.afterwards.show import printable
+from finskillbench.runs.postprocess.show import printable
 
 
 @cache
@@ -163,7 +163,7 @@ class Report:
         made = (make(self.results) for make, of in TABLES.items() if by in (None, of))
         found = [table for table in made if table is not None and table.rows]
         whole = self.everything
-        if whole is not None and contenders(whole) != contenders(self.results) and by in (None, By.CONDITION):
+        if whole is not None and hosted_models(whole) != hosted_models(self.results) and by in (None, By.CONDITION):
             table, who = pooled_table(whole), ", ".join(self.results.excluded)
             found.insert(0, replace(table, name="pooled_all", title=f"{table.title}, with {who}"))
         if by is None and self.results.rows["program"].any():

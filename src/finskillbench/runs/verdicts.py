@@ -75,7 +75,9 @@ def judged_answer(submission: Submission, subtask: Subtask | None) -> dict[str, 
     InvalidSubmission : the text is no JSON object.
     """
     answer = {} if submission.answer is None else parse_submission(submission.answer)
-    if subtask is not None and subtask.open_stage is not None:  # an answer cannot put another record in its place
+    if (
+        subtask is not None and subtask.open_interactive_state is not None
+    ):  # an answer cannot put another record in its place
         answer = {**answer, RECORD: submission.record or {}}
     return answer
 

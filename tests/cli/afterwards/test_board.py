@@ -9,7 +9,7 @@ from dataclasses import replace
 from rich.console import Console
 from tests.runs.examples import row
 
-from finskillbench.cli.display.board import Display
+from finskillbench.cli.display.progress import Display
 from finskillbench.episode import Status
 from finskillbench.runs.execute.board import make_board
 

@@ -17,7 +17,7 @@ from finskillbench.domains import by_name
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.agreement import leaf_by_leaf
 from finskillbench.domains.fundamental.objects.reports import prepare
-from finskillbench.domains.fundamental.second.answers import margins, normalised, quality
+from finskillbench.domains.fundamental.rederive.answers import margins, normalised, quality
 from finskillbench.edition import Edition
 from finskillbench.engines.accounting import task as engine
 from finskillbench.episode import Episode, Profile
@@ -331,7 +331,7 @@ def test_every_altered_label_is_named(built: Built) -> None:
     tasks = [task for tasks in built.tasks.values() for task in tasks]
     for place in rng.choice(len(tasks), 100, replace=False):
         task = tasks[int(place)]
-        again = by_name(task.episode.sub_task).second(built.payload(task.episode))
+        again = by_name(task.episode.sub_task).rederive(built.payload(task.episode))
         label = task.truth.expected_output
         assert differences(label, again) == [], task.episode.task_id
         assert differences(_altered(label, rng), again), task.episode.task_id

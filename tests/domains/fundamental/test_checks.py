@@ -13,7 +13,7 @@ from tests.sampling import THOROUGH, sampled
 
 from finskillbench.domains import domains
 from finskillbench.domains.fundamental.checks.tables import FLOWS, INSTANTS, PERIODIC, UNITS
-from finskillbench.domains.fundamental.second import answers, definitions
+from finskillbench.domains.fundamental.rederive import answers, definitions
 from finskillbench.edition import Edition
 from finskillbench.edition.checks.catalog import CheckReport, checks_of
 from finskillbench.engines.accounting import drivers, periods, quality, statements

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from finskillbench.domains.fundamental.second.answers import Figures
-from finskillbench.domains.fundamental.second.identities import IDENTITIES, broken, faults
+from finskillbench.domains.fundamental.rederive.answers import Figures
+from finskillbench.domains.fundamental.rederive.identities import IDENTITIES, broken, faults
 
 WHOLE: Figures = {
     "revenue": 100e9,

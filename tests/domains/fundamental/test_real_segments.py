@@ -14,7 +14,7 @@ from tests.sampling import thorough
 from finskillbench.domains.fundamental import driver_decomposition
 from finskillbench.domains.fundamental.objects.pools import Candidate, Pool
 from finskillbench.domains.fundamental.objects.reports import Case, opened
-from finskillbench.domains.fundamental.second.segments import RawSegments
+from finskillbench.domains.fundamental.rederive.segments import RawSegments
 from finskillbench.panels.build import of_filings_alone
 from finskillbench.panels.filings.statements import build_fundamentals
 from finskillbench.sources.edgar.collection import FilingsData, load_filings

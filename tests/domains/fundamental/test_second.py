@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from finskillbench.domains.fundamental.inputs import FactRow
-from finskillbench.domains.fundamental.second.answers import Figures, SegmentChange, decomposed, normalised, quality
-from finskillbench.domains.fundamental.second.definitions import (
+from finskillbench.domains.fundamental.rederive.answers import Figures, SegmentChange, decomposed, normalised, quality
+from finskillbench.domains.fundamental.rederive.definitions import (
     QUARTER_APART,
     YEAR_APART,
     VisibleFacts,

@@ -9,9 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from finskillbench.domains.fundamental.second.filed import AsFiled, FiledRow
-from finskillbench.domains.fundamental.second.identities import LedgerSource
-from finskillbench.domains.fundamental.second.witness import Witnesses
+from finskillbench.domains.fundamental.rederive.filed import AsFiled, FiledRow
+from finskillbench.domains.fundamental.rederive.identities import LedgerSource
+from finskillbench.domains.fundamental.rederive.witness import Witnesses
 from finskillbench.engines.accounting.statements import ledger
 from finskillbench.panels.filings import concepts, facts
 from finskillbench.sources.edgar.companyfacts import FACTS_SCHEMA, CompanyFacts

@@ -20,10 +20,10 @@ from finskillbench.domains.risk.objects.mandates import RiskDate
 from finskillbench.domains.risk.objects.monitoring import against_mandates
 from finskillbench.domains.risk.objects.scenarios import build_scenarios
 from finskillbench.domains.risk.objects.stress import as_stated
-from finskillbench.domains.risk.own.books import OwnPools, own_pools
-from finskillbench.domains.risk.own.mandates import mandates_in
-from finskillbench.domains.risk.own.scenarios import scenarios_in
 from finskillbench.domains.risk.shared import resolved_covariance
+from finskillbench.domains.risk.user_catalogs.books import UserPools, user_pools
+from finskillbench.domains.risk.user_catalogs.mandates import mandates_in
+from finskillbench.domains.risk.user_catalogs.scenarios import scenarios_in
 from finskillbench.edition import Edition
 from finskillbench.panels import Panels, read_panels
 
@@ -36,7 +36,7 @@ class Made:
     day: date
     dates: Mapping[date, RiskDate]
     shares: dict[str, int]
-    pools: OwnPools
+    pools: UserPools
     notes: list[str]
 
 
@@ -57,7 +57,7 @@ def made(synthetic_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -
     context = BuildContext(panels, 1, None, catalog)
     scenarios = build_scenarios(panels, scenarios_in(catalog), [])
     dates = construct._dates(context, scenarios, mandates_in(catalog))
-    return Made(panels, day, dates, shares, own_pools(context, dates, scenarios, risk_settings()), context.notes)
+    return Made(panels, day, dates, shares, user_pools(context, dates, scenarios, risk_settings()), context.notes)
 
 
 def test_weights_and_shares_become_portfolios(made: Made) -> None:

@@ -11,7 +11,7 @@ from tests.domains.own.mistakes import OF_QUANTITIES, OF_WEIGHTS, QUANTITIES, WE
 
 from finskillbench.domains import catalog_files
 from finskillbench.domains.catalog import Catalog, examine_catalog, read_catalog_folder
-from finskillbench.domains.risk.own.books import BOOKS, tasks_of_book
+from finskillbench.domains.risk.user_catalogs.books import BOOKS, tasks_of_book
 from finskillbench.edition import Edition
 from finskillbench.errors import CatalogError, InputError
 from finskillbench.panels import Panels, read_panels

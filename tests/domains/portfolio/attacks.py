@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.portfolio import second
+from finskillbench.domains.portfolio import rederive
 from finskillbench.domains.portfolio.definitions import WAIVABLE, family, level, printed, waived
 from finskillbench.domains.portfolio.examples import exploits
 from finskillbench.domains.portfolio.examples import infeasibility as conflicts
@@ -137,7 +137,7 @@ def infeasibility(task_input: Json) -> dict[str, Json]:
     problem = problem_from(others)
     assert problem.current is not None
     nearest = optimise(problem, Goal.DISTANCE, anchor=problem.current).weights
-    value = level(task_input, named, second.covariance(task_input)[1], nearest)
+    value = level(task_input, named, rederive.covariance(task_input)[1], nearest)
     answers["the nearest feasible"] = _verdict(value <= printed(task_input, named), value)
     return answers
 

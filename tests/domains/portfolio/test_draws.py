@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from finskillbench.domains import domain
-from finskillbench.domains.portfolio import second
+from finskillbench.domains.portfolio import rederive
 from finskillbench.domains.portfolio.definitions import OBJECTIVE_TEXT, WAIVABLE, family, printed
 from finskillbench.domains.portfolio.objects.settings import read_settings
 from finskillbench.domains.portfolio.rebalancing import TERMS
@@ -106,8 +106,8 @@ def test_causes_of_infeasibility_are_several_and_the_tier_is_the_size_of_the_con
 def test_the_benchmark_keeps_every_limit_but_the_restricted_names(edition: Edition) -> None:
     for episode in edition.episodes(["infeasibility_detection"]):
         task_input = edition.full_input(episode)
-        tickers, sigma = second.covariance(task_input)
-        over = second.excesses(task_input, sigma, second.vector(task_input["benchmark_weights"], tickers))
+        tickers, sigma = rederive.covariance(task_input)
+        over = rederive.excesses(task_input, sigma, rederive.vector(task_input["benchmark_weights"], tickers))
         assert {name for name, excess in over.items() if excess > 1e-9} <= {"restricted_names", "max_turnover"}
 
 
@@ -154,7 +154,7 @@ def test_units_are_annual_and_objectives_mean_what_the_text_says(edition: Editio
     for episode in edition.episodes(["unconstrained_optimization", "constrained_optimization", "rebalancing"]):
         task_input = edition.full_input(episode)
         problem = problem_from(task_input)
-        _, sigma = second.covariance(task_input)
+        _, sigma = rederive.covariance(task_input)
         volatility = np.sqrt(np.diag(sigma))
         assert 0.08 < volatility.min() < volatility.max() < 1.2, episode.task_id
         assert np.abs(problem.mean).max() < 0.5
@@ -163,7 +163,7 @@ def test_units_are_annual_and_objectives_mean_what_the_text_says(edition: Editio
         truth = edition.truth(episode.task_id)
         expected = truth.expected_output
         weights = np.array(list((expected.get("weights") or expected["new_weights"]).values()))
-        value, rebalanced = second.objective(task_input, sigma, weights), episode.sub_task == "rebalancing"
+        value, rebalanced = rederive.objective(task_input, sigma, weights), episode.sub_task == "rebalancing"
         least = truth.verification["required_value"] if rebalanced else truth.proof["objective"]
         assert value == pytest.approx(least, abs=1e-9) or (rebalanced and value < least), episode.task_id
         if rebalanced:

@@ -21,7 +21,7 @@ from tests.sampling import THOROUGH, sampled
 
 from finskillbench.arrays import FACTORS
 from finskillbench.domains import domain
-from finskillbench.domains.risk import second
+from finskillbench.domains.risk import rederive
 from finskillbench.domains.risk.objects.recipes import TYPES
 from finskillbench.edition import Edition
 from finskillbench.edition.checks.catalog import CheckReport
@@ -63,14 +63,14 @@ def test_a_built_edition_passes_every_check(synthetic_report: CheckReport) -> No
 
 def test_the_second_arithmetic_knows_what_the_engines_know() -> None:
     """It shares no code with them, so that its constants are written twice."""
-    assert second.FACTORS == FACTORS
-    assert {kind.value: least for kind, least in exposures.MATERIAL.items()} == second.MATERIAL
-    assert exposures.LEAST_HHI == second.LEAST_HHI
-    assert second.LISTED == exposures.LIST_LENGTH
-    assert (second.DAYS, second.PARTICIPATION) == (exposures.HORIZON, exposures.PARTICIPATION)
-    assert (second.NO_WEIGHT, second.HOLDING) == (COMPLIANCE_TOLERANCE, HOLDING_THRESHOLD)
-    assert (second.COMPLIANCE_TOLERANCE, second.LEAST_SCALE) == (COMPLIANCE_TOLERANCE, monitor.LEAST_SCALE)
-    assert second.NEVER_GIVEN_UP == monitor.HARD_KINDS
+    assert rederive.FACTORS == FACTORS
+    assert {kind.value: least for kind, least in exposures.MATERIAL.items()} == rederive.MATERIAL
+    assert exposures.LEAST_HHI == rederive.LEAST_HHI
+    assert rederive.LISTED == exposures.LIST_LENGTH
+    assert (rederive.DAYS, rederive.PARTICIPATION) == (exposures.HORIZON, exposures.PARTICIPATION)
+    assert (rederive.NO_WEIGHT, rederive.HOLDING) == (COMPLIANCE_TOLERANCE, HOLDING_THRESHOLD)
+    assert (rederive.COMPLIANCE_TOLERANCE, rederive.LEAST_SCALE) == (COMPLIANCE_TOLERANCE, monitor.LEAST_SCALE)
+    assert rederive.NEVER_GIVEN_UP == monitor.HARD_KINDS
 
 
 FIRST = {check: name for name, (check, _) in reversed(DEFECTS.items())}

@@ -23,7 +23,7 @@ from finskillbench.engines.risk.mandate import mandate_from
 from finskillbench.engines.risk.task import market_from, portfolio_from
 from finskillbench.engines.risk.trading import terms_from
 from finskillbench.episode import Episode, Profile, Truth
-from finskillbench.harness.words.prompts import task_prompt
+from finskillbench.harness.prompts.compose import task_prompt
 
 Json = dict[str, Any]
 NAMES = ("constraint_monitoring", "risk_identification", "stress_testing", "risk_remediation")

@@ -16,7 +16,7 @@ from tests.domains.package import Mend, Package, set_at, solved
 from finskillbench.domains import by_name
 from finskillbench.domains.base import Subtask
 from finskillbench.domains.checks.agreement import leaf_by_leaf
-from finskillbench.domains.risk import DOMAIN, second
+from finskillbench.domains.risk import DOMAIN, rederive
 from finskillbench.episode import JsonObject
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.programs.program import naive_answer
@@ -102,7 +102,9 @@ def test_the_table_names_a_script_and_the_answers_keys(sub_task: str) -> None:
     assert recipe.keys == tuple(by_name(sub_task).answer.model_fields)
 
 
-@pytest.mark.parametrize("subtask", [one for one in DOMAIN.subtasks if one.second is not None], ids=attrgetter("name"))
+@pytest.mark.parametrize(
+    "subtask", [one for one in DOMAIN.subtasks if one.rederive is not None], ids=attrgetter("name")
+)
 def test_a_script_answers_what_is_derived_a_second_time(subtask: Subtask, task: JsonObject) -> None:
     found = run(subtask.name, task)
     answer = {key: found[key] for key in subtask.answer.model_fields if found[key] is not None}
@@ -113,17 +115,17 @@ def test_a_report_gives_liquidity_and_concentration_too(task: JsonObject) -> Non
     answer: Any = run("risk_identification", task)
     resolved: Any = task
     portfolio, volumes = resolved["portfolio"], resolved["average_daily_volume_usd"]
-    weights = second.weights(resolved)
-    days = dict(zip(weights, second.days_to_sell(portfolio, volumes), strict=True))
-    assert answer["illiquid_share"] == pytest.approx(second.illiquid_share(portfolio, volumes), abs=1e-12)
+    weights = rederive.weights(resolved)
+    days = dict(zip(weights, rederive.days_to_sell(portfolio, volumes), strict=True))
+    assert answer["illiquid_share"] == pytest.approx(rederive.illiquid_share(portfolio, volumes), abs=1e-12)
     assert answer["hhi"] == pytest.approx(sum(weight**2 for weight in weights.values()))
-    assert answer["sector_weights"] == pytest.approx(second.sector_totals(resolved))
+    assert answer["sector_weights"] == pytest.approx(rederive.sector_totals(resolved))
     assert answer["days_to_liquidate"] == pytest.approx(days)
 
 
 def after_trades(task: Any, answer: JsonObject) -> JsonObject:
     """The task with the answer's trades made; also checks that each trade agrees with itself."""
-    weights = second.weights(task)
+    weights = rederive.weights(task)
     for trade in answer["trades"]:
         before = weights.get(trade["symbol"], 0.0)
         assert trade["current_weight"] == before
@@ -140,13 +142,13 @@ def after_trades(task: Any, answer: JsonObject) -> JsonObject:
 def test_remediation_cures_the_whole_mandate_at_the_cost_it_reports(task: JsonObject) -> None:
     answer = run("risk_remediation", task)
     changes = {trade["symbol"]: trade["trade_pct"] for trade in answer["trades"]}
-    turnover = second.turnover(changes.values())
+    turnover = rederive.turnover(changes.values())
     assert answer["post_trade_compliant"] is True
     assert answer["total_turnover"] == pytest.approx(turnover, abs=1e-7)
     # 0.1125 above the position limit less its headroom has to go, and so 0.0225 of N01.
     assert {"N00", "N01"} <= {trade["symbol"] for trade in answer["trades"] if trade["action"] == "sell"}
-    assert answer["cost_bps"] == pytest.approx(100 * second.cost_of(task, changes), abs=1e-6)
-    assert second.undersized(task, changes, 1e-7) == []
+    assert answer["cost_bps"] == pytest.approx(100 * rederive.cost_of(task, changes), abs=1e-6)
+    assert rederive.undersized(task, changes, 1e-7) == []
     assert {check["status"] for check in answer["checks"]} == {"PASS"}
     report = run("constraint_monitoring", after_trades(task, answer))
     excesses = [item.get("violation_magnitude", 0.0) for item in report["constraints"]]

@@ -10,7 +10,7 @@ from tests.sampling import sampled
 
 from finskillbench.arrays import FACTORS
 from finskillbench.domains.checks.agreement import leaf_by_leaf
-from finskillbench.domains.risk import second, second_stress
+from finskillbench.domains.risk import rederive, rederive_stress
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
@@ -85,7 +85,7 @@ def test_the_pool_of_identification(objects: RiskObjects) -> None:
     found: dict[str, list[str]] = {}
     for one in objects.identification:
         label = {"top_risk_exposures": exposure_list(one.exposures)}
-        found[one.case.portfolio_id] = differences(label, second.identification_answer(input_of(one.case)))
+        found[one.case.portfolio_id] = differences(label, rederive.identification_answer(input_of(one.case)))
     _none(found)
 
 
@@ -94,7 +94,7 @@ def test_the_pool_of_monitoring(objects: RiskObjects) -> None:
     for pair in objects.monitoring:
         task_input = input_of(pair.case, mandate=pair.mandate.to_json())
         labelled = constraint_report(pair.case.portfolio, pair.mandate, pair.case.market)
-        lines = differences(labelled, second.monitoring_answer(task_input))
+        lines = differences(labelled, rederive.monitoring_answer(task_input))
         broken = [row["type"] for row in labelled["constraints"] if row["status"] == "FAIL"]
         if broken != [kind.value for kind in pair.violations]:
             lines.append(f"the pair says {pair.violations}")
@@ -108,7 +108,7 @@ def test_the_pool_of_stress(objects: RiskObjects) -> None:
     for pair in objects.stress:
         task_input: Any = {**inputs[pair.case.portfolio_id], "stress_scenario": pair.scenario}
         labelled = stress_answer(stress(pair.case.portfolio, (), scenario_from(pair.scenario), pair.case.market))
-        derived = second_stress.stress_answer(task_input)
+        derived = rederive_stress.stress_answer(task_input)
         found[f"{pair.case.portfolio_id} {pair.scenario['scenario_id']}"] = differences(labelled, derived)
     assert len(found) == len(objects.stress)
     _none(found)
@@ -126,7 +126,7 @@ def test_the_pool_of_stress_at_a_tier(objects: RiskObjects, tier: str) -> None:
         changes = {"stress_scenario": case.scenario, "factor_exposures": case.exposures}
         task_input: Any = {**input_of(pair.case), **changes}
         task_input["portfolio"] = {**task_input["portfolio"], "option_overlay": list(case.overlay)}
-        derived = second_stress.stress_answer(task_input)
+        derived = rederive_stress.stress_answer(task_input)
         found[f"{pair.case.portfolio_id} {pair.scenario['scenario_id']}"] = differences(
             stress_answer(case.result), derived
         )

@@ -9,7 +9,7 @@ import pytest
 from tests.domains.risk.judging.cases import MARKET, mandate, portfolio
 
 from finskillbench.domains.building import conventions
-from finskillbench.domains.risk import second, second_stress
+from finskillbench.domains.risk import rederive, rederive_stress
 from finskillbench.engines.risk.mandate import mandate_from
 from finskillbench.engines.risk.monitor import measure
 from finskillbench.engines.risk.task import market_from, portfolio_from
@@ -41,8 +41,8 @@ def _episode() -> Json:
         },
         "mandate": {"constraints": []},
         "sector_mapping": dict(zip(names, sectors, strict=True)),
-        "factor_exposures": {n: dict.fromkeys(second.FACTORS, 0.1) | {"mkt_rf": betas[n]} for n in names},
-        "factor_volatility": dict.fromkeys(second.FACTORS, 0.1) | {"mkt_rf": 0.2},
+        "factor_exposures": {n: dict.fromkeys(rederive.FACTORS, 0.1) | {"mkt_rf": betas[n]} for n in names},
+        "factor_volatility": dict.fromkeys(rederive.FACTORS, 0.1) | {"mkt_rf": 0.2},
         "benchmark_weights": dict.fromkeys(names, 0.25),
         "covariance_matrix": {"tickers": names, "matrix": np.diag([0.04, 0.09, 0.01, 0.16]).tolist()},
         "average_daily_volume_usd": {"A": 1e5, "B": 1e6, "C": 1e6, "D": 1e6},
@@ -68,7 +68,7 @@ RULES: list[tuple[Json, str, float]] = [
 
 def test_every_type_by_hand() -> None:
     episode = _episode() | {"mandate": {"constraints": [rule for rule, _, _ in RULES]}}
-    report = second.monitoring_answer(episode)
+    report = rederive.monitoring_answer(episode)
     for row, (rule, status, value) in zip(report["constraints"], RULES, strict=True):
         assert (row["type"], row["status"]) == (rule["type"], status)
         assert row["value"] == pytest.approx(value, abs=1e-12), rule
@@ -79,7 +79,7 @@ def test_every_type_by_hand() -> None:
 
 
 def test_exposures_by_hand() -> None:
-    rows = second.identification_answer(_episode())["top_risk_exposures"]
+    rows = rederive.identification_answer(_episode())["top_risk_exposures"]
     # Active +.25, +.05, -.15, -.25. A: 0.5 less 5 days x 0.2 x 1e5 / 1e6 = 0.4 illiquid, at 20 % a year. The tilts to
     # the market, 0.065 x 20 %, and to the others, 0.01 x 10 %, are not material; neither are B and C.
     assert [(r["rank"], r["type"], r["subject"]) for r in rows] == [
@@ -91,18 +91,18 @@ def test_exposures_by_hand() -> None:
     sizes = [(0.0025 + 0.000225 + 0.000225 + 0.01) ** 0.5, 0.4 * 0.2, (0.0025 + 0.000225) ** 0.5, 0.25 * 0.2]
     assert [r["magnitude"] for r in rows] == pytest.approx(sizes, abs=1e-12)
     assert [r["evidence"] for r in rows] == pytest.approx([0.35, 0.4, 0.8, 0.5], abs=1e-12)
-    every = {(one.type, one.subject): one for one in second.every_exposure(_episode())}
+    every = {(one.type, one.subject): one for one in rederive.every_exposure(_episode())}
     assert every["factor_tilt", "mkt_rf"][2:] == pytest.approx((0.065 * 0.2, 0.94), abs=1e-12)
     assert every["factor_tilt", "hml"][2:] == pytest.approx((0.01 * 0.1, 0.09), abs=1e-12)
     assert every["single_name", "B"][2:] == pytest.approx((0.05 * 0.3, 0.3), abs=1e-12)
-    days = second.days_to_sell(_episode()["portfolio"], _episode()["average_daily_volume_usd"])
+    days = rederive.days_to_sell(_episode()["portfolio"], _episode()["average_daily_volume_usd"])
     assert days == pytest.approx([25.0, 1.5, 0.5])
 
 
 def test_stress_by_hand_and_both_attributions_add_up() -> None:
-    shocks = dict.fromkeys(second.FACTORS, 0.0) | {"mkt_rf": -0.2, "smb": 0.1}
+    shocks = dict.fromkeys(rederive.FACTORS, 0.0) | {"mkt_rf": -0.2, "smb": 0.1}
     scenario = {"factor_shocks": shocks, "sector_sensitivities": {"X": -0.05, "Y": 0.02, "Z": 0.0}}
-    found = second_stress.stress_answer(_episode() | {"stress_scenario": scenario})
+    found = rederive_stress.stress_answer(_episode() | {"stress_scenario": scenario})
     assert found["estimated_pnl_pct"] == pytest.approx(-0.2 * 0.94 + 0.1 * 0.09 - 0.05 * 0.8 + 0.02 * 0.1)
     for rows in found["attribution"].values():
         assert sum(r["contribution_pct"] for r in rows) == pytest.approx(found["estimated_pnl_pct"], abs=1e-15)
@@ -127,7 +127,7 @@ def test_the_second_derivation_of_monitoring_agrees_kind_by_kind() -> None:
     task_input = MARKET | {"portfolio": portfolio(**weights), "mandate": mandate(*constraints)}
     market = market_from(task_input)
     found = measure(portfolio_from(task_input, market), mandate_from(task_input["mandate"]), market)
-    derived = second.monitored(task_input)
+    derived = rederive.monitored(task_input)
     for one in found:
         assert derived[one.kind].value == pytest.approx(one.value, abs=1e-12), one.kind
         assert derived[one.kind].excess == pytest.approx(one.excess, abs=1e-12), one.kind
@@ -138,5 +138,5 @@ def test_the_second_derivation_of_monitoring_agrees_kind_by_kind() -> None:
         "loadings": np.linalg.cholesky(dense).T.tolist(),
         "specific": [0.0] * 6,
     }
-    again = second.monitored(task_input | {"covariance_matrix": factored})
+    again = rederive.monitored(task_input | {"covariance_matrix": factored})
     assert again["tracking_error_max"].value == pytest.approx(derived["tracking_error_max"].value, abs=1e-12)

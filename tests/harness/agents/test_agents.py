@@ -11,11 +11,11 @@ from finskillbench.errors import InputError
 from finskillbench.harness.agents import CALLS, HARNESS, Agent, as_agent, play_episode
 from finskillbench.harness.allowance import FULL, Allowance, Remaining
 from finskillbench.harness.conditions import ARMS, Condition
+from finskillbench.harness.episode_state import EpisodeSpec
 from finskillbench.harness.failures import OTHERS
 from finskillbench.harness.model import Usage
-from finskillbench.harness.seat import Assignment
+from finskillbench.harness.prompts.compose import left_words, system_prompt
 from finskillbench.harness.trace import Trace
-from finskillbench.harness.words.prompts import left_words, system_prompt
 from finskillbench.runs.verdicts import judge
 
 ANSWER = '{"weights": {"AAA": 1.0}}'
@@ -27,7 +27,7 @@ def seated(episode, mounts):
 
     def go(solve, condition=Condition.NO_SKILL, allowance=FULL, **limits) -> Trace:
         agent = solve if isinstance(solve, Agent) else Agent("agent/test", solve, **limits)
-        given = Assignment(episode, "The prompt.", lambda: episode.input, mounts[condition], allowance=allowance)
+        given = EpisodeSpec(episode, "The prompt.", lambda: episode.input, mounts[condition], allowance=allowance)
         return asyncio.run(play_episode(agent, given))
 
     return go
@@ -202,7 +202,7 @@ def test_a_cancelled_run_ends_its_agents(episode, mounts) -> None:
 
     async def cancelled() -> None:
         playing = asyncio.ensure_future(
-            play_episode(Agent("agent/x", solve), Assignment(episode, "The prompt.", dict, mounts[Condition.NO_SKILL]))
+            play_episode(Agent("agent/x", solve), EpisodeSpec(episode, "The prompt.", dict, mounts[Condition.NO_SKILL]))
         )
         await asyncio.sleep(0.05)
         playing.cancel()

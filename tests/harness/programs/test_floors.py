@@ -13,10 +13,10 @@ from tests.registry import SUBTASKS
 from finskillbench.edition import Edition
 from finskillbench.episode import Profile
 from finskillbench.harness.conditions import Condition, mount
+from finskillbench.harness.episode_state import EpisodeSpec, Resources
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.programs.program import Heuristic, heuristic_answer
-from finskillbench.harness.seat import Assignment, Surroundings
-from finskillbench.harness.words.prompts import task_prompt
+from finskillbench.harness.prompts.compose import task_prompt
 
 FITTED = [subtask for subtask in SUBTASKS if subtask.baselines.heuristic]
 EPISODES = 40
@@ -44,8 +44,8 @@ def test_the_program_answers_from_what_tools_hand_out(subtask, edition: Edition)
     task_input = edition.full_input(episode)
     prompt = task_prompt(episode, subtask.answer)
     arm = mount(Condition.NO_SKILL, {}, {})
-    around = Surroundings(filings=edition.filings)
-    trace = asyncio.run(run_episode(Heuristic(), Assignment(episode, prompt, lambda: task_input, arm), around))
+    around = Resources(filings=edition.filings)
+    trace = asyncio.run(run_episode(Heuristic(), EpisodeSpec(episode, prompt, lambda: task_input, arm), around))
     assert trace.ended == "submitted"
     assert trace.answer is not None
     wanted = orjson.loads(orjson.dumps(heuristic_answer(subtask, task_input)))

@@ -18,8 +18,8 @@ from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.model import Model
 from finskillbench.harness.models import BASELINES, get_model
 from finskillbench.harness.programs.program import Nop, Trivial
+from finskillbench.harness.prompts.compose import task_prompt
 from finskillbench.harness.skills.loader import curated
-from finskillbench.harness.words.prompts import task_prompt
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
 
 PACKAGES = curated()

@@ -12,11 +12,11 @@ from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.model import Message
 from finskillbench.harness.models import get_model
 from finskillbench.harness.programs.program import next_turn, result_of, submit
-from finskillbench.harness.skills.given import Memory
+from finskillbench.harness.prompts.compose import task_prompt
 from finskillbench.harness.skills.loader import curated
 from finskillbench.harness.skills.runner import script_runner
+from finskillbench.harness.skills.user_skills import Memory
 from finskillbench.harness.trace import Trace
-from finskillbench.harness.words.prompts import task_prompt
 from finskillbench.sandbox.runner import ScriptRunner
 
 PACKAGES = curated()

@@ -13,10 +13,10 @@ from finskillbench.harness import proof
 from finskillbench.harness.conditions import mount_all
 from finskillbench.harness.proof import prove_arms
 from finskillbench.harness.skills import runner
-from finskillbench.harness.skills.given import SkillFolder, parse_skills, read_given
 from finskillbench.harness.skills.loader import curated
 from finskillbench.harness.skills.runner import MountedScripts, check_guards
 from finskillbench.harness.skills.template import package_files
+from finskillbench.harness.skills.user_skills import SkillFolder, parse_skills, read_user_skills
 from finskillbench.harness.tools.contracts import LOAD_REFERENCES
 from finskillbench.sandbox.process import THIS_PYTHON
 
@@ -42,7 +42,7 @@ def test_a_folder_is_one_package_or_several(tmp_path: Path) -> None:
     for name in ("b-notes", "a-notes"):
         write(several / name, name)
     (several / "README.md").write_text("No skill.")
-    given = read_given({"one": one, "several": several, "both": SkillFolder(one, beside=True)})
+    given = read_user_skills({"one": one, "several": several, "both": SkillFolder(one, beside=True)})
     assert {arm: list(each.packages) for arm, each in given.items()} == {
         "skill:one": ["my-notes"],
         "skill:several": ["a-notes", "b-notes"],
@@ -73,35 +73,35 @@ def test_a_wrong_option_is_told_in_one_line(skills, pythons, message: str) -> No
 
 def test_a_folder_that_holds_no_skills_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no SKILL.md in it or in a folder below it; `finskillbench skills new DIR`"):
-        read_given({"mine": tmp_path})
+        read_user_skills({"mine": tmp_path})
     with pytest.raises(InputError, match=r"nowhere: no such folder of skills"):
-        read_given({"mine": tmp_path / "nowhere"})
+        read_user_skills({"mine": tmp_path / "nowhere"})
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "SKILL.md").write_text("no front matter")
     with pytest.raises(FinSkillBenchError, match=r"broken/SKILL.md: "):
-        read_given({"mine": tmp_path})
+        read_user_skills({"mine": tmp_path})
 
 
 def test_two_packages_of_one_name_are_refused(tmp_path: Path) -> None:
     for folder in ("one", "two"):
         write(tmp_path / folder)
     with pytest.raises(InputError, match=r"one and .*two are both named my-notes; rename one"):
-        read_given({"mine": tmp_path})
+        read_user_skills({"mine": tmp_path})
     ours = write(tmp_path / "ours" / "risk-management", "risk-management")
     with pytest.raises(InputError, match=r"are both named risk-management; rename one"):
-        read_given({"mine": SkillFolder(ours, beside=True)})
-    assert list(read_given({"mine": ours})["skill:mine"].packages) == ["risk-management"]
+        read_user_skills({"mine": SkillFolder(ours, beside=True)})
+    assert list(read_user_skills({"mine": ours})["skill:mine"].packages) == ["risk-management"]
 
 
 def test_arms_of_somebodys_own_are_proved_beside_the_others(tmp_path: Path) -> None:
-    given = read_given({"mine": write(tmp_path), "both": SkillFolder(tmp_path, beside=True)})
+    given = read_user_skills({"mine": write(tmp_path), "both": SkillFolder(tmp_path, beside=True)})
     mounts = mount_all(["no_skill", "curated", *given], given)
     record = prove_arms(mounts, (DOMAIN,))
     assert record["skill:both"]["packages"] == {**record["curated"]["packages"], **record["skill:mine"]["packages"]}
     assert len({each["digest"][DOMAIN] for each in record.values()}) == len(mounts)
     before = mounts["skill:mine"].digest
     (tmp_path / "references" / "conventions.md").write_text("Other words.")
-    given = read_given({"mine": tmp_path})
+    given = read_user_skills({"mine": tmp_path})
     assert mount_all(given, given)["skill:mine"].digest != before
 
 
@@ -109,7 +109,7 @@ def test_a_package_that_quotes_our_words_is_no_leak_and_one_that_leaks_is_found(
     folder = write(tmp_path)
     (folder / "scripts/total.py").rename(folder / "scripts/name.py")
     (folder / "SKILL.md").write_text(f"{(folder / 'SKILL.md').read_text()}\n{LOAD_REFERENCES.description}\n")
-    given = read_given({"mine": folder})
+    given = read_user_skills({"mine": folder})
     mounts = mount_all(["scripts_only", *given], given)
     assert prove_arms(mounts, (DOMAIN,))
     mounts |= mount_all(["self_generated"])
@@ -144,14 +144,14 @@ def test_scripts_of_others_run_cold_and_confined(tmp_path: Path) -> None:
     venv.create(tmp_path / "bare", with_pip=False)
     secrets = [str(secret), __file__]
     for python, prefix in ((THIS_PYTHON, sys.prefix), (tmp_path / "bare/bin/python", tmp_path / "bare")):
-        given = read_given({"mine": SkillFolder(own, python=python)})
+        given = read_user_skills({"mine": SkillFolder(own, python=python)})
         result = call(given, own / "scripts/total.py", secrets=secrets)
         assert result.output == {"refused": [*secrets, "fork"], "warm": [], "prefix": str(prefix)}, result.error
 
 
 def test_where_a_guard_is_missing_they_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "sandbox_guards", lambda: {"files": False, "calls": True})
-    given = read_given({"both": SkillFolder(write(tmp_path), beside=True)})
+    given = read_user_skills({"both": SkillFolder(write(tmp_path), beside=True)})
     mounts = mount_all(["curated", *given], given).values()
     with pytest.raises(InputError, match=r"^my-notes: not ours, and this machine cannot confine .*--allow-unconfined"):
         check_guards(mounts, allow_unconfined=False)
@@ -163,7 +163,7 @@ def test_who_writes_on_while_a_run_goes_on_does_not_change_it(tmp_path: Path) ->
     script = own / "scripts/total.py"
     (own / "scripts/helper.py").write_text("FACTOR = 10\n")
     script.write_text('"""."""\nfrom helper import FACTOR\n\n\ndef main(payload):\n    return {"factor": FACTOR}\n')
-    given = read_given({"mine": own})
+    given = read_user_skills({"mine": own})
     with MountedScripts(mount_all(given, given).values()) as scripts:
         (own / "scripts/helper.py").write_text("FACTOR = 11\n")
         script.write_text("def main(payload):\n    return {}\n")
@@ -174,7 +174,7 @@ def test_who_writes_on_while_a_run_goes_on_does_not_change_it(tmp_path: Path) ->
 
 
 def test_curated_scripts_stay_warm_beside_them(tmp_path: Path) -> None:
-    given = read_given({"both": SkillFolder(write(tmp_path), beside=True)})
+    given = read_user_skills({"both": SkillFolder(write(tmp_path), beside=True)})
     runners = MountedScripts(mount_all(given, given).values())._runners
     ours = {package.root for package in curated().values()}
     assert {root for root, runner in runners.items() if runner._preload} == ours
@@ -204,10 +204,10 @@ def main(payload):
 def test_what_a_script_needs_must_be_there(tmp_path: Path, python: str, dependency: str, message: str | None) -> None:
     folder = write(tmp_path, script=NEEDS.format(python=python, dependency=dependency))
     if message is None:
-        assert read_given({"mine": folder})
+        assert read_user_skills({"mine": folder})
         return
     with pytest.raises(InputError, match=message) as caught:
-        read_given({"mine": folder})
+        read_user_skills({"mine": folder})
     assert "\n" not in str(caught.value)
 
 
@@ -215,19 +215,21 @@ def test_another_interpreter_runs_them_with_what_it_has(tmp_path: Path) -> None:
     venv.create(tmp_path / "bare", with_pip=False)
     python = tmp_path / "bare" / "bin" / "python"
     own = write(tmp_path / "own")
-    assert call(read_given({"mine": SkillFolder(own, python=python)}), own / "scripts/total.py", values={"a": 2}).output
+    assert call(
+        read_user_skills({"mine": SkillFolder(own, python=python)}), own / "scripts/total.py", values={"a": 2}
+    ).output
     needing = write(tmp_path / "needing", script=NEEDS.format(python=">=3", dependency="numpy"))
-    assert read_given({"mine": needing})
+    assert read_user_skills({"mine": needing})
     with pytest.raises(InputError, match=rf"needs numpy, and {python} has none"):
-        read_given({"mine": SkillFolder(needing, python=python)})
+        read_user_skills({"mine": SkillFolder(needing, python=python)})
 
 
 def test_an_interpreter_that_is_none_is_refused(tmp_path: Path) -> None:
     own = write(tmp_path)
     for python in (tmp_path / "nowhere", Path("/bin/false"), tmp_path / "SKILL.md"):
         with pytest.raises(InputError, match=rf"^{python}: not an interpreter of Python"):
-            read_given({"mine": SkillFolder(own, python=python)})
+            read_user_skills({"mine": SkillFolder(own, python=python)})
     twice = {"a": SkillFolder(own), "b": SkillFolder(own, python=Path(sys.base_prefix) / "bin/python3")}
     if twice["b"].python != THIS_PYTHON:
         with pytest.raises(InputError, match="two interpreters"):
-            read_given(twice)
+            read_user_skills(twice)

@@ -16,10 +16,10 @@ from finskillbench.errors import FinSkillBenchError, SkillError
 from finskillbench.harness.conditions import mount_all
 from finskillbench.harness.proof import prove_arms
 from finskillbench.harness.skills import outline
-from finskillbench.harness.skills.given import read_given
 from finskillbench.harness.skills.lint import MAX_PROBLEMS, lint, script_blocks
 from finskillbench.harness.skills.loader import load_package
 from finskillbench.harness.skills.outline import outlines
+from finskillbench.harness.skills.user_skills import read_user_skills
 
 HOSTILE = dict(cases())
 
@@ -36,7 +36,7 @@ def test_a_hostile_file_is_handled_or_refused_in_one_line(
     assert all(line.isprintable() for line in problems)
     refusal = ""
     try:
-        given = read_given({"mine": root})
+        given = read_user_skills({"mine": root})
         prove_arms(mount_all(given, given), ("risk_management",))
         domains_of(given["skill:mine"].packages.values())
     except FinSkillBenchError as error:

@@ -10,8 +10,8 @@ import pytest
 from finskillbench.errors import InputError, SkillError
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.model import ToolCall
-from finskillbench.harness.skills.given import MAX_SAVED_SKILLS, MAX_SKILL_CHARS, Feedback, Memory, skill_problem
-from finskillbench.harness.skills.loader import OwnSkills
+from finskillbench.harness.skills.loader import WrittenSkills
+from finskillbench.harness.skills.user_skills import MAX_SAVED_SKILLS, MAX_SKILL_CHARS, Feedback, Memory, skill_problem
 from finskillbench.harness.tools.contracts import tool_specs
 from finskillbench.harness.tools.toolbox import Toolbox
 
@@ -20,14 +20,14 @@ BAD_NAMES = ("", "A", "a--b", "-a", "a-", "a/b", "../a", "/etc/x", "a.md", "a\n"
 
 @pytest.fixture
 def own(tmp_path):
-    skills = OwnSkills(tmp_path, {})
+    skills = WrittenSkills(tmp_path, {})
     skills.save("mine", "words")
     yield skills
     skills.close()
 
 
 @pytest.fixture
-def folder(own: OwnSkills, tmp_path: Path) -> Path:
+def folder(own: WrittenSkills, tmp_path: Path) -> Path:
     (space,) = tmp_path.glob("skills-*")
     return space / "mine"
 
@@ -40,7 +40,7 @@ def secret(tmp_path: Path) -> Path:
     return file
 
 
-def test_what_was_saved_is_read_back_replaced_and_removed(own: OwnSkills, folder: Path) -> None:
+def test_what_was_saved_is_read_back_replaced_and_removed(own: WrittenSkills, folder: Path) -> None:
     own.save("a", "é\r\n")
     own.save("mine", "w")
     assert (own.names, own.texts) == (["a", "mine"], {"a": "é\r\n", "mine": "w"})
@@ -50,7 +50,7 @@ def test_what_was_saved_is_read_back_replaced_and_removed(own: OwnSkills, folder
     own.close()
 
 
-def test_a_link_in_a_skills_place_is_neither_read_nor_written_through(own: OwnSkills, folder: Path, secret) -> None:
+def test_a_link_in_a_skills_place_is_neither_read_nor_written_through(own: WrittenSkills, folder: Path, secret) -> None:
     (folder / "SKILL.md").unlink()
     (folder / "SKILL.md").symlink_to(secret)
     for attempt in (lambda: own.read("mine"), lambda: own.save("mine", "x"), lambda: own.texts):
@@ -59,7 +59,7 @@ def test_a_link_in_a_skills_place_is_neither_read_nor_written_through(own: OwnSk
     assert secret.read_text() == "the truth"
 
 
-def test_a_link_in_its_folders_place_is_not_followed(own: OwnSkills, folder: Path, secret: Path) -> None:
+def test_a_link_in_its_folders_place_is_not_followed(own: WrittenSkills, folder: Path, secret: Path) -> None:
     (folder / "SKILL.md").unlink()
     folder.rmdir()
     folder.symlink_to(secret.parent)
@@ -70,7 +70,7 @@ def test_a_link_in_its_folders_place_is_not_followed(own: OwnSkills, folder: Pat
     assert secret.read_text() == "the truth"
 
 
-def test_a_pipe_holds_nothing_up(own: OwnSkills, folder: Path) -> None:
+def test_a_pipe_holds_nothing_up(own: WrittenSkills, folder: Path) -> None:
     (folder / "SKILL.md").unlink()
     os.mkfifo(folder / "SKILL.md")
     for attempt in (lambda: own.read("mine"), lambda: own.save("mine", "x")):

@@ -17,10 +17,8 @@ from finskillbench.edition import Edition
 from finskillbench.episode import Episode, Prompt
 from finskillbench.errors import EditionError, InputError
 from finskillbench.harness.conditions import ARMS, Condition, Mount
-from finskillbench.harness.skills.given import EMPTY, Feedback, Memory
-from finskillbench.harness.tools.contracts import own_tools, tool_specs
-from finskillbench.harness.words.compaction import compact_input, compact_value
-from finskillbench.harness.words.prompts import (
+from finskillbench.harness.prompts.compaction import compact_input, compact_value
+from finskillbench.harness.prompts.compose import (
     APPENDIX,
     MAX_TASK_PROMPT,
     VERDICTS_SHOWN,
@@ -29,6 +27,8 @@ from finskillbench.harness.words.prompts import (
     render_schema,
     task_prompt,
 )
+from finskillbench.harness.skills.user_skills import EMPTY, Feedback, Memory
+from finskillbench.harness.tools.contracts import subtask_tools, tool_specs
 
 DOMAIN = "portfolio_construction"
 
@@ -215,7 +215,7 @@ def test_a_task_speaks_of_its_own_fields_and_of_no_skill(synthetic_edition: Edit
     episodes = list(synthetic_edition.episodes([subtask.name]))
     assert episodes
     for episode in sampled(episodes, 20):
-        tools = tool_specs(mounted, episode.skill, own_tools(subtask.name))
+        tools = tool_specs(mounted, episode.skill, subtask_tools(subtask.name))
         words = "\n".join(f"{tool.name} {tool.description} {dict(tool.parameters)}" for tool in tools)
         text = f"{episode.prompt.task_description}\n{episode.prompt.output_instructions}"
         known = "\n".join([*_named(episode.input), render_schema(subtask.answer), *(tool.name for tool in tools)])

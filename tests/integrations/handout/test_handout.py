@@ -23,9 +23,9 @@ from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.models import NO_ARGUMENTS
 from finskillbench.harness.skills.template import package_files
-from finskillbench.integrations.handout import Layout
-from finskillbench.integrations.handout.answers import HARNESS, take_back
-from finskillbench.integrations.handout.write import ANSWER, RECORD, hand_out
+from finskillbench.integrations.task_files import Layout
+from finskillbench.integrations.task_files.answers import HARNESS, take_back
+from finskillbench.integrations.task_files.write import ANSWER, RECORD, hand_out
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.journal import read_trajectory
@@ -51,7 +51,7 @@ def _record(folder: Path) -> Mapping[str, Any]:
 
 def _foldable(edition: Edition) -> list[str]:
     """The subtasks that are not played move by move, which no folder could do."""
-    return [name for name in edition.sub_tasks if by_name(name).open_stage is None]
+    return [name for name in edition.sub_tasks if by_name(name).open_interactive_state is None]
 
 
 def test_a_folder_holds_what_an_agent_would_be_served(synthetic_edition: Edition, handed: Path) -> None:

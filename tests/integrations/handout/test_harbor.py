@@ -20,9 +20,9 @@ from finskillbench.edition.store import CANARY
 from finskillbench.edition.withheld import export_public
 from finskillbench.episode import PAPER_SUITE
 from finskillbench.errors import InputError
-from finskillbench.integrations.handout import Layout
-from finskillbench.integrations.handout.answers import take_back
-from finskillbench.integrations.handout.write import ANSWER, PLACE, Record, hand_out
+from finskillbench.integrations.task_files import Layout
+from finskillbench.integrations.task_files.answers import take_back
+from finskillbench.integrations.task_files.write import ANSWER, PLACE, Record, hand_out
 
 STARTED = {"started_at": "2026-11-22T10:00:00Z", "finished_at": "2026-11-22T10:01:30Z"}
 

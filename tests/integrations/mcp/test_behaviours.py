@@ -16,8 +16,8 @@ from finskillbench.errors import Cause
 from finskillbench.harness.failures import OTHERS, PROVIDER
 from finskillbench.integrations.mcp import drive
 from finskillbench.integrations.mcp.drive import KEPT_CHARS
-from finskillbench.integrations.mcp.server import HARNESS
-from finskillbench.runs.afterwards.show import conversation, find_trajectory
+from finskillbench.integrations.mcp.episode_server import HARNESS
+from finskillbench.runs.postprocess.show import conversation, find_trajectory
 from finskillbench.runs.store.journal import read_trajectory
 
 pytestmark = pytest.mark.slow

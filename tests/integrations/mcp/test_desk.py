@@ -18,7 +18,7 @@ from tests.integrations.mcp.agent import VERSION
 
 from finskillbench.harness.agents import Task
 from finskillbench.harness.model import ToolSpec, Usage
-from finskillbench.integrations.mcp.server import MAX_MESSAGE, PROMPT, Desk, on_socket
+from finskillbench.integrations.mcp.episode_server import MAX_MESSAGE, PROMPT, EpisodeServer, on_socket
 
 SLOW = ToolSpec("slow", "Waits.", {"type": "object"})
 TASK = Task("t", "rebalancing", "no_skill", "The system.", "The prompt.", (SLOW,))
@@ -74,10 +74,10 @@ def _nothing_is_left_unhandled(caplog: pytest.LogCaptureFixture) -> Iterator[Non
 def connected(tmp_path: Path) -> Callable[..., None]:
     """Plays a scene with a desk, its tools and a way to connect."""
 
-    def go(scene: Callable[[Desk, Slow, Callable[[], Awaitable[Raw]]], Awaitable[None]]) -> None:
+    def go(scene: Callable[[EpisodeServer, Slow, Callable[[], Awaitable[Raw]]], Awaitable[None]]) -> None:
         async def play() -> None:
             tools = Slow()
-            desk = Desk(TASK, tools)
+            desk = EpisodeServer(TASK, tools)
             path = tmp_path / "s"
 
             async def connect() -> Raw:
@@ -102,7 +102,7 @@ async def _until(what: Callable[[], bool]) -> None:
 
 
 def test_a_call_that_is_given_up_is_served_all_the_same(connected) -> None:
-    async def scene(desk: Desk, tools: Slow, connect) -> None:
+    async def scene(desk: EpisodeServer, tools: Slow, connect) -> None:
         client, other = await connect(), await connect()
         client.call(1, first=True)
         await _until(lambda: tools.begun == 1)
@@ -119,7 +119,7 @@ def test_a_call_that_is_given_up_is_served_all_the_same(connected) -> None:
 
 
 def test_what_is_no_message_harms_nobody(connected) -> None:
-    async def scene(desk: Desk, tools: Slow, connect) -> None:
+    async def scene(desk: EpisodeServer, tools: Slow, connect) -> None:
         tools.go.set()
         client = await connect()
         for line in (b"{", b"\xff\xfe", b"", b"[]", b'{"jsonrpc": "2.0", "id": 5}', b"[" * 5_000) * 20:
@@ -138,7 +138,7 @@ def test_what_is_no_message_harms_nobody(connected) -> None:
 
 
 def test_a_flood_of_calls_waits_outside_and_ends_with_the_episode(connected) -> None:
-    async def scene(desk: Desk, tools: Slow, connect) -> None:
+    async def scene(desk: EpisodeServer, tools: Slow, connect) -> None:
         client = await connect()
         for number in range(1_000):
             client.call(number + 1, text="x" * 1_000)
@@ -152,7 +152,7 @@ def test_a_flood_of_calls_waits_outside_and_ends_with_the_episode(connected) -> 
 
 
 def test_a_message_beyond_the_limit_ends_its_connection_and_no_other(connected) -> None:
-    async def scene(desk: Desk, tools: Slow, connect) -> None:
+    async def scene(desk: EpisodeServer, tools: Slow, connect) -> None:
         tools.go.set()
         client, other = await connect(), await connect()
         client.call(1, text="x" * (MAX_MESSAGE // 2))

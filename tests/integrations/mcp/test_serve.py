@@ -24,9 +24,9 @@ from finskillbench import cli
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ARMS
-from finskillbench.harness.words.prompts import system_prompt
+from finskillbench.harness.prompts.compose import system_prompt
 from finskillbench.integrations.mcp import serve
-from finskillbench.integrations.mcp.server import HARNESS, PROMPT
+from finskillbench.integrations.mcp.episode_server import HARNESS, PROMPT
 from finskillbench.runs.execute.run import RunResult
 
 pytestmark = pytest.mark.slow

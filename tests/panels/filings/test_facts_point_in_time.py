@@ -17,9 +17,9 @@ from polars.testing import assert_frame_equal
 from tests.sampling import THOROUGH, sampled
 
 from finskillbench.domains.fundamental.inputs import FactRow
-from finskillbench.domains.fundamental.second.definitions import LENGTHS, VisibleFacts
-from finskillbench.domains.fundamental.second.filed import AsFiled, FiledRow
-from finskillbench.domains.fundamental.second.witness import Witnesses
+from finskillbench.domains.fundamental.rederive.definitions import LENGTHS, VisibleFacts
+from finskillbench.domains.fundamental.rederive.filed import AsFiled, FiledRow
+from finskillbench.domains.fundamental.rederive.witness import Witnesses
 from finskillbench.panels.filings.facts import build_facts
 from finskillbench.panels.filings.query import LARGEST_LIMIT, FactStore, FiledStore
 from finskillbench.panels.filings.statements import FundamentalPanels, build_filed

@@ -27,7 +27,7 @@ from finskillbench.publish.pack.subject import REVIEWED, reference_of
 from finskillbench.reports.compare.gates import Threshold, ThresholdMeasure
 from finskillbench.reports.evidence import read_audit, read_checks, read_criteria
 from finskillbench.reports.read import RunRows, read_runs
-from finskillbench.runs.afterwards.failures import FailureCause
+from finskillbench.runs.postprocess.failures import FailureCause
 
 ROOT = Path(__file__).parents[3]
 TODAY = date(2026, 1, 2)

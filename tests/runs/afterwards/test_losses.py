@@ -11,8 +11,8 @@ from tests.scoring.examples import EXPECTED, truth
 from finskillbench.domains import suite_of
 from finskillbench.domains.checks.agreement import leaf_by_leaf
 from finskillbench.episode import PAPER_SUITE
-from finskillbench.runs.afterwards.failures import Known
-from finskillbench.runs.afterwards.losses import points_lost
+from finskillbench.runs.postprocess.failures import Known
+from finskillbench.runs.postprocess.losses import points_lost
 
 PAPER = [name for name in EXPECTED if suite_of(name) == PAPER_SUITE]
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.sampling import THOROUGH
 
 from finskillbench.errors import InputError
-from finskillbench.runs.afterwards.merge import merge
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.streams import Shard
+from finskillbench.runs.postprocess.merge import merge
 from finskillbench.runs.store.journal import JOURNAL, Journal, Trajectory, read_events, read_history, read_trajectory
 from finskillbench.runs.store.record import Finished, Rescored
 from finskillbench.runs.store.rows import TIMINGS, sealed

@@ -15,8 +15,8 @@ import pytest
 from finskillbench import domains as subtasks
 from finskillbench.episode import Profile, Score
 from finskillbench.errors import EditionError, InputError
-from finskillbench.runs.afterwards.rescore import rescore
 from finskillbench.runs.execute.run import run
+from finskillbench.runs.postprocess.rescore import rescore
 from finskillbench.runs.store import version
 from finskillbench.runs.store.journal import JOURNAL, exclusive, read_events, read_history, read_trajectory
 from finskillbench.runs.store.rows import to_frame
@@ -153,7 +153,7 @@ def test_cut_short_it_is_mended_by_the_next(folder: Path, edition, new_scorers, 
         pass
 
     done = []
-    append, beside = os.write, version.write_beside
+    append, beside = os.write, version.write_atomic
 
     def write_line(handle: int, data: bytes) -> int:
         done.append(len(data))

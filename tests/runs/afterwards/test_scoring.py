@@ -13,7 +13,7 @@ from tests.scoring.examples import EXPECTED, truth
 
 from finskillbench.episode import Episode, Prompt, Submission
 from finskillbench.errors import InputError
-from finskillbench.runs.afterwards import scoring
+from finskillbench.runs.postprocess import scoring
 
 NAMES = ("unconstrained_optimization", "rebalancing", "normalization")
 

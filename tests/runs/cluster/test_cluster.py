@@ -20,7 +20,7 @@ from tests.sampling import thorough
 
 from finskillbench.edition import Edition
 from finskillbench.errors import EditionError, InputError
-from finskillbench.harness.models import Contender, ModelOptions
+from finskillbench.harness.models import ModelConfig, ModelOptions
 from finskillbench.runs.cluster.worker import EDITION, open_edition
 from finskillbench.runs.execute.run import RunResult, run
 from finskillbench.runs.store.journal import read_events
@@ -141,7 +141,7 @@ def test_what_cannot_be_done_on_a_cluster_is_told_in_a_line(
         return key
 
     assert "holds a key" in refused(cluster=scheduler, models=None, agents=[leaking])
-    named = Contender("baseline/nop", ModelOptions(reasoning_effort=key))
+    named = ModelConfig("baseline/nop", ModelOptions(reasoning_effort=key))
     assert "an option of it holds a key" in refused(cluster=scheduler, models=[named])
     held.close()
     monkeypatch.setattr(Edition, "path", property(lambda _: Path("/nowhere/edition")), raising=False)

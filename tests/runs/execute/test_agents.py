@@ -10,7 +10,7 @@ from finskillbench import arun
 from finskillbench.errors import Cause, InputError, ProviderError, RunStoppedError
 from finskillbench.harness.agents import HARNESS, Agent
 from finskillbench.harness.model import Usage
-from finskillbench.harness.models import check_model, get_entrant
+from finskillbench.harness.models import check_model, get_participant
 from finskillbench.runs.execute.run import RunResult, run
 from finskillbench.runs.store.journal import read_history, read_trajectory
 from finskillbench.runs.store.rows import TIMINGS
@@ -185,9 +185,9 @@ def test_models_and_agents_come_from_where_they_are_defined(tmp_path, monkeypatc
     (tmp_path / "my_entrants.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    names = [get_entrant(f"my_entrants:{name}").name for name in ("model", "factory", "Mine", "agent")]
+    names = [get_participant(f"my_entrants:{name}").name for name in ("model", "factory", "Mine", "agent")]
     assert names == ["mine/model", "mine/model", "mine/model", "agent/agent"]
-    assert isinstance(get_entrant("my_entrants:agent"), Agent)
+    assert isinstance(get_participant("my_entrants:agent"), Agent)
     for name, words in (
         ("my_entrants:number", "TypeError"),
         ("my_entrants:not_async", "give an async function"),

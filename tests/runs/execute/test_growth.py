@@ -12,14 +12,14 @@ from tests.sampling import THOROUGH, thorough
 from finskillbench.analysis.results import collect
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.models import BASELINES, Entry
+from finskillbench.harness.models import BASELINES, ModelKey
 from finskillbench.harness.providers.prices import Price
 from finskillbench.reports.tables.common import notes
-from finskillbench.runs.afterwards.merge import merge
-from finskillbench.runs.afterwards.show import find_trajectory
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.items import make_plan
 from finskillbench.runs.plan.streams import Shard, make_streams, missing
+from finskillbench.runs.postprocess.merge import merge
+from finskillbench.runs.postprocess.show import find_trajectory
 from finskillbench.runs.store.journal import read_events, read_history, read_trajectory
 from finskillbench.runs.store.record import Finished, read_record
 from finskillbench.runs.store.rows import TIMINGS
@@ -198,7 +198,7 @@ def test_a_stream_goes_on_after_an_error_that_is_asked_for(edition, learner, tmp
     short = run(edition, [learner()], [KEPT], limit=2, out=tmp_path)
     assert (short.ran, short.kept, short.errors, short.others) == (0, 4, 0, 2)
     rows = read_history(tmp_path).rows
-    (stream, *_) = make_streams(make_plan(edition.episodes(), [Entry("test/oracle")], [Condition(KEPT)]))
+    (stream, *_) = make_streams(make_plan(edition.episodes(), [ModelKey("test/oracle")], [Condition(KEPT)]))
     assert missing(stream, rows, stream.items, retry_errors=True) == stream.items[2:]
     assert missing(stream, rows, stream.items, retry_errors=False) == ()
     with pytest.raises(InputError, match=r"00[2] ended in an error .* and .*_004 comes after it .*; ask for both"):

@@ -8,12 +8,12 @@ import pytest
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import mount_all
 from finskillbench.harness.model import ToolCall, Turn
-from finskillbench.harness.skills.given import SkillFolder, read_given
 from finskillbench.harness.skills.template import package_files
-from finskillbench.runs.afterwards.merge import merge
-from finskillbench.runs.afterwards.show import find_trajectory
+from finskillbench.harness.skills.user_skills import SkillFolder, read_user_skills
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.streams import parse_shard
+from finskillbench.runs.postprocess.merge import merge
+from finskillbench.runs.postprocess.show import find_trajectory
 
 
 class Obedient:
@@ -46,7 +46,7 @@ def test_skills_of_somebodys_own_are_an_arm_of_a_run(edition, folder: Path, tmp_
     rows = run(edition, [Obedient()], ["no_skill"], skills=skills, limit=1, out=out).rows
     arms = list(dict.fromkeys(rows["condition"]))
     assert arms == ["no_skill", "skill:both", "skill:mine"]
-    given = read_given(skills)
+    given = read_user_skills(skills)
     mounts = mount_all(arms, given)
     for row in rows.iter_rows(named=True):
         brought = row["condition"] != "no_skill"

@@ -4,10 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.models import Entry
+from finskillbench.harness.models import ModelKey
 from finskillbench.runs.plan.items import Asked, asked_by, joined, make_plan
 
-ENTRIES = [Entry("a", '{"seed":1}'), Entry("a"), Entry("baseline/nop")]
+ENTRIES = [ModelKey("a", '{"seed":1}'), ModelKey("a"), ModelKey("baseline/nop")]
 CONDITIONS = [Condition.NO_SKILL, Condition.CURATED, "skill:mine"]
 PLACES = {"t2": 0, "t1": 1, "t0": 2}
 

@@ -11,7 +11,7 @@ import pytest
 from finskillbench.errors import InputError
 from finskillbench.harness.allowance import Allowance
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.models import Entry, canonical
+from finskillbench.harness.models import ModelKey, canonical
 from finskillbench.harness.providers.prices import Price, PriceTable
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.items import Plan, make_plan
@@ -34,11 +34,11 @@ PRICES = cast(PriceTable, Prices())
 
 
 def plan_of(edition, models=(NOP,), conditions=(Condition.NO_SKILL,), **options) -> Plan:
-    return make_plan(edition.episodes(), [*map(Entry, models)], conditions, **options)
+    return make_plan(edition.episodes(), [*map(ModelKey, models)], conditions, **options)
 
 
 def test_a_forecast_keeps_to_turns_and_a_budget(edition) -> None:
-    entries = [Entry(HOSTED, canonical(Allowance(*each).arguments)) for each in ((12, None), (5, None), (12, 3_000))]
+    entries = [ModelKey(HOSTED, canonical(Allowance(*each).arguments)) for each in ((12, None), (5, None), (12, 3_000))]
     plan = make_plan(edition.episodes(), entries, [Condition.NO_SKILL])
     # In the order of a plan, where arguments are sorted as text.
     poor, short, free = (each.forecast for each in estimate(plan, prices=PRICES))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.models import NO_ARGUMENTS, Entry
+from finskillbench.harness.models import NO_ARGUMENTS, ModelKey
 from finskillbench.runs.plan.items import Item, asked_by, choose_episodes, make_plan
 from finskillbench.runs.store.version import file_name
 
@@ -28,15 +28,15 @@ def test_a_limit_counts_per_subtask(edition) -> None:
 
 
 def test_items_are_every_combination_in_order(edition) -> None:
-    plan = make_plan(edition.episodes(), [Entry("a/x"), Entry("b")], ARMS, limit=1, epochs=2)
+    plan = make_plan(edition.episodes(), [ModelKey("a/x"), ModelKey("b")], ARMS, limit=1, epochs=2)
     assert len(plan.items) == 2 * 2 * 2 * 2
     assert plan.items[0] == Item("a/x", NO_ARGUMENTS, Condition.NO_SKILL, "pc_uncon_000", 0)
     assert plan.items[0].trajectory == "trajectories/a-x__no_skill/pc_uncon_000__0.json.gz"
-    assert plan == make_plan(edition.episodes(), [Entry("b"), Entry("a/x")], ARMS[::-1], limit=1, epochs=2)
+    assert plan == make_plan(edition.episodes(), [ModelKey("b"), ModelKey("a/x")], ARMS[::-1], limit=1, epochs=2)
 
 
 def test_the_order_is_entries_conditions_repeats_tasks(edition) -> None:
-    entries = [Entry("baseline/nop"), Entry("m", '{"seed":1}'), Entry("baseline/reference"), Entry("a")]
+    entries = [ModelKey("baseline/nop"), ModelKey("m", '{"seed":1}'), ModelKey("baseline/reference"), ModelKey("a")]
     conditions = ["skill:b", Condition.CURATED, "skill:a", Condition.NO_SKILL]
     plan = make_plan(edition.episodes(), entries, conditions, limit=1, epochs=2)
     tasks, repeats = ["pc_uncon_000", "pc_infeas_000"], [0, 1]
@@ -48,7 +48,7 @@ def test_the_order_is_entries_conditions_repeats_tasks(edition) -> None:
 
 def test_a_condition_may_have_a_limit_of_its_own(edition) -> None:
     """As the paper ran its second harness: fewer episodes without skills."""
-    plan = make_plan(edition.episodes(), [Entry("a")], ARMS, limit=2, limits={"no_skill": 1})
+    plan = make_plan(edition.episodes(), [ModelKey("a")], ARMS, limit=2, limits={"no_skill": 1})
     tasks = {arm: [item.task_id for item in plan.items if item.condition == arm] for arm in ARMS}
     assert tasks["no_skill"] == ["pc_uncon_000", "pc_infeas_000"]
     assert tasks["curated"] == ["pc_uncon_000", "pc_uncon_001", "pc_infeas_000", "pc_infeas_001"]
@@ -72,12 +72,12 @@ def test_a_condition_may_have_a_limit_of_its_own(edition) -> None:
 )
 def test_a_plan_that_makes_no_sense_is_refused(edition, models, conditions, more, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        make_plan(edition.episodes(), [*map(Entry, models)], conditions, **more)
+        make_plan(edition.episodes(), [*map(ModelKey, models)], conditions, **more)
 
 
 def test_an_edition_without_the_subtasks_is_refused() -> None:
     with pytest.raises(InputError, match="no episode of the chosen subtasks"):
-        make_plan([], [Entry("a")], ARMS)
+        make_plan([], [ModelKey("a")], ARMS)
 
 
 @given(st.text(min_size=1), st.text(min_size=1))

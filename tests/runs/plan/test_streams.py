@@ -9,8 +9,8 @@ from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.loop import run_episode
-from finskillbench.harness.models import Entry
-from finskillbench.harness.skills.given import Feedback
+from finskillbench.harness.models import ModelKey
+from finskillbench.harness.skills.user_skills import Feedback
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.items import make_plan
 from finskillbench.runs.plan.streams import Shard, Stream, make_streams, missing, parse_shard, remembered, with_past
@@ -30,7 +30,7 @@ def memories(out) -> dict[str, str]:
 
 
 def test_a_stream_is_one_model_repeat_and_subtask_in_plan_order(edition) -> None:
-    plan = make_plan(edition.episodes(), [Entry("a"), Entry("b")], ARMS, epochs=2)
+    plan = make_plan(edition.episodes(), [ModelKey("a"), ModelKey("b")], ARMS, epochs=2)
     streams = make_streams(plan)
     assert sorted(item for stream in streams for item in stream.items) == sorted(plan.items)
     kept = [stream for stream in streams if stream.has_memory]
@@ -106,7 +106,7 @@ def test_a_hole_in_a_stream_is_refused_and_named(edition, learner, tmp_path) -> 
 def test_what_a_folder_has_of_a_stream_is_its_past_whoever_asked_for_it(edition, learner, tmp_path) -> None:
     run(edition, [learner()], [KEPT], epochs=2, limit=2, out=tmp_path)
     rows = read_history(tmp_path).rows
-    plan = make_plan(edition.episodes(), [Entry("test/oracle")], [Condition(KEPT)])
+    plan = make_plan(edition.episodes(), [ModelKey("test/oracle")], [Condition(KEPT)])
     whole = make_streams(plan)[0]
     asked = Stream(whole.items[4:], has_memory=True)
     (stream,) = with_past([asked], rows, edition.episodes())
@@ -130,7 +130,7 @@ def test_errors_are_kept_where_nobody_wants_them_run_again(edition, oracle, tmp_
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(of=st.integers(1, 40), epochs=st.integers(1, 3), models=st.integers(1, 3))
 def test_every_stream_belongs_to_exactly_one_shard(edition, of, epochs, models) -> None:
-    plan = make_plan(edition.episodes(), [Entry(f"m{i}") for i in range(models)], ARMS, epochs=epochs)
+    plan = make_plan(edition.episodes(), [ModelKey(f"m{i}") for i in range(models)], ARMS, epochs=epochs)
     streams = make_streams(plan)
     for stream in streams:
         assert sum(Shard(number, of).holds(stream) for number in range(1, of + 1)) == 1

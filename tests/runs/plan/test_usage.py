@@ -15,7 +15,7 @@ from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ARMS, Condition
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
-from finskillbench.harness.models import Entry
+from finskillbench.harness.models import ModelKey
 from finskillbench.harness.providers.prices import Price
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.usage import PUBLISHED, Amount, Earlier, Forecast, amount, published
@@ -23,7 +23,7 @@ from finskillbench.runs.store.journal import read_history
 from finskillbench.runs.store.rows import Row
 
 PRICE = Price(input=2.0, cached_input=0.5, cache_write=2.5, output=10.0)
-MODEL = Entry("vendor/large")
+MODEL = ModelKey("vendor/large")
 PORTFOLIO, RISK = "portfolio_construction", "risk_management"
 BOTH = Counter({(PORTFOLIO, "rebalancing"): 10, (RISK, "stress_testing"): 2})
 
@@ -36,7 +36,7 @@ def used(turns: int, sub_task: str = "rebalancing", condition: str = "no_skill",
     return row(turns, turns=turns, sub_task=sub_task, domain=domain, condition=condition, **more)
 
 
-def forecast(rows: Sequence[Row], entry: Entry = MODEL, condition: str = "no_skill", episodes=BOTH) -> Forecast:
+def forecast(rows: Sequence[Row], entry: ModelKey = MODEL, condition: str = "no_skill", episodes=BOTH) -> Forecast:
     return Earlier("pilot", rows).forecast(entry, condition, episodes, 12, PRICE)
 
 
@@ -92,12 +92,12 @@ def test_an_agent_may_make_more_calls_than_our_loop_allows() -> None:
 def test_a_model_is_like_itself_before_others() -> None:
     plain, thinking = used(4), used(8, arguments='{"reasoning_effort":"high"}')
     assert forecast([plain, thinking]).expected.calls == 48
-    other = Entry(MODEL.model, '{"seed":1}')
+    other = ModelKey(MODEL.model, '{"seed":1}')
     assert forecast([plain, thinking], other).expected.calls == 72
     assert forecast([plain, thinking], other).basis.startswith("as 2 episodes with other arguments in pilot;")
-    assert forecast([plain], Entry("vendor/new")).basis.startswith("as 1 episodes of vendor/large in pilot;")
+    assert forecast([plain], ModelKey("vendor/new")).basis.startswith("as 1 episodes of vendor/large in pilot;")
     with pytest.raises(InputError, match=r"pilot: has no episodes of vendor/new, but of vendor/large, vendor/small"):
-        forecast([plain, used(3, model="vendor/small")], Entry("vendor/new"))
+        forecast([plain, used(3, model="vendor/small")], ModelKey("vendor/new"))
 
 
 @pytest.mark.parametrize("condition", ARMS)
@@ -149,7 +149,7 @@ def test_a_pilot_tells_what_a_run_then_uses(memory_edition, episodes_of, tmp_pat
     assert pilot.height == 80
     earlier = Earlier("pilot", read_history(tmp_path / "pilot").rows.values())
     found = earlier.forecast(
-        Entry(MODEL.model, whole["arguments"][0]),
+        ModelKey(MODEL.model, whole["arguments"][0]),
         "no_skill",
         Counter({(PORTFOLIO, kind): 60 for kind, _ in kinds}),
         12,

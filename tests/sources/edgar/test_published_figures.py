@@ -25,9 +25,9 @@ from typing import Any
 import pytest
 from tests.sampling import sampled
 
-from finskillbench.domains.fundamental.second.definitions import LENGTHS, Kind
-from finskillbench.domains.fundamental.second.filed import AsFiled, FiledRow
-from finskillbench.domains.fundamental.second.witness import Witnesses
+from finskillbench.domains.fundamental.rederive.definitions import LENGTHS, Kind
+from finskillbench.domains.fundamental.rederive.filed import AsFiled, FiledRow
+from finskillbench.domains.fundamental.rederive.witness import Witnesses
 from finskillbench.engines.accounting.periods import Duration, classify
 from finskillbench.engines.accounting.statements import Ledger, ledger, normalise
 from finskillbench.panels.filings.facts import build_facts

@@ -10,8 +10,8 @@ from tests.sampling import THOROUGH
 
 from finskillbench.domains import Subtask
 from finskillbench.edition import Edition
+from finskillbench.edition.checks.agent_view import Bench, Beside
 from finskillbench.edition.checks.catalog import CheckReport
-from finskillbench.edition.checks.seen import Bench, Beside
 from finskillbench_desk.domain import DOMAIN
 
 CASES = 40 if THOROUGH else 3

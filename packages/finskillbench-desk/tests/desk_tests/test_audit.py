@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from finskillbench.domains import domain
+from finskillbench.edition.checks.agent_view import Bench, Seen
 from finskillbench.edition.checks.episodes import solvable
 from finskillbench.edition.checks.leak import leak
-from finskillbench.edition.checks.seen import Bench, Seen
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 

@@ -53,7 +53,7 @@ def test_a_proof_that_was_taken_away_fails_its_label(synthetic_edition: Edition,
     """Of each subtask that is derived again, its first label: these are found, and nothing else."""
     shutil.copytree(synthetic_edition.path, tmp_path / "edition")
     workshop, wanted = Workshop(tmp_path / "edition"), set[tuple[str, str]]()
-    for name in [one.name for one in DOMAIN.subtasks if one.second is not None]:
+    for name in [one.name for one in DOMAIN.subtasks if one.rederive is not None]:
         workshop.edit("truth", name, lambda row: row.update(proof={}))
         wanted.add((name, workshop.rows("truth", name)[0]["task_id"]))
     report = workshop.validated()

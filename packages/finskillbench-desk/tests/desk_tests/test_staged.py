@@ -10,7 +10,7 @@ import pytest
 from finskillbench.edition import Edition
 from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.model import ToolCall, Turn, Usage
-from finskillbench.integrations.handout.write import hand_out
+from finskillbench.integrations.task_files.write import hand_out
 from finskillbench.runs.execute.run import run
 
 NAME = "trade_over_time"

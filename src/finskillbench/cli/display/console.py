@@ -218,7 +218,7 @@ def _errors(result: RunResult) -> list[str]:
     """The first message of each cause for which episodes ended in an error, unless a stop states it."""
     import polars as pl
 
-    from finskillbench.runs.afterwards.show import printable
+    from finskillbench.runs.postprocess.show import printable
 
     if not result.errors or result.stopped:
         return []

@@ -163,7 +163,7 @@ AllowUnconfined = Annotated[
 
 if TYPE_CHECKING:
     from finskillbench.edition import Edition
-    from finskillbench.harness.skills.given import Given, SkillFolder
+    from finskillbench.harness.skills.user_skills import SkillFolder, UserSkills
 
 
 def part_of(edition: Edition, suite: str | None, *, named: bool) -> Edition:
@@ -219,7 +219,7 @@ class ArmOptions:
         ------
         InputError : the edition has no portfolio of a name.
         """
-        from finskillbench.domains.risk.own.books import tasks_of_book
+        from finskillbench.domains.risk.user_catalogs.books import tasks_of_book
 
         of_books = (each for name in self.portfolio or () for each in tasks_of_book(edition.manifest, name))
         return [*(self.task or ()), *of_books] or None
@@ -240,16 +240,16 @@ class ArmOptions:
     @cached_property
     def folders(self) -> dict[str, SkillFolder]:
         """Where the skills are that were brought, by name."""
-        from finskillbench.harness.skills.given import parse_skills
+        from finskillbench.harness.skills.user_skills import parse_skills
 
         return parse_skills(self.skills or (), self.skill_python or ())
 
     @cached_property
-    def given(self) -> dict[str, Given]:
+    def given(self) -> dict[str, UserSkills]:
         """What their arms mount."""
-        from finskillbench.harness.skills.given import read_given
+        from finskillbench.harness.skills.user_skills import read_user_skills
 
-        return read_given(self.folders)
+        return read_user_skills(self.folders)
 
 
 Options = TypeVar("Options", bound=ArmOptions)

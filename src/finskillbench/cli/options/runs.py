@@ -26,7 +26,7 @@ from finskillbench.episode import PAPER_SUITE
 if TYPE_CHECKING:
     from finskillbench.edition import Edition
     from finskillbench.harness.loop import Harness
-    from finskillbench.harness.models import Contender, Entry, ModelOptions
+    from finskillbench.harness.models import ModelConfig, ModelKey, ModelOptions
     from finskillbench.runs.plan.streams import Shard
 
 _OURS = "finskillbench"
@@ -167,11 +167,11 @@ class RunOptions(ArmOptions):
         ]
 
     @property
-    def contenders(self) -> list[Contender]:
+    def contenders(self) -> list[ModelConfig]:
         """The models of the run, each with its own options."""
-        from finskillbench.harness.models import Contender
+        from finskillbench.harness.models import ModelConfig
 
-        return [Contender(each.models[0], each.called, each.allowance) for each in self.single]
+        return [ModelConfig(each.models[0], each.called, each.allowance) for each in self.single]
 
     def loop(self) -> Harness | None:
         """The harness that is named, None for ours.
@@ -219,11 +219,11 @@ class RunOptions(ArmOptions):
         )
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[ModelKey]:
         """How a run files its models."""
-        from finskillbench.harness.models import entry_called
+        from finskillbench.harness.models import key_of_name
 
-        entries = [entry_called(each.models[0], each.called, each.allowance) for each in self.single]
+        entries = [key_of_name(each.models[0], each.called, each.allowance) for each in self.single]
         return entries if self.harness == _OURS else [entry.under(self.harness) for entry in entries]
 
     def check_names(self) -> None:

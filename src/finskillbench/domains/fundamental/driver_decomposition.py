@@ -15,14 +15,19 @@ from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.checks.agreement import AGREEMENT
 from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.fundamental import explain
-from finskillbench.domains.fundamental.examples import exploits, ladders, shortcuts
+from finskillbench.domains.fundamental.examples import exploits, graded, shortcuts
 from finskillbench.domains.fundamental.inputs import CONVENTIONS, PRECISION, QuartersInput, filing_facts, read
 from finskillbench.domains.fundamental.normalization import Unit, credit
 from finskillbench.domains.fundamental.objects.pools import Candidate, build_tasks, finished
 from finskillbench.domains.fundamental.objects.reports import Case, FundamentalObjects
 from finskillbench.domains.fundamental.objects.work import beyond, decisions, meaningful
-from finskillbench.domains.fundamental.second.answers import Figures, decomposed, margins
-from finskillbench.domains.fundamental.second.definitions import QUARTER_APART, VisibleFacts, compared, segment_changes
+from finskillbench.domains.fundamental.rederive.answers import Figures, decomposed, margins
+from finskillbench.domains.fundamental.rederive.definitions import (
+    QUARTER_APART,
+    VisibleFacts,
+    compared,
+    segment_changes,
+)
 from finskillbench.engines.accounting import drivers as engine
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
@@ -365,7 +370,7 @@ SUBTASK = Subtask(
     definitions=conventions(CONVENTIONS, DECOMPOSITION),
     cluster=by_input("symbol"),
     build=_build,
-    second=_second,
+    rederive=_second,
     proof=_proof,
     scorers={Profile.PAPER: _paper, Profile.STRICT: _paper, Profile.CERTIFIED: _certified},
     verification=Verification(
@@ -378,7 +383,7 @@ SUBTASK = Subtask(
         heuristic="every ratio increases by 0.05 pp",
     ),
     examples=Examples(
-        graded=lambda label: tuple(ladders.driver_decomposition(label)),
+        graded=lambda label: tuple(graded.driver_decomposition(label)),
         exploits=exploits.driver_decomposition,
         shortcuts=Shortcuts(shortcuts.driver_decomposition),
         misreadings=explain.driver_decomposition,

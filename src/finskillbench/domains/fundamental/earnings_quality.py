@@ -13,7 +13,7 @@ from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verifi
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.fundamental import explain
-from finskillbench.domains.fundamental.examples import exploits, ladders, shortcuts
+from finskillbench.domains.fundamental.examples import exploits, graded, shortcuts
 from finskillbench.domains.fundamental.inputs import (
     CONVENTIONS,
     PRECISION,
@@ -27,8 +27,8 @@ from finskillbench.domains.fundamental.normalization import credit, left_null
 from finskillbench.domains.fundamental.objects.pools import Candidate, build_tasks, finished
 from finskillbench.domains.fundamental.objects.reports import Case, FundamentalObjects
 from finskillbench.domains.fundamental.objects.work import beyond, decisions, indices_meaningful, meaningful
-from finskillbench.domains.fundamental.second.answers import quality
-from finskillbench.domains.fundamental.second.definitions import VisibleFacts, a_year_apart
+from finskillbench.domains.fundamental.rederive.answers import quality
+from finskillbench.domains.fundamental.rederive.definitions import VisibleFacts, a_year_apart
 from finskillbench.engines.accounting import quality as engine
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
@@ -374,7 +374,7 @@ SUBTASK = Subtask(
     definitions=conventions(CONVENTIONS, QUALITY),
     cluster=by_input("symbol"),
     build=_build,
-    second=_second,
+    rederive=_second,
     proof=_proof,
     scorers={Profile.PAPER: _paper, Profile.STRICT: _strict, Profile.CERTIFIED: _certified},
     verification=Verification(
@@ -392,7 +392,7 @@ SUBTASK = Subtask(
         heuristic="an ordinary company, no flags, typical ratios",
     ),
     examples=Examples(
-        graded=lambda label: tuple(ladders.earnings_quality(label)),
+        graded=lambda label: tuple(graded.earnings_quality(label)),
         exploits=exploits.earnings_quality,
         shortcuts=Shortcuts(shortcuts.earnings_quality),
         misreadings=explain.earnings_quality,

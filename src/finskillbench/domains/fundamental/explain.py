@@ -17,8 +17,8 @@ from finskillbench.domains.examples import Misreading
 from finskillbench.domains.fundamental.checks.filings import periods
 from finskillbench.domains.fundamental.inputs import FilingInput, FundamentalInput, QuartersInput, filing_facts
 from finskillbench.domains.fundamental.objects.pools import METRICS_OF
-from finskillbench.domains.fundamental.second.answers import decomposed, normalised, quality
-from finskillbench.domains.fundamental.second.definitions import (
+from finskillbench.domains.fundamental.rederive.answers import decomposed, normalised, quality
+from finskillbench.domains.fundamental.rederive.definitions import (
     LENGTHS,
     QUARTER_APART,
     YEAR_APART,
@@ -29,8 +29,8 @@ from finskillbench.domains.fundamental.second.definitions import (
     period_of,
     segment_changes,
 )
-from finskillbench.domains.fundamental.second.filed import AsFiled, FiledRow
-from finskillbench.domains.fundamental.second.witness import Comparison, Witnesses
+from finskillbench.domains.fundamental.rederive.filed import AsFiled, FiledRow
+from finskillbench.domains.fundamental.rederive.witness import Comparison, Witnesses
 from finskillbench.engines.fields import listed
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.errors import InputError

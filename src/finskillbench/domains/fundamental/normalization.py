@@ -15,13 +15,13 @@ from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verifi
 from finskillbench.domains.building import BuildContext, Task, conventions
 from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.fundamental import explain
-from finskillbench.domains.fundamental.examples import exploits, ladders, shortcuts
+from finskillbench.domains.fundamental.examples import exploits, graded, shortcuts
 from finskillbench.domains.fundamental.inputs import CONVENTIONS, PRECISION, FilingInput, filing_facts, read
 from finskillbench.domains.fundamental.objects.pools import Candidate, build_tasks, finished
 from finskillbench.domains.fundamental.objects.reports import Case, FundamentalObjects
 from finskillbench.domains.fundamental.objects.work import beyond, decisions, meaningful
-from finskillbench.domains.fundamental.second.answers import normalised
-from finskillbench.domains.fundamental.second.definitions import VisibleFacts, period_of
+from finskillbench.domains.fundamental.rederive.answers import normalised
+from finskillbench.domains.fundamental.rederive.definitions import VisibleFacts, period_of
 from finskillbench.engines.accounting.periods import duration_of
 from finskillbench.engines.accounting.statements import NORMALISED, normalise
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
@@ -222,7 +222,7 @@ SUBTASK = Subtask(
     definitions=conventions(CONVENTIONS, NORMALISATION),
     cluster=by_input("symbol"),
     build=_build,
-    second=_second,
+    rederive=_second,
     proof=_proof,
     scorers={Profile.PAPER: _paper, Profile.STRICT: _paper, Profile.CERTIFIED: _certified},
     verification=Verification(
@@ -234,7 +234,7 @@ SUBTASK = Subtask(
         heuristic="typical ratios, no figures",
     ),
     examples=Examples(
-        graded=lambda label: tuple(ladders.normalization(label)),
+        graded=lambda label: tuple(graded.normalization(label)),
         exploits=exploits.normalization,
         shortcuts=Shortcuts(shortcuts.normalization),
         misreadings=explain.normalization,

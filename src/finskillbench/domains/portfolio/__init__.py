@@ -17,7 +17,7 @@ from finskillbench.domains.portfolio import (
 from finskillbench.domains.portfolio.checks import economics, panels, tasks
 from finskillbench.domains.portfolio.definitions import RELEASED
 from finskillbench.domains.portfolio.objects import PortfolioObjects, prepare
-from finskillbench.domains.portfolio.own import TEXTS, TIERS
+from finskillbench.domains.portfolio.user_catalogs import TEXTS, TIERS
 
 
 def _parameters(objects: PortfolioObjects) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verifi
 from finskillbench.domains.building import BuildContext, Task, stratified
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.examples import Examples, Label, Shortcuts
-from finskillbench.domains.portfolio import second
+from finskillbench.domains.portfolio import rederive
 from finskillbench.domains.portfolio.definitions import METADATA, PRECISION, SKILL, tolerance
 from finskillbench.domains.portfolio.examples import black_litterman as examples
 from finskillbench.domains.portfolio.examples import exploits
@@ -293,7 +293,7 @@ def _proof(label: Label[BlackLittermanInput], findings: Findings) -> None:
     if label.built:
         for name, value in (("risk_aversion", RISK_AVERSION), ("tau", TAU)):
             recheck.expect(label.task_input.get(name) == value, f"{name} is not {value:g}, by which the truth is made")
-    expected = second.posterior(label.task_input, recheck.covariance)
+    expected = rederive.posterior(label.task_input, recheck.covariance)
     stated = recheck.vector(label.truth.expected_output["posterior_returns"]) - label.task_input["risk_free_rate"]
     difference = stated - expected
     recheck.close(float(np.abs(difference).max()), 0.0, "posterior error")
@@ -303,8 +303,8 @@ def _proof(label: Label[BlackLittermanInput], findings: Findings) -> None:
     if recheck.states_value("trivial_value"):
         equal = np.full(len(weights), 1 / len(weights))
         market = recheck.vector(label.task_input["market_cap_weights"])
-        at_hand = [equal, market, *second.cut_off(label.task_input, recheck.covariance, expected)]
-        trivial = min(second.objective(recheck.task_input, recheck.covariance, each, expected) for each in at_hand)
+        at_hand = [equal, market, *rederive.cut_off(label.task_input, recheck.covariance, expected)]
+        trivial = min(rederive.objective(recheck.task_input, recheck.covariance, each, expected) for each in at_hand)
         recheck.trivial_value(trivial, value, expected)
 
 
@@ -359,6 +359,6 @@ SUBTASK = Subtask(
         heuristic="optimum without correlations within the caps",
     ),
     examples=Examples(
-        graded=examples.ladder, exploits=exploits.black_litterman, shortcuts=Shortcuts(examples.shortcuts)
+        graded=examples.graded_examples, exploits=exploits.black_litterman, shortcuts=Shortcuts(examples.shortcuts)
     ),
 )

@@ -301,5 +301,7 @@ SUBTASK = Subtask(
         trivial=Naive(("expected_returns", "constraints"), _trivial),
         heuristic="optimum without correlations within the caps",
     ),
-    examples=Examples(graded=examples.ladder, exploits=exploits.constrained, shortcuts=Shortcuts(examples.constrained)),
+    examples=Examples(
+        graded=examples.graded_examples, exploits=exploits.constrained, shortcuts=Shortcuts(examples.constrained)
+    ),
 )

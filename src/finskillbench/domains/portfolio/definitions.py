@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any
 
 from finskillbench.domains.base import Released
-from finskillbench.domains.portfolio import second
+from finskillbench.domains.portfolio import rederive
 from finskillbench.engines.holdings import HOLDING
 from finskillbench.engines.portfolio.measures import BROKEN, COUNTS, FEASIBILITY_TOLERANCE, band, forgiven_budget
 from finskillbench.engines.portfolio.problem import Objective
@@ -248,9 +248,9 @@ def waived(task_input: JsonObject, names: Iterable[str]) -> JsonObject:
     return {**task_input, "constraints": {**task_input["constraints"], **off}}
 
 
-def level(task_input: JsonObject, limit: str, sigma: second.Floats, weights: second.Floats) -> float:
+def level(task_input: JsonObject, limit: str, sigma: rederive.Floats, weights: rederive.Floats) -> float:
     """What a limit to relax limits, of weights (n,)."""
     at_zero = moved(waived(task_input, [name for name in WAIVABLE if name != family(limit)]), limit, 0.0)
     if limit.startswith(_SECTOR):
         at_zero["constraints"]["sector_limits"] = {sector_of(limit): 0.0}
-    return second.excesses(at_zero, sigma, weights)[family(limit)]
+    return rederive.excesses(at_zero, sigma, weights)[family(limit)]

@@ -20,7 +20,7 @@ from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verifi
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.examples import Examples, Label, Shortcuts
-from finskillbench.domains.portfolio import second
+from finskillbench.domains.portfolio import rederive
 from finskillbench.domains.portfolio.definitions import (
     EXACT_LIMITS,
     METADATA,
@@ -269,9 +269,9 @@ def _aim(limit: str) -> Aim:
     return Aim(Goal.TURNOVER) if limit == "max_turnover" else Aim(Goal.LIMIT, limit=limit)
 
 
-def _expect_kept(recheck: Recheck, without: list[str], weights: second.Floats, what: str) -> None:
+def _expect_kept(recheck: Recheck, without: list[str], weights: rederive.Floats, what: str) -> None:
     """Weights keep every limit but those that are waived."""
-    over = second.excesses(waived(recheck.task_input, without), recheck.covariance, weights)
+    over = rederive.excesses(waived(recheck.task_input, without), recheck.covariance, weights)
     name, excess = max(over.items(), key=lambda limit: limit[1])
     recheck.expect(excess <= ACCEPTED_VIOLATION, f"{what} breaks {name} by {excess:.1e}")
 
@@ -299,6 +299,8 @@ SUBTASK = Subtask(
         trivial=Naive((), lambda data: {"feasible": True, "conflicting_limits": [], "least_attainable": 0.0}),
         heuristic="feasible, 90% of the limit",
     ),
-    examples=Examples(graded=examples.ladder, exploits=examples.exploits, shortcuts=Shortcuts(examples.shortcuts)),
+    examples=Examples(
+        graded=examples.graded_examples, exploits=examples.exploits, shortcuts=Shortcuts(examples.shortcuts)
+    ),
     headline=False,
 )

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.domains.portfolio import second
-from finskillbench.domains.portfolio.second import Floats
+from finskillbench.domains.portfolio import rederive
+from finskillbench.domains.portfolio.rederive import Floats
 from finskillbench.episode import JsonObject
 from finskillbench.scoring.values import numbers
 
@@ -84,7 +84,7 @@ class Program:
 
     def __init__(self, task_input: JsonObject, weights: Floats, mean: Floats | None = None) -> None:
         self.task_input, self.weights = task_input, weights
-        self.tickers, self.sigma = second.covariance(task_input)
+        self.tickers, self.sigma = rederive.covariance(task_input)
         needs_mean = mean is None and task_input.get("objective") in ("max_return", "max_sharpe")
         self.mean = self._vector("expected_returns") if needs_mean else mean
         self.limits: JsonObject = task_input["constraints"]
@@ -92,7 +92,7 @@ class Program:
         self.start: Floats = self._vector("current_portfolio") if start else np.zeros(len(weights))
 
     def _vector(self, field: str) -> Floats:
-        return second.vector(self.task_input[field], self.tickers)
+        return rederive.vector(self.task_input[field], self.tickers)
 
     def gain(self, prices: Floats | None = None, cap: float | None = None, *, same_trades: bool = False) -> float:
         """Bound how much better another portfolio can be, where `prices` (n,) of trades or else the objective count.
@@ -119,7 +119,7 @@ class Program:
             turnover = float(np.abs(self.weights - self.start).sum()) / 2
             parts.append((np.array([limit - turnover]), half[None, :]))
         if cap is not None:
-            value = second.objective(self.task_input, self.sigma, self.weights, self.mean)
+            value = rederive.objective(self.task_input, self.sigma, self.weights, self.mean)
             parts.append((np.array([cap - value]), self._lifted(self._slope())))
         gradient = self._lifted(self._slope())[0] if prices is None else np.tile(prices, 2)
         return possible_gain(gradient, stacked(parts, [self._lifted(np.ones((1, n)))]), _REACH)
@@ -136,7 +136,7 @@ class Program:
             "min_variance": lambda: risk,
             "max_return": lambda: -mean,
             "max_sharpe": lambda: self.task_input["risk_aversion"] * risk - mean,
-            "risk_parity": lambda: 2 * (self.weights - second.inverse_variance(self.sigma)) + risk / 2,
+            "risk_parity": lambda: 2 * (self.weights - rederive.inverse_variance(self.sigma)) + risk / 2,
         }
         return slopes[name]()[None, :]
 
@@ -165,7 +165,7 @@ class Program:
 
         Which to hold, and so a least number of them, is left to the branches of `proof`, where it is solved again.
         """
-        position, held = self.limits.get("min_position"), self.weights > second.ZERO
+        position, held = self.limits.get("min_position"), self.weights > rederive.ZERO
         if position is None:
             return []
         eye = np.eye(len(held))
@@ -180,7 +180,7 @@ def margin(task_input: JsonObject, ray: Mapping[str, Sequence[float]]) -> float:
     -s'(w - b) by TE sqrt(s' inv(S) s), without such a limit -s'w is at most max(-s). Both together leave nothing where
     the sum of the bounds is negative. Counts of names are left out: a contradiction of fewer limits is one of all.
     """
-    tickers, sigma = second.covariance(task_input)
+    tickers, sigma = rederive.covariance(task_input)
     limits: JsonObject = task_input["constraints"]
     scale = max(abs(value) for values in ray.values() for value in values)
 
@@ -197,12 +197,12 @@ def margin(task_input: JsonObject, ray: Mapping[str, Sequence[float]]) -> float:
         multipliers = np.maximum(weighed(name, len(caps)), 0.0)
         slope, most = slope + multipliers @ rows, most + float(multipliers @ caps)
     trades = np.maximum(weighed("buys", n), 0.0) - np.maximum(weighed("sells", n), 0.0)
-    start = second.vector(task_input["current_portfolio"], tickers)
+    start = rederive.vector(task_input["current_portfolio"], tickers)
     traded = 2 * np.abs(trades).max() * limits["max_turnover"] if trades.any() else 0.0
     slope, most = slope + trades, most + float(trades @ start) + traded
     if limits.get("max_tracking_error") is None:
         return -(most + float((-slope).max()))
-    benchmark = second.vector(task_input["benchmark_weights"], tickers)
+    benchmark = rederive.vector(task_input["benchmark_weights"], tickers)
     reach = float(np.sqrt(slope @ np.linalg.solve(sigma, slope)))
     return -(most + limits["max_tracking_error"] * reach - float(slope @ benchmark))
 
@@ -223,7 +223,7 @@ def _linear(task_input: JsonObject, tickers: Sequence[str]) -> dict[str, tuple[F
     if limits.get("factor_neutrality"):
         given, factors = task_input["factor_exposures"], limits["neutral_factors"]
         betas = np.array([[given[ticker][factor] for ticker in tickers] for factor in factors])
-        centre = betas @ second.vector(task_input["benchmark_weights"], tickers)
+        centre = betas @ rederive.vector(task_input["benchmark_weights"], tickers)
         found["factor_neutrality_above"] = betas, limits["neutrality_tolerance"] + centre
         found["factor_neutrality_below"] = -betas, limits["neutrality_tolerance"] - centre
     return found

@@ -18,7 +18,7 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.examples import Label
-from finskillbench.domains.portfolio import second
+from finskillbench.domains.portfolio import rederive
 from finskillbench.domains.portfolio.optimality import Program
 from finskillbench.engines.optimisation.certificate import prove_optimal
 from finskillbench.engines.optimisation.certified import ACCEPTED_GAP, ACCEPTED_VIOLATION, Certified
@@ -48,7 +48,7 @@ class Recheck:
         self.label = label
         self.findings = findings
         self.task_input: JsonObject = label.task_input if task_input is None else task_input
-        self.tickers, self.covariance = second.covariance(self.task_input)
+        self.tickers, self.covariance = rederive.covariance(self.task_input)
 
     def expect(self, holds: object, message: str) -> None:
         """Add a defect of this label unless something holds."""
@@ -63,11 +63,11 @@ class Recheck:
 
     def vector(self, table: Mapping[str, float]) -> Floats:
         """(n,) numbers of a map that covers the tickers, and nothing else."""
-        return second.vector(table, self.tickers)
+        return rederive.vector(table, self.tickers)
 
     def within_limits(self, weights: Floats) -> dict[str, float]:
         """Weights keep every limit; by how much they exceed each (never positive)."""
-        over = second.excesses(self.task_input, self.covariance, weights)
+        over = rederive.excesses(self.task_input, self.covariance, weights)
         for name, excess in over.items():
             self.expect(excess <= EXACT, f"the label breaks {name} by {excess:.1e}")
         self.findings.widest("greatest_excess", max(over.values()))
@@ -91,13 +91,13 @@ class Recheck:
         self.expect(zero - optimum > 0, "the trivial value is as good as the optimum")
         at_hand = {"equal weights": np.full(len(self.tickers), 1 / len(self.tickers))}
         if mean is None:
-            at_hand["inverse-variance weights"] = second.inverse_variance(self.covariance)
+            at_hand["inverse-variance weights"] = rederive.inverse_variance(self.covariance)
         for name in ("benchmark_weights", "market_cap_weights", "current_portfolio"):
             if name in self.task_input:
                 at_hand[name] = self.vector(self.task_input[name])
         for name, weights in at_hand.items():
-            value = second.objective(self.task_input, self.covariance, weights, mean)
-            over = second.excesses(self.task_input, self.covariance, weights)
+            value = rederive.objective(self.task_input, self.covariance, weights, mean)
+            over = rederive.excesses(self.task_input, self.covariance, weights)
             beaten = value < zero - EXACT and max(over.values()) <= EXACT
             self.expect(not beaten, f"{name}, which keep the limits, reach {value:.6g}: below the trivial {zero:.6g}")
 
@@ -107,7 +107,7 @@ class Recheck:
         A certificate is held to its multipliers and gradients; a label without one is solved again.
         """
         solve = cache(partial(optimise, problem))
-        value = second.objective(self.task_input, self.covariance, weights, mean)
+        value = rederive.objective(self.task_input, self.covariance, weights, mean)
         stored = self.label.certificate
         self.close(value, stored["objective"] if stored else solve().value, "objective of the weights")
         self.same_weights(weights, self.stored(stored) if stored else solve().weights)

@@ -15,7 +15,7 @@ from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verifi
 from finskillbench.domains.building import BuildContext, Task, stratified
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.examples import Examples, Label, Shortcuts
-from finskillbench.domains.portfolio import second
+from finskillbench.domains.portfolio import rederive
 from finskillbench.domains.portfolio.definitions import (
     METADATA,
     MINIMISED,
@@ -334,8 +334,8 @@ def _proof(label: Label[RebalancingInput], findings: Findings) -> None:
     weights = recheck.vector(truth.expected_output["new_weights"])
     recheck.within_limits(weights)
     recheck.trades(weights, LEAST_TRADE)
-    recheck.close(truth.expected_output["turnover"], second.turnover(task_input, weights), "turnover")
-    missed = second.undersized(task_input, weights)
+    recheck.close(truth.expected_output["turnover"], rederive.turnover(task_input, weights), "turnover")
+    missed = rederive.undersized(task_input, weights)
     recheck.expect(missed <= EXACT, f"a trade misses min_trade by {missed:.1e}")
     problem = problem_from(task_input)
     terms = TradingTerms.of(task_input, problem)
@@ -343,10 +343,10 @@ def _proof(label: Label[RebalancingInput], findings: Findings) -> None:
     first, last = (label.certificate.get(name) for name in ("stage_1", "stage_2"))
     least = first["objective"] if first else solve().target.value
     current = recheck.vector(task_input["current_portfolio"])
-    start, value = (second.objective(task_input, recheck.covariance, each) for each in (current, weights))
+    start, value = (rederive.objective(task_input, recheck.covariance, each) for each in (current, weights))
     enough = start - task_input["required_improvement"] * (start - least)
     recheck.expect(value <= enough + EXACT, f"its objective {value:.9g} misses the required {enough:.9g}")
-    cost = second.trading_cost(task_input, weights)
+    cost = rederive.trading_cost(task_input, weights)
     recheck.close(cost, last["objective"] if last else solve().cost, "least cost", 1e-7)
     recheck.same_weights(weights, recheck.stored(last) if last else solve().weights)
     known = truth.verification
@@ -389,5 +389,7 @@ SUBTASK = Subtask(
         ),
         heuristic="optimum without correlations within the caps",
     ),
-    examples=Examples(graded=examples.ladder, exploits=exploits.rebalancing, shortcuts=Shortcuts(examples.answers)),
+    examples=Examples(
+        graded=examples.graded_examples, exploits=exploits.rebalancing, shortcuts=Shortcuts(examples.answers)
+    ),
 )

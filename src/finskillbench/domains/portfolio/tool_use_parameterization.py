@@ -16,8 +16,8 @@ from finskillbench.domains.portfolio.examples import tool_use as examples
 from finskillbench.domains.portfolio.inputs import ToolUseInput
 from finskillbench.domains.portfolio.mandate_texts import PLANS, Universe, Words, compose
 from finskillbench.domains.portfolio.objects import PortfolioObjects
-from finskillbench.domains.portfolio.own import words_in
 from finskillbench.domains.portfolio.tool_use import MISTAKE, effective_parameters, merit, mistakes
+from finskillbench.domains.portfolio.user_catalogs import words_in
 from finskillbench.engines.portfolio.mandates.text import read_mandate
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
@@ -240,5 +240,7 @@ SUBTASK = Subtask(
         trivial=Naive((), lambda data: {"optimizer_call": TRIVIAL_CALL}),
         heuristic="every parameter",
     ),
-    examples=Examples(graded=examples.ladder, exploits=exploits.tool_use, shortcuts=Shortcuts(examples.answers)),
+    examples=Examples(
+        graded=examples.graded_examples, exploits=exploits.tool_use, shortcuts=Shortcuts(examples.answers)
+    ),
 )

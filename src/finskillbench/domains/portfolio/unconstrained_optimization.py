@@ -188,6 +188,8 @@ SUBTASK = Subtask(
         heuristic="optimum without correlations",
     ),
     examples=Examples(
-        graded=examples.ladder, exploits=exploits.unconstrained, shortcuts=Shortcuts(examples.unconstrained, most=0.4)
+        graded=examples.graded_examples,
+        exploits=exploits.unconstrained,
+        shortcuts=Shortcuts(examples.unconstrained, most=0.4),
     ),
 )

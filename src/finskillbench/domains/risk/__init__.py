@@ -13,10 +13,10 @@ from finskillbench.domains.risk.catalogs import risk_settings
 from finskillbench.domains.risk.checks import data, economics, objects
 from finskillbench.domains.risk.checks import objects as object_checks
 from finskillbench.domains.risk.objects.construct import RiskObjects, construct
-from finskillbench.domains.risk.own.books import BOOKS
-from finskillbench.domains.risk.own.mandates import MANDATES
-from finskillbench.domains.risk.own.scenarios import SCENARIOS
 from finskillbench.domains.risk.shared import RELEASED
+from finskillbench.domains.risk.user_catalogs.books import BOOKS
+from finskillbench.domains.risk.user_catalogs.mandates import MANDATES
+from finskillbench.domains.risk.user_catalogs.scenarios import SCENARIOS
 from finskillbench.findings import Findings
 
 

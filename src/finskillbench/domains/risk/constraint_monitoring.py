@@ -11,14 +11,13 @@ from pydantic import Field
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification, by_input
 from finskillbench.domains.building import BuildContext, Task
 from finskillbench.domains.examples import Examples, Shortcuts
-from finskillbench.domains.risk import by_hand
+from finskillbench.domains.risk import no_skill_baseline
 from finskillbench.domains.risk.examples import exploits
-from finskillbench.domains.risk.examples.constraint_monitoring import ladder, shortcuts
+from finskillbench.domains.risk.examples.constraint_monitoring import graded_examples, shortcuts
 from finskillbench.domains.risk.inputs import MonitoringInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.monitoring import GREY_BAND, MODEL_BASED, MonitoringPair
-from finskillbench.domains.risk.own.books import left_out
-from finskillbench.domains.risk.second import monitored, monitoring_answer
+from finskillbench.domains.risk.rederive import monitored, monitoring_answer
 from finskillbench.domains.risk.shared import (
     PLANTED,
     PRECISION,
@@ -28,6 +27,7 @@ from finskillbench.domains.risk.shared import (
     planted,
     resolved_covariance,
 )
+from finskillbench.domains.risk.user_catalogs.books import left_out
 from finskillbench.engines.risk.mandate import Constraint, Kind, mandate_from
 from finskillbench.engines.risk.monitor import constraint_report
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT
@@ -375,15 +375,15 @@ SUBTASK: Subtask[MonitoringInput, RiskObjects] = Subtask(
     definitions=_definitions,
     cluster=by_input("mandate", "mandate_id"),
     build=_build,
-    second=monitoring_answer,
+    rederive=monitoring_answer,
     scorers={Profile.PAPER: _paper, Profile.STRICT: _strict, Profile.CERTIFIED: _certified},
     verification=Verification(
         method=METHOD, parameters={"metrics": ["constraint_accuracy", "violation_detection_recall"]}, proved=PLANTED
     ),
     baselines=Baselines(
-        no_skill=Naive(("portfolio", "mandate", "sector_mapping"), by_hand.monitored),
+        no_skill=Naive(("portfolio", "mandate", "sector_mapping"), no_skill_baseline.monitored),
         trivial=Naive((), _all_kept),
         heuristic="weights and trades, the rest like these",
     ),
-    examples=Examples(graded=ladder, exploits=exploits.monitoring, shortcuts=Shortcuts(shortcuts)),
+    examples=Examples(graded=graded_examples, exploits=exploits.monitoring, shortcuts=Shortcuts(shortcuts)),
 )

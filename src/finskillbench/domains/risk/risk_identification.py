@@ -14,15 +14,14 @@ from finskillbench.arrays import FACTORS
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
 from finskillbench.domains.building import BuildContext, Task, conventions, shuffled
 from finskillbench.domains.examples import Examples, Label, Shortcuts
-from finskillbench.domains.risk import by_hand, second
+from finskillbench.domains.risk import no_skill_baseline, rederive
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.examples import exploits
-from finskillbench.domains.risk.examples.risk_identification import ladder, shortcuts
+from finskillbench.domains.risk.examples.risk_identification import graded_examples, shortcuts
 from finskillbench.domains.risk.inputs import IdentificationInput
 from finskillbench.domains.risk.objects.construct import ListedPortfolio, RiskObjects
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
 from finskillbench.domains.risk.objects.stress import drawn_within
-from finskillbench.domains.risk.own.books import left_out
 from finskillbench.domains.risk.shared import (
     BENCHMARK,
     PLANTED,
@@ -36,6 +35,7 @@ from finskillbench.domains.risk.shared import (
     planted,
     sector_mapping,
 )
+from finskillbench.domains.risk.user_catalogs.books import left_out
 from finskillbench.engines.risk.exposures import (
     CONVENTIONS,
     LEAST_HHI,
@@ -332,7 +332,7 @@ def _task(item: ListedPortfolio) -> Task:
     return Task(
         Episode(task_id, SKILL, NAME, case.as_of, _difficulty(case), task_input, prompt),
         Truth(task_id, NAME, label, planted(case)),
-        {"kind": "rederived", "second": [list(one) for one in second.exposures(resolved)]},
+        {"kind": "rederived", "second": [list(one) for one in rederive.exposures(resolved)]},
     )
 
 
@@ -344,13 +344,16 @@ def _examine(label: Label[IdentificationInput], findings: Findings) -> None:
 
 def _by_hand(data: Mapping[str, Any]) -> JsonObject:
     """Largest name, largest sector and the Herfindahl index, by their weights; no betas, no covariance, no volumes."""
-    weights, _ = by_hand.holdings(data)
+    weights, _ = no_skill_baseline.holdings(data)
     found = [("concentration", "portfolio", math.fsum(weight**2 for weight in weights.values()))]
     if weights:
         sizes = {name: abs(weight) for name, weight in weights.items()}
         found += [
-            ("single_name", *by_hand.largest(sizes)),
-            ("sector_concentration", *by_hand.largest(by_hand.by_sector(weights, data["sector_mapping"]))),
+            ("single_name", *no_skill_baseline.largest(sizes)),
+            (
+                "sector_concentration",
+                *no_skill_baseline.largest(no_skill_baseline.by_sector(weights, data["sector_mapping"])),
+            ),
         ]
     found.sort(key=lambda exposure: -exposure[2])
     return exploits.listed([(kind, subject, size, size) for kind, subject, size in found])
@@ -373,7 +376,7 @@ SUBTASK: Subtask[IdentificationInput, RiskObjects] = Subtask(
     answer=RiskIdentification,
     definitions=_DEFINITIONS,
     build=_build,
-    second=second.identification_answer,
+    rederive=rederive.identification_answer,
     proof=_examine,
     scorers={Profile.PAPER: _paper, Profile.STRICT: _strict, Profile.CERTIFIED: _certified},
     verification=Verification(
@@ -384,12 +387,12 @@ SUBTASK: Subtask[IdentificationInput, RiskObjects] = Subtask(
             "metrics": ["recall_at_5", "precision_at_5", "ndcg_at_5"],
         },
         proved=PLANTED,
-        in_words=("detail",),
+        description=("detail",),
     ),
     baselines=Baselines(
         no_skill=Naive(("portfolio", "sector_mapping"), _by_hand),
         trivial=Naive((), lambda data: exploits.listed(_USUAL)),
         heuristic="weights times a usual volatility",
     ),
-    examples=Examples(graded=ladder, exploits=exploits.identification, shortcuts=Shortcuts(shortcuts)),
+    examples=Examples(graded=graded_examples, exploits=exploits.identification, shortcuts=Shortcuts(shortcuts)),
 )

@@ -14,18 +14,17 @@ from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verifi
 from finskillbench.domains.building import BuildContext, Task, drawn, shuffled
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.examples import Examples, Shortcuts
-from finskillbench.domains.risk import by_hand
+from finskillbench.domains.risk import no_skill_baseline
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.examples import exploits
-from finskillbench.domains.risk.examples.risk_remediation import ladder, shortcuts
+from finskillbench.domains.risk.examples.risk_remediation import graded_examples, shortcuts
 from finskillbench.domains.risk.inputs import RemediationInput, TradingTermsInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.plain_cures import without_models
 from finskillbench.domains.risk.objects.remediation import RemediationPair
-from finskillbench.domains.risk.own.books import left_out
+from finskillbench.domains.risk.rederive import monitored_after, with_headroom
 from finskillbench.domains.risk.remediation.proof import examine, stage_name
 from finskillbench.domains.risk.remediation.scoring import certified, definitions, paper, strict
-from finskillbench.domains.risk.second import monitored_after, with_headroom
 from finskillbench.domains.risk.shared import (
     PLANTED,
     PRECISION,
@@ -35,6 +34,7 @@ from finskillbench.domains.risk.shared import (
     planted,
     resolved_covariance,
 )
+from finskillbench.domains.risk.user_catalogs.books import left_out
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.risk.mandate import Kind
 from finskillbench.engines.risk.portfolio import turnover_of
@@ -265,12 +265,12 @@ def _proof(episode: Episode, pair: RemediationPair, trades: Floats) -> dict[str,
 
 def _by_hand(data: Mapping[str, Any]) -> JsonObject:
     """Cut names and sectors to their caps and spread what is freed over the other holdings; the rest is hoped for."""
-    weights, _ = by_hand.holdings(data)
+    weights, _ = no_skill_baseline.holdings(data)
     limits = {limit["type"]: limit.get("value") for limit in data["mandate"]["constraints"]}
     caps = limits.get("position_limit_max"), limits.get("sector_limit_max")
-    after_cuts = by_hand.cut(weights, data["sector_mapping"], *caps)
+    after_cuts = no_skill_baseline.cut(weights, data["sector_mapping"], *caps)
     changes = {name: after_cuts[name] - weight for name, weight in weights.items()}
-    changes = {name: change for name, change in changes.items() if abs(change) > by_hand.TRADED}
+    changes = {name: change for name, change in changes.items() if abs(change) > no_skill_baseline.TRADED}
     return {
         "trades": [
             {
@@ -282,7 +282,7 @@ def _by_hand(data: Mapping[str, Any]) -> JsonObject:
             }
             for name, change in changes.items()
         ],
-        "total_turnover": by_hand.turnover(changes.values()),
+        "total_turnover": no_skill_baseline.turnover(changes.values()),
         "post_trade_compliant": True,
     }
 
@@ -316,5 +316,5 @@ SUBTASK: Subtask[RemediationInput, RiskObjects] = Subtask(
         trivial=Naive((), _no_trades),
         heuristic="30% of the way to the benchmark, said it complies",
     ),
-    examples=Examples(graded=ladder, exploits=exploits.remediation, shortcuts=Shortcuts(shortcuts)),
+    examples=Examples(graded=graded_examples, exploits=exploits.remediation, shortcuts=Shortcuts(shortcuts)),
 )

@@ -15,12 +15,12 @@ from finskillbench.domains.building import BuildContext, Task, conventions, draw
 from finskillbench.domains.examples import Examples, Shortcuts
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.examples import exploits
-from finskillbench.domains.risk.examples.stress_testing import ladder, shortcuts
+from finskillbench.domains.risk.examples.stress_testing import graded_examples, shortcuts
 from finskillbench.domains.risk.inputs import ScenarioInput, StressInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.stress import LEAST_PNL, StressCase, StressPair, as_stated, at_tier, tiers_of
-from finskillbench.domains.risk.second_stress import answer_of, stressed, whole
-from finskillbench.domains.risk.second_stress import stress_answer as second_answer
+from finskillbench.domains.risk.rederive_stress import answer_of, stressed, whole
+from finskillbench.domains.risk.rederive_stress import stress_answer as second_answer
 from finskillbench.domains.risk.shared import (
     BENCHMARK,
     PLANTED,
@@ -366,7 +366,7 @@ SUBTASK: Subtask[StressInput, RiskObjects] = Subtask(
     definitions=_definitions,
     cluster=by_input("stress_scenario", "scenario_id"),
     build=_build,
-    second=second_answer,
+    rederive=second_answer,
     scorers={Profile.PAPER: _paper, Profile.STRICT: _strict, Profile.CERTIFIED: _certified},
     verification=Verification(
         method=METHOD,
@@ -378,5 +378,5 @@ SUBTASK: Subtask[StressInput, RiskObjects] = Subtask(
         trivial=Naive((), _no_loss),
         heuristic="the shock to the market",
     ),
-    examples=Examples(graded=ladder, exploits=exploits.stress, shortcuts=Shortcuts(shortcuts)),
+    examples=Examples(graded=graded_examples, exploits=exploits.stress, shortcuts=Shortcuts(shortcuts)),
 )

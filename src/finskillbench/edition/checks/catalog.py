@@ -17,6 +17,7 @@ import polars as pl
 from finskillbench import notebook
 from finskillbench.domains import domain, domains
 from finskillbench.domains.base import Domain, DomainCheck
+from finskillbench.edition.checks.agent_view import Bench, Seen
 from finskillbench.edition.checks.episodes import certified, point_in_time, solvable, spec_agrees, unique
 from finskillbench.edition.checks.labels import label_check
 from finskillbench.edition.checks.leak import leak
@@ -32,7 +33,6 @@ from finskillbench.edition.checks.scores import (
     ordering,
     shortcuts,
 )
-from finskillbench.edition.checks.seen import Bench, Seen
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
 from finskillbench.findings import Check, Findings, State, findings_table

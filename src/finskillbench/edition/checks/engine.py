@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 from finskillbench.domains.base import Domain
 from finskillbench.domains.checks.examination import Shared, Subject, examining
 from finskillbench.edition import Edition
+from finskillbench.edition.checks.agent_view import Bench, Beside, Seen
 from finskillbench.edition.checks.catalog import (
     ALL,
     AUDITS,
@@ -32,7 +33,6 @@ from finskillbench.edition.checks.catalog import (
     registered,
 )
 from finskillbench.edition.checks.labels import every_label_touched
-from finskillbench.edition.checks.seen import Bench, Beside, Seen
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.findings import Check, Findings, State
 from finskillbench.garbage import SELDOM, relaxed_gc

@@ -10,7 +10,7 @@ from typing import Any, NotRequired, get_origin, get_type_hints
 
 import orjson
 
-from finskillbench.edition.checks.seen import REFERENCE, Seen, unresolved
+from finskillbench.edition.checks.agent_view import REFERENCE, Seen, unresolved
 from finskillbench.findings import Findings
 from finskillbench.harness.conditions import Condition
 from finskillbench.scoring.values import mapping
@@ -34,7 +34,7 @@ def solvable(seen: Seen, findings: Findings) -> None:
         findings.fail(seen.task_id, f"{seen.episode.sub_task} is not registered: nothing can solve it", "sub_task")
         return
     findings.add("labels")
-    if seen.subtask.second is not None:
+    if seen.subtask.rederive is not None:
         _rederived(seen, findings)
     elif seen.label.truth.proof and seen.subtask.baselines.ceiling is None:
         score = seen.earned(REFERENCE, Condition.CURATED)

@@ -81,7 +81,7 @@ def _certificates(subject: Subject, subtask: Subtask, findings: Findings) -> Map
 
 def _hidden(subject: Subject, subtask: Subtask, findings: Findings) -> Mapping[str, JsonObject]:
     """Hidden fields of a subtask's interactive cases, after each case was opened once."""
-    if subtask.open_stage is None or not subject.edition.has_stages:
+    if subtask.open_interactive_state is None or not subject.edition.has_stages:
         return {}
     for episode in subject.of(subtask.name):
         with examining(episode.task_id, findings):
@@ -148,7 +148,7 @@ def _examine(subtask: Subtask, label: Label, findings: Findings) -> None:
     if label.built:
         _examine_parameters(subtask, truth, findings)
     before = findings.expectations, len(findings.found)
-    if subtask.second is not None:
+    if subtask.rederive is not None:
         expect_agreement(label, findings)
         compare(subtask.derived_again(truth.expected_output, label.task_input), task_id, findings)
     if subtask.proof is not None:

@@ -18,9 +18,9 @@ from typing import Any, cast, get_args, get_type_hints, is_typeddict
 import orjson
 
 from finskillbench.domains.tables import Table
+from finskillbench.edition.checks.agent_view import Seen
 from finskillbench.edition.checks.reads import flatten, leaves, numeric_leaves
-from finskillbench.edition.checks.seen import Seen
-from finskillbench.edition.withheld import told_of_truth
+from finskillbench.edition.withheld import truth_values_shown
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import is_array, is_object
 
@@ -106,7 +106,7 @@ def _stated(figure: str, value: float) -> bool:
 def _search_metadata(seen: Seen, findings: Findings) -> None:
     """Metadata is handed out with the episodes, so that nothing of the truth may stand in it."""
     truth = seen.label.truth.expected_output
-    for path, wrong in told_of_truth(seen.episode, seen.label.truth, {leaf for _, leaf in seen.flat.texts}):
+    for path, wrong in truth_values_shown(seen.episode, seen.label.truth, {leaf for _, leaf in seen.flat.texts}):
         findings.fail(seen.task_id, wrong, f"metadata.{path}")
     numbers = [(path, value) for path, value in numeric_leaves(truth) if _digits(value) >= _DIGITS]
     subjects = _answer_keys(seen)
@@ -235,8 +235,8 @@ def _moves_answer(seen: Seen, path: str) -> bool:
 def _answer(seen: Seen, task_input: Mapping[str, Any]) -> Any:
     """The answer to an input: by the second derivation or, where there is none, by the skill's script."""
     assert seen.subtask is not None
-    if seen.subtask.second is not None:
-        return seen.subtask.second(task_input)
+    if seen.subtask.rederive is not None:
+        return seen.subtask.rederive(task_input)
     return seen.replayed(task_input)
 
 

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from finskillbench.arrays import Floats
 from finskillbench.domains.building import Task
 from finskillbench.edition import Edition
+from finskillbench.edition.checks.agent_view import Bench
 from finskillbench.edition.checks.reads import leaves
-from finskillbench.edition.checks.seen import Bench
 from finskillbench.edition.parts import LEVELS, work_of
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.findings import Findings

@@ -13,7 +13,7 @@ import orjson
 
 from finskillbench.domains import by_name
 from finskillbench.domains.base import Answer
-from finskillbench.edition.checks.seen import NOP, REFERENCE, TRIVIAL, Seen, parsed
+from finskillbench.edition.checks.agent_view import NOP, REFERENCE, TRIVIAL, Seen, parsed
 from finskillbench.edition.parts import LEVELS
 from finskillbench.episode import JsonObject, Profile
 from finskillbench.findings import Findings

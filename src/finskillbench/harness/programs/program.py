@@ -26,9 +26,9 @@ from finskillbench.domains import Naive, Subtask, by_name
 from finskillbench.domains.interactive import Ask, Procedure
 from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
+from finskillbench.harness.prompts.compose import APPENDIX, INPUT_SECTION, SCHEMA_SECTION, TURNS_LEFT
+from finskillbench.harness.prompts.tokens import input_tokens, output_tokens
 from finskillbench.harness.tools.contracts import LOAD_SKILL, RUN_SKILL_SCRIPT, SUBMIT_ANSWER
-from finskillbench.harness.words.prompts import APPENDIX, INPUT_SECTION, SCHEMA_SECTION, TURNS_LEFT
-from finskillbench.harness.words.tokens import input_tokens, output_tokens
 from finskillbench.scoring.values import is_object
 
 _LEFT = re.compile(rf"\n\n{TURNS_LEFT.partition('{')[0]}[^\n]*\Z")
@@ -140,7 +140,7 @@ class Program(ABC):
     """A model that is a program: stateless, every decision read off the conversation.
 
     Its tokens are those that a language model with the same conversation would be billed for, estimated by
-    `finskillbench.harness.words.tokens`; its price is zero.
+    `finskillbench.harness.prompts.tokens`; its price is zero.
     """
 
     name: ClassVar[str]

@@ -94,15 +94,15 @@ def _wanted(subtask: Subtask, messages: Sequence[Message]) -> tuple[str, ...]:
     """The fields to read without a skill: what the subtask does by hand needs, or all that are printed."""
     if subtask.baselines.no_skill is not None:
         return subtask.baselines.no_skill.fields
-    return printed_fields(messages) if subtask.second is not None else ()
+    return printed_fields(messages) if subtask.rederive is not None else ()
 
 
 def _unaided(subtask: Subtask, read: Mapping[str, Any]) -> Mapping[str, Any]:
     """The answer without a skill: what is done by hand, or the printed definitions followed to the letter."""
-    if subtask.baselines.no_skill is not None or subtask.second is None:
+    if subtask.baselines.no_skill is not None or subtask.rederive is None:
         return naive_answer(subtask.baselines.no_skill, read)
     try:
-        return subtask.second(read)
+        return subtask.rederive(read)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return {}  # an imported episode may lack what the definitions speak of
 

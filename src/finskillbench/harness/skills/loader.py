@@ -289,7 +289,7 @@ def digest(files: Mapping[str, bytes]) -> str:
     return sha.hexdigest()
 
 
-class OwnSkills:
+class WrittenSkills:
     """The own skills of one episode, starting with those `remembered` from earlier ones (name to text).
 
     `scratch_root` is the folder under which the scratch space is made; None: the system's.
@@ -318,7 +318,7 @@ class OwnSkills:
             return file.read().decode()
 
     def save(self, name: str, text: str) -> None:
-        """Write a skill or replace it; `name` and `text` keep the rules of `finskillbench.harness.skills.given`."""
+        """Write a skill or replace it; `name` and `text` keep the rules of `finskillbench.harness.skills.user_skills`."""
         if self._scratch is None:
             self._scratch = tempfile.TemporaryDirectory(
                 prefix="skills-", dir=self._scratch_root, ignore_cleanup_errors=True

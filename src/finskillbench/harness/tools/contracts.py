@@ -19,7 +19,7 @@ from finskillbench.domains.tables import MOST_ROWS
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ALWAYS, Arm, Mount, expected_tools
 from finskillbench.harness.model import ToolSpec
-from finskillbench.harness.skills.given import MAX_NAME_CHARS, MAX_SAVED_SKILLS
+from finskillbench.harness.skills.user_skills import MAX_NAME_CHARS, MAX_SAVED_SKILLS
 from finskillbench.harness.tools.interpreters import LIBRARIES, LIMITS
 from finskillbench.harness.trace import CallOutcome
 from finskillbench.sandbox import snippet
@@ -144,7 +144,7 @@ def tool_specs(mounted: Mount, domain: str, own: tuple[ToolSpec, ...] = ()) -> t
     return (*shared[:at], *own, *shared[at:])
 
 
-def own_tools(sub_task: str) -> tuple[ToolSpec, ...]:
+def subtask_tools(sub_task: str) -> tuple[ToolSpec, ...]:
     """The tools that a subtask brings; none for an imported episode under a name that is not registered."""
     try:
         interactive = by_name(sub_task).interactive

@@ -10,14 +10,15 @@ from typing import Any, Protocol
 
 import orjson
 
-from finskillbench.domains.interactive import Stage, StageError
+from finskillbench.domains.interactive import InteractiveState, InvalidActionError
 from finskillbench.domains.tables import Table, dump, refers_to_table
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.harness.conditions import Mount
 from finskillbench.harness.model import ToolCall, ToolSpec
-from finskillbench.harness.skills.given import EMPTY, MAX_SAVED_SKILLS, Memory, skill_problem
-from finskillbench.harness.skills.loader import REFERENCES, OwnSkills, SkillPackage, script_path
+from finskillbench.harness.prompts.compaction import refers_to_facts
+from finskillbench.harness.skills.loader import REFERENCES, SkillPackage, WrittenSkills, script_path
+from finskillbench.harness.skills.user_skills import EMPTY, MAX_SAVED_SKILLS, Memory, skill_problem
 from finskillbench.harness.tools.contracts import (
     MAX_RESULT_CHARS,
     READS_DATA,
@@ -29,7 +30,6 @@ from finskillbench.harness.tools.contracts import (
 )
 from finskillbench.harness.tools.interpreters import Ran
 from finskillbench.harness.trace import CallOutcome
-from finskillbench.harness.words.compaction import refers_to_facts
 from finskillbench.redaction import logger
 from finskillbench.scoring.values import is_array, is_object
 
@@ -98,7 +98,7 @@ class Toolbox:
         filings: Filings | None = None,
         scratch_root: Path | None = None,
         memory: Memory = EMPTY,
-        stage: Stage | None = None,
+        stage: InteractiveState | None = None,
         data_calls: int | None = None,
     ) -> None:
         self._episode = episode
@@ -110,7 +110,7 @@ class Toolbox:
         self._interpreter = interpreter
         self._files: Mapping[str, str] = {}
         self._filings = filings
-        self._own = OwnSkills(scratch_root, memory.skills)
+        self._own = WrittenSkills(scratch_root, memory.skills)
         self._loaded = mounted.preloaded(episode.skill)
         self.answer: str | None = None
         self.skills_loaded: list[str] = []
@@ -159,7 +159,7 @@ class Toolbox:
             return text, "ok"
         except ToolError as error:
             return orjson.dumps(error.payload).decode(), error.outcome
-        except StageError as refused:
+        except InvalidActionError as refused:
             return orjson.dumps({"error": str(refused)}).decode(), "tool_failed"
         except FinSkillBenchError as error:
             _LOG.debug("%s: %s failed", self._episode.task_id, call.name, exc_info=True)

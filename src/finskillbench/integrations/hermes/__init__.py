@@ -22,12 +22,12 @@ import orjson
 
 from finskillbench.errors import Cause, InputError, ProviderError, SkillError
 from finskillbench.harness.conditions import Arm, Condition, Mount
+from finskillbench.harness.episode_state import EpisodeSpec, Resources
 from finskillbench.harness.loop import Play
 from finskillbench.harness.model import Model
-from finskillbench.harness.seat import Assignment, Surroundings
 from finskillbench.harness.skills.loader import digest, read_files
 from finskillbench.harness.trace import Ended, Trace
-from finskillbench.integrations.hermes.sitting import HARNESS, Sitting
+from finskillbench.integrations.hermes.session import HARNESS, HermesSession
 from finskillbench.integrations.hermes.wire import Endpoint
 from finskillbench.redaction import logger
 
@@ -95,7 +95,7 @@ class _Worker:
     """One process; `sittings` are the episodes that it plays."""
 
     def __init__(self, python: Path, endpoint: Endpoint, mounted: Mount) -> None:
-        self.sittings: dict[str, Sitting] = {}
+        self.sittings: dict[str, HermesSession] = {}
         self.is_dead = False
         self.home = Path(tempfile.mkdtemp(prefix="finskillbench-hermes-"))
         self._python, self._endpoint, self._mounted = python, endpoint, mounted
@@ -148,7 +148,7 @@ class _Worker:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(data)
 
-    async def play(self, sitting: Sitting, ended: Awaitable[Ended]) -> Ended:
+    async def play(self, sitting: HermesSession, ended: Awaitable[Ended]) -> Ended:
         """Have Hermes play an episode until it has `ended`."""
         with ExitStack() as stack:
             name = stack.enter_context(self._endpoint.serving(sitting))
@@ -177,7 +177,7 @@ class _Worker:
                     with suppress(TimeoutError):
                         await asyncio.wait_for(over.wait(), _GRACE_SECONDS)
 
-    async def _awaited(self, sitting: Sitting, ended: asyncio.Future[Ended]) -> Ended:
+    async def _awaited(self, sitting: HermesSession, ended: asyncio.Future[Ended]) -> Ended:
         clock = sitting.seat.around.clock
         while not ended.done():
             await asyncio.wait({ended}, timeout=_STILL_SECONDS / 10)
@@ -246,7 +246,7 @@ class _Worker:
         shutil.rmtree(self.home, ignore_errors=True)
 
 
-class Crew:
+class WorkerPool:
     """The processes of a run, started as they are needed."""
 
     def __init__(self, python: Path, endpoint: Endpoint) -> None:
@@ -263,7 +263,7 @@ class Crew:
             every = [each for workers in self._workers.values() for each in workers]
             await asyncio.gather(*(each.close() for each in every), return_exceptions=True)
 
-    async def play(self, mounted: Mount, sitting: Sitting, ended: Awaitable[Ended]) -> Ended:
+    async def play(self, mounted: Mount, sitting: HermesSession, ended: Awaitable[Ended]) -> Ended:
         """Have an episode played by the process with its skills that has least to do."""
         async with self._starting.setdefault(mounted.digest, asyncio.Lock()):
             found = await self._free(mounted)
@@ -316,10 +316,10 @@ class Hermes:
     async def opened(self) -> AsyncGenerator[Play]:
         """What plays episodes for as long as the context is open."""
         endpoint = Endpoint()
-        crew = Crew(self._python, endpoint)
+        crew = WorkerPool(self._python, endpoint)
 
-        async def play(model: Model, given: Assignment, around: Surroundings) -> Trace:
-            return await Sitting(model, given, around).play(crew)
+        async def play(model: Model, given: EpisodeSpec, around: Resources) -> Trace:
+            return await HermesSession(model, given, around).play(crew)
 
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(endpoint.listening())

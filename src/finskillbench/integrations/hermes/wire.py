@@ -21,7 +21,7 @@ import orjson
 
 from finskillbench.errors import InternalError
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn
-from finskillbench.harness.words.prompts import REMINDER
+from finskillbench.harness.prompts.compose import REMINDER
 from finskillbench.scoring.values import is_object
 
 SKILL_TOOLS = {

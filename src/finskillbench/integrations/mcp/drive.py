@@ -29,7 +29,14 @@ from finskillbench.edition import Edition
 from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.agents import CALLS, SECONDS, Agent, Task, Tools
 from finskillbench.harness.model import Usage
-from finskillbench.integrations.mcp.server import HARNESS, Desk, listening, on_loopback, on_socket, prompt_text
+from finskillbench.integrations.mcp.episode_server import (
+    HARNESS,
+    EpisodeServer,
+    listening,
+    on_loopback,
+    on_socket,
+    prompt_text,
+)
 from finskillbench.redaction import logger, redactor_of_process
 from finskillbench.runs.execute.run import DEFAULT_CONDITIONS, RunResult, run
 
@@ -215,7 +222,7 @@ class Command:
     async def __call__(self, task: Task, tools: Tools) -> None:
         """Solve a task; the answer is what was submitted."""
         for wait in (*_WAITS, None):
-            desk = Desk(task, tools)
+            desk = EpisodeServer(task, tools)
             code, last = await self._play(desk, task, tools)
             if code == 0:
                 return
@@ -226,7 +233,7 @@ class Command:
                 raise ProviderError(f"{why}, before its first tool call", Cause.NOT_STARTED)
             await asyncio.sleep(wait)
 
-    async def _play(self, desk: Desk, task: Task, tools: Tools) -> tuple[int, str]:
+    async def _play(self, desk: EpisodeServer, task: Task, tools: Tools) -> tuple[int, str]:
         """Start the command once: its exit code, 0 also where the answer was in and it had to be ended, and its end."""
         folder = Path(tempfile.mkdtemp(prefix="finskillbench-"))
         output = Output()
@@ -243,7 +250,7 @@ class Command:
                 tools.said(output.text)
             shutil.rmtree(folder, ignore_errors=True)
 
-    async def _prepare(self, folder: Path, desk: Desk, task: Task, stack: AsyncExitStack) -> list[str]:
+    async def _prepare(self, folder: Path, desk: EpisodeServer, task: Task, stack: AsyncExitStack) -> list[str]:
         """Write what the command is given, open the ways to the desk that it names, and fill in its words."""
         places = {place: str(folder / _name(place)) for place in (CONFIG, PROMPT_FILE, USAGE_FILE)}
         wanted = "\0".join(self.words)
@@ -258,7 +265,7 @@ class Command:
             places[URL] = await stack.enter_async_context(on_loopback(desk, listener))
         return [_PLACE.sub(lambda found: places.get(found[0], found[0]), word) for word in self.words]
 
-    async def _run(self, words: Sequence[str], folder: Path, desk: Desk, output: Output) -> int:
+    async def _run(self, words: Sequence[str], folder: Path, desk: EpisodeServer, output: Output) -> int:
         """Run the command to its end, or to that of the episode; nothing that it started in its group outlives it."""
         here = {name: value for name, value in os.environ.items() if name != "OLDPWD"} | {"PWD": str(folder)}
         with output.pipe() as pipe:

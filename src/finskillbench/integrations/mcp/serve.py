@@ -14,7 +14,14 @@ from finskillbench.edition import Edition
 from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.agents import CALLS, SECONDS, Agent, Task, Tools
 from finskillbench.harness.conditions import arm_of, parse_condition
-from finskillbench.integrations.mcp.server import HARNESS, MAX_MESSAGE, Desk, listening, on_loopback, serve_lines
+from finskillbench.integrations.mcp.episode_server import (
+    HARNESS,
+    MAX_MESSAGE,
+    EpisodeServer,
+    listening,
+    on_loopback,
+    serve_lines,
+)
 from finskillbench.runs.execute.board import Progress
 from finskillbench.runs.execute.run import RunResult, run
 
@@ -33,7 +40,7 @@ class _Served:
 
     async def __call__(self, task: Task, tools: Tools) -> None:
         """Serve a task; the answer is what was submitted."""
-        desk = Desk(task, tools)
+        desk = EpisodeServer(task, tools)
         try:
             if self.listener is None:
                 async with _standard_streams() as streams:
@@ -49,7 +56,7 @@ class _Served:
             raise ProviderError("the client went before its first tool call", Cause.NOT_STARTED)
 
 
-async def _until_answered(desk: Desk, serving: asyncio.Future[None]) -> None:
+async def _until_answered(desk: EpisodeServer, serving: asyncio.Future[None]) -> None:
     """Serve until the client has gone, or the answer is in and it has had its time to go."""
     submitted = asyncio.ensure_future(desk.submitted.wait())
     try:

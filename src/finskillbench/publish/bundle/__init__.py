@@ -29,7 +29,7 @@ import msgspec
 
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ArmName
-from finskillbench.harness.models import Entry, canonical
+from finskillbench.harness.models import ModelKey, canonical
 from finskillbench.harness.trace import OURS, Ended
 from finskillbench.runs.plan.items import Item
 
@@ -61,7 +61,7 @@ class Submitter(_Record, frozen=True, kw_only=True):
     url: Said | None = None
 
 
-class Entrant(_Record, frozen=True, kw_only=True):
+class Participant(_Record, frozen=True, kw_only=True):
     """A model with its arguments, and the day after which it has learnt nothing, where its owner states one."""
 
     model: Said
@@ -93,7 +93,7 @@ class Manifest(_Record, frozen=True, kw_only=True):
     format: int
     submitter: Submitter
     edition: Digest
-    entrants: tuple[Entrant, ...]
+    entrants: tuple[Participant, ...]
     mounts: Mapping[ArmName, Mounted]
     partial: Said | None
     rows: int
@@ -217,7 +217,7 @@ def check_shown(manifest: Manifest) -> None:
             raise InputError(f"url: {submitter.url[:60]!a} is no address that begins with http:// or https://")
 
 
-def check_entry(where: Path, entry: Entry) -> Arguments:
+def check_entry(where: Path, entry: ModelKey) -> Arguments:
     """The arguments of an entry that tables can show.
 
     Raises
@@ -227,9 +227,9 @@ def check_entry(where: Path, entry: Entry) -> Arguments:
     try:
         refuse_words("model", entry.model)
         said = msgspec.json.decode(entry.arguments, type=Arguments)
-        if canonical(entry.said) != entry.arguments:
+        if canonical(entry.by_name) != entry.arguments:
             raise ValueError("not as runs write them")
-        for name, value in entry.said.items():
+        for name, value in entry.by_name.items():
             refuse_words(name, value if isinstance(value, str) else f"a{value}")
     except InputError as error:
         raise InputError(f"{where}: {entry.model[:80]!a}: {error}") from None

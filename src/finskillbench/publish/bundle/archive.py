@@ -28,7 +28,7 @@ from finskillbench.edition.store import new_folder
 from finskillbench.errors import InputError
 from finskillbench.publish.bundle import ANSWERS, LARGEST_MANIFEST, MANIFEST, ROWS, SIGNATURE, TRAJECTORIES
 from finskillbench.runs.store.rows import SCHEMA, Row, from_frame
-from finskillbench.runs.store.version import make_folder, write_beside
+from finskillbench.runs.store.version import make_folder, write_atomic
 
 LIMITS: Mapping[str, int] = {MANIFEST: LARGEST_MANIFEST, SIGNATURE: 2**16, ROWS: 2**28, ANSWERS: 2**28}
 """Bytes of each file at most."""
@@ -98,7 +98,7 @@ def write_bundle(files: Mapping[str, bytes], out: Path) -> None:
             member.create_system = 3
             kind = zipfile.ZIP_STORED if packed else zipfile.ZIP_DEFLATED
             archive.writestr(member, files[name], compress_type=kind, compresslevel=6)
-    write_beside(out, buffer.getvalue())
+    write_atomic(out, buffer.getvalue())
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from finskillbench.episode import Episode, Profile, Status, Submission
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ARMS, Condition, mount_all
 from finskillbench.harness.models import BASELINES
-from finskillbench.harness.words.prompts import wording_digest
+from finskillbench.harness.prompts.compose import wording_digest
 from finskillbench.publish.bundle import done
 from finskillbench.publish.bundle.read import Bundle
 from finskillbench.runs.plan.items import Item, choose_episodes
@@ -53,7 +53,7 @@ def first_missing(items: Iterable[Item], wanted: Mapping[str, Sequence[str]]) ->
 def _counts(episode: Episode) -> bool:
     try:
         subtask = by_name(episode.sub_task)
-        return subtask.headline and subtask.open_stage is None
+        return subtask.headline and subtask.open_interactive_state is None
     except InputError:  # of an imported release, under another name
         return False
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from finskillbench.errors import InputError
-from finskillbench.harness.models import Entry
+from finskillbench.harness.models import ModelKey
 from finskillbench.publish.bundle import (
     ANSWERS,
     MANIFEST,
@@ -150,9 +150,9 @@ def _check_rows(path: Path, manifest: Manifest, rows: Sequence[Row], answers: Se
         raise InputError(
             f"{path}: the manifest says {manifest.rows} rows; there are {len(rows)}, and {len(answers)} answers"
         )
-    harnesses: dict[Entry, str] = {}
+    harnesses: dict[ModelKey, str] = {}
     for each in manifest.entrants:
-        entry = Entry(each.model, each.arguments)
+        entry = ModelKey(each.model, each.arguments)
         harnesses[entry] = check_entry(path, entry).harness
     seen: set[Item] = set()
     plain: set[str] = set()

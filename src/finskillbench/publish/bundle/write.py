@@ -24,10 +24,10 @@ from finskillbench.publish.bundle import (
     ROWS,
     SIGNATURE,
     Answer,
-    Entrant,
     File,
     Manifest,
     Mounted,
+    Participant,
     Submitter,
     check_entry,
     check_shown,
@@ -37,8 +37,8 @@ from finskillbench.publish.bundle import (
 from finskillbench.publish.bundle.archive import LARGEST_TRAJECTORY, LIMITS, MOST_FILES, write_bundle
 from finskillbench.publish.bundle.judge import first_missing, required
 from finskillbench.redaction import redactor_of_process, without_keys
-from finskillbench.runs.afterwards.rescore import read_run
 from finskillbench.runs.plan.items import Item
+from finskillbench.runs.postprocess.rescore import read_run
 from finskillbench.runs.store.journal import read_history, read_trajectory
 from finskillbench.runs.store.record import RunRecord
 from finskillbench.runs.store.rows import Row, answer_digest, sealed, table_bytes, to_frame
@@ -224,7 +224,7 @@ def _manifest(
         submitter=submitter,
         edition=record.edition_digest,
         entrants=tuple(
-            Entrant(model=entry.model, arguments=entry.arguments, cutoff=cutoff(entry.model)) for entry in entries
+            Participant(model=entry.model, arguments=entry.arguments, cutoff=cutoff(entry.model)) for entry in entries
         ),
         mounts={name: Mounted(digest=each["digest"], packages=each["packages"]) for name, each in mounts.items()},
         partial=partial,

@@ -11,14 +11,14 @@ import orjson
 from finskillbench.edition import Edition
 from finskillbench.edition.store import new_folder
 from finskillbench.episode import Profile
-from finskillbench.harness.models import Entry
+from finskillbench.harness.models import ModelKey
 from finskillbench.publish.bundle.judge import Judged, required
-from finskillbench.publish.leaderboard.board import Board, make_board
 from finskillbench.publish.leaderboard.gather import Gathered, Listed, Refusal, gather, shown
+from finskillbench.publish.leaderboard.ranking import Leaderboard, make_leaderboard
 from finskillbench.reports.formats import Format, to_json, write_tables
 from finskillbench.reports.page.render import board_page
 from finskillbench.reports.tables.common import slug
-from finskillbench.runs.store.version import code_version, scorer_version, write_beside
+from finskillbench.runs.store.version import code_version, scorer_version, write_atomic
 
 __all__ = ["Gathered", "Refusal", "gather", "write_site"]
 
@@ -43,26 +43,26 @@ def write_site(
     today: date,
     title: str = "FinSkillBench leaderboard",
     profile: Profile = Profile.CERTIFIED,
-) -> Board:
+) -> Leaderboard:
     """Write the page of some bundles into a new folder.
 
     Raises
     ------
     InputError : the folder is not empty, or cannot be written. Nothing is left half-written.
     """
-    board = make_board(gathered, required(edition.episodes()), profile)
+    board = make_leaderboard(gathered, required(edition.episodes()), profile)
     page = board_page(_content(board, gathered, edition, today=today, title=title, profile=profile))
     with new_folder(out) as folder:
         for suite in board.suites:
             (folder / TABLES / slug(suite.name)).mkdir(parents=True)
             write_tables(suite.tables, Format.CSV, folder / TABLES / slug(suite.name))
-        write_beside(folder / JSON, _json(board, gathered, edition, today=today, profile=profile))
-        write_beside(folder / INDEX, page.encode())
+        write_atomic(folder / JSON, _json(board, gathered, edition, today=today, profile=profile))
+        write_atomic(folder / INDEX, page.encode())
     return board
 
 
 def _content(
-    board: Board, gathered: Gathered, edition: Edition, *, today: date, title: str, profile: Profile
+    board: Leaderboard, gathered: Gathered, edition: Edition, *, today: date, title: str, profile: Profile
 ) -> Mapping[str, object]:
     days = [episode.as_of_date for episode in edition.episodes()]
     synthetic = edition.manifest["source"]["kind"] == "synthetic"
@@ -115,7 +115,7 @@ def _facts(listed: Listed, judged: Judged) -> Iterator[tuple[str, str]]:
         mounted = manifest.mounts[condition].packages
         packages = {f"{package} {digest[:12]}" for package, digest in mounted.items()}
         yield f"Skills under {name}", _some_words(packages) or "none"
-    stated = {Entry(each.model, each.arguments): each.cutoff for each in manifest.entrants}
+    stated = {ModelKey(each.model, each.arguments): each.cutoff for each in manifest.entrants}
     yield "Stated cut-off", str(stated[listed.entry] or "not stated")
     if manifest.partial is not None:
         yield "Not whole", manifest.partial
@@ -137,7 +137,7 @@ def played(judged: Judged) -> str:
     return str(days[0]) if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
 
 
-def _json(board: Board, gathered: Gathered, edition: Edition, *, today: date, profile: Profile) -> bytes:
+def _json(board: Leaderboard, gathered: Gathered, edition: Edition, *, today: date, profile: Profile) -> bytes:
     told = {
         "edition": edition.digest,
         "written": today.isoformat(),

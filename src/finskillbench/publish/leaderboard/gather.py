@@ -14,8 +14,8 @@ import polars as pl
 
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
-from finskillbench.harness.models import NO_ARGUMENTS, Entry, labels
-from finskillbench.harness.skills.given import GIVEN_ARM
+from finskillbench.harness.models import NO_ARGUMENTS, ModelKey, labels
+from finskillbench.harness.skills.user_skills import USER_SKILLS_PREFIX
 from finskillbench.publish.bundle.judge import Judged, judge_bundle
 from finskillbench.publish.bundle.read import Bundle, read_bundle
 from finskillbench.runs.store.rows import Row, to_frame
@@ -49,7 +49,7 @@ class Listed:
 
     label: str
     owner: str
-    entry: Entry
+    entry: ModelKey
     parts: tuple[Judged, ...]
 
     @property
@@ -141,12 +141,12 @@ def gather(
 
 def shown(row: Row) -> str:
     """What a board calls the condition of a row: skills of somebody's own by name and digest, since names are free."""
-    return f"{row.condition} {row.mount[:12]}" if row.condition.startswith(GIVEN_ARM) else row.condition
+    return f"{row.condition} {row.mount[:12]}" if row.condition.startswith(USER_SKILLS_PREFIX) else row.condition
 
 
 def entrants_of(taken: Sequence[Judged]) -> tuple[Listed, ...]:
     """Every entry of every submitter, under labels that are told apart."""
-    parts: dict[tuple[str, Entry], list[Judged]] = {}
+    parts: dict[tuple[str, ModelKey], list[Judged]] = {}
     for judged in taken:
         for entry in dict.fromkeys(row.item.entry for row in judged.rows):
             parts.setdefault((_owner(judged.bundle), entry), []).append(judged)
@@ -154,7 +154,7 @@ def entrants_of(taken: Sequence[Judged]) -> tuple[Listed, ...]:
     return tuple(Listed(label, owner, entry, tuple(each)) for label, ((owner, entry), each) in named)
 
 
-def _labels(parts: dict[tuple[str, Entry], list[Judged]]) -> list[str]:
+def _labels(parts: dict[tuple[str, ModelKey], list[Judged]]) -> list[str]:
     """The name of each entry; with its submitter where two have the same, with its number where that is not enough."""
     own = {
         who: labels(entry for other, entry in parts if other == who) for who in dict.fromkeys(who for who, _ in parts)
@@ -204,7 +204,7 @@ def _refuse_again(taken: Sequence[Bundle], bundle: Bundle) -> None:
         )
 
 
-def _played(bundle: Bundle) -> set[tuple[Entry, str]]:
+def _played(bundle: Bundle) -> set[tuple[ModelKey, str]]:
     """What a bundle plays: each model with its arguments under each condition."""
     return {(row.item.entry, row.condition) for row in bundle.rows}
 

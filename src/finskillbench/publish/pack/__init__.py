@@ -41,9 +41,9 @@ from finskillbench.reports.page.view import view_of
 from finskillbench.reports.read import RunRows, joined
 from finskillbench.reports.report import ReportFormat, ReportRequest, environment, source_digest
 from finskillbench.reports.tables.base import Cell, Column, Kind, cell_text, titled
-from finskillbench.reports.tables.common import contenders, warnings
-from finskillbench.runs.afterwards.show import printable
-from finskillbench.runs.store.version import make_folder, write_beside
+from finskillbench.reports.tables.common import hosted_models, warnings
+from finskillbench.runs.postprocess.show import printable
+from finskillbench.runs.store.version import make_folder, write_atomic
 
 __all__ = ["VALIDATION", "Pack", "write_pack"]
 
@@ -74,7 +74,7 @@ def warnings_of(
 ) -> Iterator[str]:
     """Warnings on this evidence, for the cover."""
     if results.rows["program"].all():
-        yield f"No language model was run. The program {contenders(results)[0]} takes the place of a model."
+        yield f"No language model was run. The program {hosted_models(results)[0]} takes the place of a model."
     yield from _few(results)
     for each in reports:
         if each.left_out:
@@ -86,7 +86,7 @@ def warnings_of(
         if isinstance(edition, str):
             yield f"Edition {digest[:12]} was not read: {edition}."
     yield from _of_runs(runs)
-    of_models = results.rows.filter(pl.col("model").is_in(contenders(results)))
+    of_models = results.rows.filter(pl.col("model").is_in(hosted_models(results)))
     share = of_models.filter(~pl.col("failed")).height / of_models.height
     if share < LEAST:
         yield f"{share:.1%} of the rows of the models have a verdict, fewer than {LEAST:.0%}."
@@ -185,10 +185,10 @@ def write_pack(
     rows = joined(runs)
     results = collect(rows, profile, exclude)
     _refuse_other_editions(results.rows, checks, audit)
-    judged = check_thresholds(results, criteria, contenders(results))
+    judged = check_thresholds(results, criteria, hosted_models(results))
     page = _render(results, rows, runs, today, _Evidence(checks, audit, judged if criteria else None))
     make_folder(out)
-    write_beside(out / FILE, page.encode())
+    write_atomic(out / FILE, page.encode())
     return Pack(out / FILE, judged)
 
 
@@ -222,7 +222,7 @@ def _render(results: Results, rows: pl.DataFrame, runs: Sequence[RunRows], today
     reference = reference_of(rows)
     style = f'{style}\n@page {{ @bottom-left {{ content: "FinSkillBench validation pack {reference}"; }} }}\n'
     policy = f"default-src 'none'; style-src '{source_digest(style)}'; base-uri 'none'; form-action 'none'"
-    models = contenders(results)
+    models = hosted_models(results)
     return (
         environment(_TEMPLATES)
         .get_template("pack.html")

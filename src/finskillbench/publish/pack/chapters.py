@@ -13,13 +13,13 @@ from finskillbench.edition import Edition
 from finskillbench.edition.checks.catalog import WHOLE, CheckReport, checks_of, names_of_audits
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.findings import Check, State
-from finskillbench.harness.models import Entry, labels
+from finskillbench.harness.models import ModelKey, labels
 from finskillbench.reports.compare.gates import OF_ROWS, ThresholdMeasure, ThresholdResult
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Cell, Column, Kind, Table
-from finskillbench.reports.tables.common import contenders, framed
+from finskillbench.reports.tables.common import framed, hosted_models
 from finskillbench.reports.tables.episodes.endings import failures_table, incidents_table, status_table
-from finskillbench.runs.afterwards.failures import failures_of
+from finskillbench.runs.postprocess.failures import failures_of
 
 MOST_ROWS = 15
 """Rows of a table in the body; the appendix has longer ones in full."""
@@ -332,8 +332,8 @@ def failures_chapter(results: Results, runs: Sequence[RunRows], rows: pl.DataFra
 
 def _of_contenders(results: Results, rows: pl.DataFrame, causes: pl.DataFrame) -> pl.DataFrame:
     """The failures of the models that are compared, under their names in tables."""
-    entries = [Entry(*each) for each in rows.select("model", "arguments").unique(maintain_order=True).iter_rows()]
-    names = {entry: name for entry, name in labels(entries).items() if name in contenders(results)}
+    entries = [ModelKey(*each) for each in rows.select("model", "arguments").unique(maintain_order=True).iter_rows()]
+    names = {entry: name for entry, name in labels(entries).items() if name in hosted_models(results)}
     named = pl.DataFrame(
         [(entry.model, entry.arguments, name) for entry, name in names.items()],
         schema={"model": pl.String, "arguments": pl.String, "name": pl.String},

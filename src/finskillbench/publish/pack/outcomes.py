@@ -18,13 +18,13 @@ from finskillbench.reports.tables.common import (
     MODEL,
     Scope,
     compared,
-    contenders,
     every_subtask,
     framed,
     headline_only,
-    of_contenders,
+    hosted_models,
     order_of,
     slug,
+    without_baselines,
 )
 from finskillbench.reports.tables.episodes.conduct import repeats_table
 from finskillbench.reports.tables.scores.models import significance_table
@@ -63,7 +63,7 @@ def mean_scores(results: Results) -> pl.DataFrame:
 
     A group without a score has nulls.
     """
-    chosen = of_contenders(results)
+    chosen = without_baselines(results)
     means = estimate(chosen.episodes, "score", GROUP)
     groups = coverage(chosen, GROUP).drop("mean").join(means, on=GROUP, how="left", maintain_order="left")
     return groups.with_columns(pl.col("pairs", "clusters").fill_null(0))
@@ -242,7 +242,7 @@ def _choices(rows: pl.DataFrame, results: Results) -> Iterator[tuple[str, Result
     yield "equal weight of subtasks", results, Method.T, Weighting.MACRO
     yield "percentile bootstrap of clusters", results, Method.PERCENTILE, Weighting.MICRO
     yield "BCa bootstrap of clusters", results, Method.BCA, Weighting.MICRO
-    models = contenders(results)
+    models = hosted_models(results)
     for model in models if len(models) > 1 else ():
         without = collect(rows, results.profile, (*results.excluded, model))
         yield f"without {model}", without, Method.T, Weighting.MICRO
@@ -322,7 +322,7 @@ def _challenges_table(found: list[Challenge]) -> Table:
 
 
 def _challenges(results: Results) -> Iterator[Challenge]:
-    models = contenders(results)
+    models = hosted_models(results)
     sides: dict[tuple[str, str], dict[str, pl.DataFrame]] = {}
     for group, part in results.episodes.filter("headline").group_by(
         "model", "harness", "condition", maintain_order=True

@@ -15,7 +15,7 @@ import polars as pl
 from finskillbench.analysis.results import Results, collect, complete, distinct
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
-from finskillbench.harness.models import NO_ARGUMENTS, Entry, labels
+from finskillbench.harness.models import NO_ARGUMENTS, ModelKey, labels
 from finskillbench.reports.read import RunRows, joined
 
 RUN = "run"
@@ -118,11 +118,11 @@ def _chosen(rows: pl.DataFrame, choice: Choice) -> pl.DataFrame:
     return rows
 
 
-def _entries(rows: pl.DataFrame) -> list[Entry]:
-    return [Entry(*each) for each in rows.select("model", "arguments").unique(maintain_order=True).iter_rows()]
+def _entries(rows: pl.DataFrame) -> list[ModelKey]:
+    return [ModelKey(*each) for each in rows.select("model", "arguments").unique(maintain_order=True).iter_rows()]
 
 
-def _labelled(rows: pl.DataFrame, names: Mapping[Entry, str] | None = None) -> pl.DataFrame:
+def _labelled(rows: pl.DataFrame, names: Mapping[ModelKey, str] | None = None) -> pl.DataFrame:
     """The rows under names of their entries, by default those of tables."""
     names = labels(_entries(rows)) if names is None else names
     table = pl.DataFrame(

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 from markupsafe import escape
 
-from finskillbench.runs.afterwards.show import printable
+from finskillbench.runs.postprocess.show import printable
 
 STEPS = 10
 """A scale has so many steps beside its first."""

@@ -22,10 +22,10 @@ from finskillbench.reports.page.render import episode_page
 from finskillbench.reports.page.view import Located, View
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Cell, Column, Kind, Table
-from finskillbench.runs.afterwards.show import Line, comparison, conversation, known_by_id
+from finskillbench.runs.postprocess.show import Line, comparison, conversation, known_by_id
 from finskillbench.runs.store.journal import read_trajectory
 from finskillbench.runs.store.rows import Row, from_frame
-from finskillbench.runs.store.version import make_folder, write_beside
+from finskillbench.runs.store.version import make_folder, write_atomic
 
 FOLDER = "episodes"
 LINES = 16
@@ -70,7 +70,7 @@ def write_episodes(
         name = f"{FOLDER}/{place:05}.html"
         title = f"{row.task_id}: {view.rows['entry'][place]}, {row.condition}"
         page = episode_page(title, _blocks(lines), f"finskillbench show {quote(str(found.file))}", truth=truth)
-        write_beside(out / name, page.encode())
+        write_atomic(out / name, page.encode())
         pages[place] = name
     return pages
 

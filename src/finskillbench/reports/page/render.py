@@ -23,7 +23,7 @@ from finskillbench.reports.figures.svg import difference_step, rules, score_step
 from finskillbench.reports.page.view import Located, View
 from finskillbench.reports.report import environment, source_digest
 from finskillbench.reports.tables.base import Cell, Estimate, Kind, cell_text
-from finskillbench.runs.afterwards.show import printable
+from finskillbench.runs.postprocess.show import printable
 from finskillbench.runs.store.version import file_name
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import polars as pl
 
 from finskillbench.analysis.results import CURATED, Comparison, Results, distinct, pairs
 from finskillbench.episode import PAPER_SUITE
-from finskillbench.harness.models import Entry, labels
+from finskillbench.harness.models import ModelKey, labels
 from finskillbench.reports.read import RunRows
 from finskillbench.runs.plan.items import Item
 
@@ -208,13 +208,13 @@ class Located:
 
 def locate(view: View, runs: Sequence[RunRows]) -> list[Located | None]:
     """Where the trajectory of each row lies; None where no run that has trajectories has the row."""
-    entries = (Entry(*each) for run in runs for each in run.rows.select("model", "arguments").iter_rows())
+    entries = (ModelKey(*each) for run in runs for each in run.rows.select("model", "arguments").iter_rows())
     names = labels(entries)
     known: dict[tuple[object, ...], Located] = {}
     for run in (each for each in runs if each.has_trajectories):
         for index, (model, arguments, condition, task, repeat) in enumerate(run.rows.select(ITEM).iter_rows()):
             found = Located(run, Item(model, arguments, condition, task, repeat), index)
-            known.setdefault((names[Entry(model, arguments)], arguments, condition, task, repeat), found)
+            known.setdefault((names[ModelKey(model, arguments)], arguments, condition, task, repeat), found)
     return [known.get(each) for each in view.rows.select(ITEM).iter_rows()]
 
 

@@ -20,7 +20,7 @@ from finskillbench.reports.page.sections import Section, sections_of
 from finskillbench.reports.page.view import ITEM, Located, View, choose, locate, many, view_of, views_of
 from finskillbench.reports.read import RunRows
 from finskillbench.runs.plan.items import Item
-from finskillbench.runs.store.version import make_folder, write_beside
+from finskillbench.runs.store.version import make_folder, write_atomic
 
 INDEX = "index.html"
 FIGURES = "figures"
@@ -101,8 +101,8 @@ def write_page(
     index = index_page(content, packed(view, failures, located, pages))
     make_folder(out / FIGURES)
     for name, data in files.items():
-        write_beside(out / FIGURES / name, data)
-    write_beside(out / INDEX, index.encode())
+        write_atomic(out / FIGURES / name, data)
+    write_atomic(out / INDEX, index.encode())
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     return WrittenPage(out / INDEX, len(pages), size)
 

@@ -77,7 +77,7 @@ def headlines(results: Results) -> list[str]:
     return [HEADLINE, *(name for name in distinct(results.rows, "suite") if name)]
 
 
-def contenders(results: Results) -> list[str]:
+def hosted_models(results: Results) -> list[str]:
     """The models that tables compare: the language models, or where there is none the program in their place."""
     models = distinct(results.rows.filter(~pl.col("program")), "model")
     programs = [model for model in results.models if model not in models]
@@ -86,7 +86,7 @@ def contenders(results: Results) -> list[str]:
 
 def compared(results: Results, frame: pl.DataFrame, scope: Scope = headline_only) -> pl.DataFrame:
     """The lines of contenders."""
-    return scope(frame.filter(pl.col("model").is_in(contenders(results))))
+    return scope(frame.filter(pl.col("model").is_in(hosted_models(results))))
 
 
 def means(frame: pl.DataFrame, by: Sequence[str]) -> dict[Group, Mean]:
@@ -200,7 +200,7 @@ def framed(name: str, title: str, frame: pl.DataFrame, columns: Sequence[Column]
     return Table(name, title, tuple(shown), tuple(zip(*cells, strict=True)), tuple(notes))
 
 
-def of_contenders(results: Results, scope: Scope = headline_only) -> Results:
+def without_baselines(results: Results, scope: Scope = headline_only) -> Results:
     """The results of the models that tables compare, on the subtasks that a table counts."""
     rows, episodes = (compared(results, frame, scope) for frame in (results.rows, results.episodes))
     return replace(results, rows=rows, episodes=episodes)
@@ -293,7 +293,7 @@ def _place(results: Results) -> list[str]:
     """Programs in the place of models."""
     if not results.rows["program"].all():
         return []
-    return [f"No language model was run: {contenders(results)[0]}, a program, stands in its place."]
+    return [f"No language model was run: {hosted_models(results)[0]}, a program, stands in its place."]
 
 
 def _profiles(results: Results) -> list[str]:
@@ -318,7 +318,7 @@ def _mixed(results: Results) -> list[str]:
         found = [value[:8] or "not told" for value in distinct(results.rows, column)]
         if len(found) > 1:
             told.append(f"The rows are of several {what}: {', '.join(found)}.")
-    compared = results.rows.filter(pl.col("model").is_in(contenders(results)))
+    compared = results.rows.filter(pl.col("model").is_in(hosted_models(results)))
     harnesses = distinct(compared, "harness")
     if len(harnesses) > 1:
         told.append(

@@ -15,10 +15,10 @@ from finskillbench.cluster.connection import GONE, Connection
 from finskillbench.edition import Edition
 from finskillbench.errors import FinSkillBenchError, InputError, InternalError, RunStoppedError
 from finskillbench.harness.agents import Agent
-from finskillbench.harness.models import Entrant, Entry
+from finskillbench.harness.models import ModelKey, Participant
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.prices import NO_CHARGE
-from finskillbench.harness.skills.given import Memory
+from finskillbench.harness.skills.user_skills import Memory
 from finskillbench.runs.cluster.worker import Order, Result, WorkerConfig, build_context, play
 from finskillbench.runs.execute.here import CACHED_EPISODES, Played, Terms
 from finskillbench.runs.execute.metered import Reservation, price_of, reserve_of_attempt
@@ -91,7 +91,7 @@ class DaskBackend:
     job: Job
 
     def __init__(
-        self, connection: Connection, config: WorkerConfig, edition: Edition, entrants: Mapping[Entry, Entrant]
+        self, connection: Connection, config: WorkerConfig, edition: Edition, entrants: Mapping[ModelKey, Participant]
     ) -> None:
         self.config, self.entrants, self.guards = config, entrants, dict[str, bool]()
         self.by_id = by_id = {each.task_id: each for each in edition.episodes()}
@@ -151,7 +151,7 @@ class DaskBackend:
     def _has(self, handle: WorkerHandle) -> bool:
         return self._handles.get(handle.address) is handle
 
-    async def submit(self, handle: WorkerHandle, order: Order, entrant: Entrant) -> Result | None:
+    async def submit(self, handle: WorkerHandle, order: Order, entrant: Participant) -> Result | None:
         """Have an episode played on a worker, those of programs several in a future; None if it is lost."""
         handle.playing += 1
         try:

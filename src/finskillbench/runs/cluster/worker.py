@@ -24,12 +24,12 @@ from finskillbench.edition import Edition, PublicEdition, load_edition
 from finskillbench.errors import EditionError, InputError, RunStoppedError
 from finskillbench.harness.agents import Agent
 from finskillbench.harness.conditions import mount_all
-from finskillbench.harness.models import Entry
+from finskillbench.harness.models import ModelKey
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.hosted import Hosted
-from finskillbench.harness.sendable import Sendable, received_entrant
-from finskillbench.harness.skills.given import Memory, SkillFolder, read_given
+from finskillbench.harness.serialization import Sendable, deserialized
 from finskillbench.harness.skills.runner import check_guards
+from finskillbench.harness.skills.user_skills import Memory, SkillFolder, read_user_skills
 from finskillbench.harness.trace import Trace
 from finskillbench.runs.execute.here import Here, Terms, surrounded
 from finskillbench.runs.execute.limiter import SharedLimiter
@@ -51,7 +51,7 @@ class WorkerConfig:
     run: str
     edition: str
     digest: str
-    models: tuple[tuple[Entry, Sendable], ...]
+    models: tuple[tuple[ModelKey, Sendable], ...]
     mounts: Mapping[str, str]
     skills: Mapping[str, SkillFolder]
     max_tokens: int
@@ -129,11 +129,11 @@ _contexts: dict[str, _Context] = {}
 async def build_context(config: WorkerConfig, key: str) -> tuple[str, Mapping[str, bool]]:
     """Build what a run needs in this process, errors included; return its token and the guards of its sandbox."""
     edition = await asyncio.to_thread(open_edition, config.edition, config.digest)
-    mounts, allow = mount_all(config.mounts, read_given(config.skills)), config.allow_unconfined
+    mounts, allow = mount_all(config.mounts, read_user_skills(config.skills)), config.allow_unconfined
     if others := [name for name, each in mounts.items() if each.digest != config.mounts[name]]:
         raise InputError(f"the skills of {others[0]} differ from the driver's; bring the same folder to every worker")
     guards = check_guards(mounts.values(), allow_unconfined=allow)
-    entrants = {entry: received_entrant(each) for entry, each in config.models}
+    entrants = {entry: deserialized(each) for entry, each in config.models}
     with ExitStack() as stack:
         stack.enter_context(threadpool_limits(1))  # a machine has a worker for each core
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="finskillbench-worker-")))

@@ -22,23 +22,23 @@ from typing import Any, Protocol
 
 from finskillbench.domains import by_method, by_name
 from finskillbench.domains.base import Subtask
-from finskillbench.domains.interactive import Stage
+from finskillbench.domains.interactive import InteractiveState
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, play_episode
 from finskillbench.harness.allowance import FULL, Allowance
 from finskillbench.harness.conditions import Mount
+from finskillbench.harness.episode_state import EpisodeSpec, Resources
 from finskillbench.harness.loop import Play, run_episode
 from finskillbench.harness.model import FREE, Usage
-from finskillbench.harness.models import Entrant, Entry, allowance_of
-from finskillbench.harness.seat import Assignment, Surroundings
-from finskillbench.harness.skills.given import EMPTY, Memory
+from finskillbench.harness.models import ModelKey, Participant, allowance_of
+from finskillbench.harness.prompts.compose import task_prompt
 from finskillbench.harness.skills.runner import MountedScripts
+from finskillbench.harness.skills.user_skills import EMPTY, Memory
 from finskillbench.harness.tools.interpreters import Interpreters
 from finskillbench.harness.tools.toolbox import Runner
 from finskillbench.harness.trace import Trace
-from finskillbench.harness.words.prompts import task_prompt
 from finskillbench.runs.execute.limiter import Limiter
 from finskillbench.runs.execute.metered import Budget, Metered
 from finskillbench.runs.plan.items import Item
@@ -94,13 +94,13 @@ class Material:
     episode: Episode
     prompt: str
     full_input: Mapping[str, Any]
-    open_stage: Callable[[], Stage | None] = lambda: None
+    open_stage: Callable[[], InteractiveState | None] = lambda: None
 
     def under(
         self, mounted: Mount, memory: Memory = EMPTY, *, allowance: Allowance = FULL, repeat: int = 0
-    ) -> Assignment:
+    ) -> EpisodeSpec:
         """What is played under an arm."""
-        return Assignment(
+        return EpisodeSpec(
             self.episode, self.prompt, lambda: self.full_input, mounted, memory, allowance, repeat, self.open_stage
         )
 
@@ -206,9 +206,9 @@ class Here:
     def __init__(
         self,
         edition: Edition,
-        entrants: Mapping[Entry, Entrant],
+        entrants: Mapping[ModelKey, Participant],
         mounts: Mapping[str, Mount],
-        around: Surroundings,
+        around: Resources,
         max_tokens: int,
         play: Play = run_episode,
     ) -> None:
@@ -222,7 +222,7 @@ class Here:
         entrant = self.entrants[item.entry]
         if isinstance(entrant, Agent):
             return _OfAgent(self, item, entrant, Tab(terms.budget, terms.dearest, terms.note))
-        max_tokens = item.entry.said.get("max_tokens", self.max_tokens)
+        max_tokens = item.entry.by_name.get("max_tokens", self.max_tokens)
         meter = Metered(entrant, terms.limiter, terms.budget, max_tokens, terms.note, self.around.clock)
         return _OfModel(self, item, meter)
 
@@ -294,7 +294,7 @@ def surrounded(
     *,
     allow_unconfined: bool,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-) -> Generator[Surroundings]:
+) -> Generator[Resources]:
     """What surrounds episodes under some arms in this process and its event loop: scripts, interpreters, filings."""
     mounts = list(mounts)
     with ExitStack() as stack:
@@ -302,7 +302,7 @@ def surrounded(
         if any(mounted.arm.scripts for mounted in mounts):
             runner = stack.enter_context(MountedScripts(mounts, allow_unconfined=allow_unconfined))
         arms = [mounted.arm for mounted in mounts]
-        yield Surroundings(
+        yield Resources(
             runner=runner,
             interpreters=stack.enter_context(Interpreters(arms, allow_unconfined=allow_unconfined)),
             filings=edition.filings,

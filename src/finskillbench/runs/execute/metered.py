@@ -22,7 +22,7 @@ import orjson
 
 from finskillbench.errors import Cause, ProviderError, RunStoppedError
 from finskillbench.harness.model import FREE, Message, Model, ToolSpec, Turn, Usage, is_recalling, is_tuned, possible
-from finskillbench.harness.models import Entrant, Entry, allowance_of
+from finskillbench.harness.models import ModelKey, Participant, allowance_of
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
 from finskillbench.harness.tools.contracts import budget_of
@@ -150,12 +150,12 @@ _UNPAID = frozenset(
 """Failures in which no answer was generated; after any other one the provider may bill what never arrived."""
 
 
-def price_of(model: Entrant) -> Price | None:
+def price_of(model: Participant) -> Price | None:
     """The price of a model, or None where it is not known, as for every agent; a program costs nothing."""
     return NO_CHARGE if isinstance(model, Program) else getattr(model, "price", None)
 
 
-def reserve_of_attempt(entrant: Entrant, entry: Entry, sub_task: str, max_tokens: int, dearest: float) -> float:
+def reserve_of_attempt(entrant: Participant, entry: ModelKey, sub_task: str, max_tokens: int, dearest: float) -> float:
     """Return US dollars to reserve for an episode before its first call; nearly all stay below.
 
     Of an agent it is `dearest`, the price of the dearest episode so far.
@@ -164,7 +164,7 @@ def reserve_of_attempt(entrant: Entrant, entry: Entry, sub_task: str, max_tokens
     if price is None:
         return dearest
     turns = allowance_of(entry).within(budget_of(sub_task)).turns
-    output = entry.said.get("max_tokens", max_tokens) * price.output
+    output = entry.by_name.get("max_tokens", max_tokens) * price.output
     return turns * (CONTEXT_TOKENS * max(price.input, price.cached_input, price.cache_write) + output) / 1e6
 
 

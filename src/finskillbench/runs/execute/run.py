@@ -29,11 +29,11 @@ from finskillbench.harness.agents import Agent, Solve, as_agent
 from finskillbench.harness.allowance import FULL, LEAST_TOKENS, MAX_TURNS, Allowance
 from finskillbench.harness.conditions import Condition, arm_of, mount_all, parse_condition
 from finskillbench.harness.loop import Harness, OurLoop
-from finskillbench.harness.models import Contender, Entrant, Entry, ModelOptions, entry_of, get_entrant
+from finskillbench.harness.models import ModelConfig, ModelKey, ModelOptions, Participant, get_participant, key_of
 from finskillbench.harness.proof import prove_arms
 from finskillbench.harness.providers.hosted import Hosted
 from finskillbench.harness.providers.prices import PROGRAMS
-from finskillbench.harness.skills.given import SkillFolder, read_given
+from finskillbench.harness.skills.user_skills import SkillFolder, read_user_skills
 from finskillbench.harness.trace import OURS
 from finskillbench.redaction import redactor_of_process, without_keys
 from finskillbench.runs.execute.board import NotebookProgress, Progress
@@ -43,7 +43,7 @@ from finskillbench.runs.execute.work import INTERRUPTED, RUN, Limits, Work
 from finskillbench.runs.plan.items import make_plan, playable
 from finskillbench.runs.plan.streams import Shard, make_streams
 from finskillbench.runs.store.journal import exclusive
-from finskillbench.runs.store.record import grown, make_record, write_record
+from finskillbench.runs.store.record import make_record, merge_record, write_record
 from finskillbench.runs.store.rows import ROWS, to_frame, write_rows
 from finskillbench.runs.store.version import make_folder
 
@@ -96,7 +96,7 @@ class RunResult:
 # Longer than a screen for its arguments, each of which is named and explained once, here.
 async def arun(
     edition: Edition,
-    models: Sequence[str | Entrant | Contender] | None = None,
+    models: Sequence[str | Participant | ModelConfig] | None = None,
     conditions: Sequence[str] = DEFAULT_CONDITIONS,
     subtasks: Sequence[str] | None = None,
     *,
@@ -135,7 +135,7 @@ async def arun(
         None takes the baselines, or only the agents.
     conditions : names of arms.
     skills : folders of skills by NAME, each an arm `skill:NAME` after `conditions`: see
-        `finskillbench.harness.skills.given`.
+        `finskillbench.harness.skills.user_skills`.
     agents : async functions of `(task, tools)`, or `Agent` objects: see `finskillbench.harness.agents`.
     subtasks : names; None takes every subtask of the edition.
     limit, sample, tasks : episodes of each subtask and in all, or single ones, as of
@@ -175,7 +175,7 @@ async def arun(
     wanted_models = list(DEFAULT_MODELS if models is None and not agents else models or ())
     contenders = [*wanted_models, *map(as_agent, agents)]
     entrants = _under(harness, make_models(contenders, options, allowance, max_cost))
-    given = read_given(skills)
+    given = read_user_skills(skills)
     arms = [parse_condition(name) for name in (*conditions, *(arm for arm in given if arm not in conditions))]
     for arm in arms:
         harness.check(arm_of(arm))
@@ -192,10 +192,10 @@ async def arun(
     party = Party(edition, entrants, contenders, mounts, skills, options, harness, sleep)
     async with venue(cluster, party, bounds) as (where, guards):
         record = make_record(edition, plan, proof, guards, interpreters)
-        grown(out, record)  # before the lock, which would be a file in somebody else's folder
+        merge_record(out, record)  # before the lock, which would be a file in somebody else's folder
         make_folder(out)
         with exclusive(out):
-            record = grown(out, record)
+            record = merge_record(out, record)
             work = Work(edition, plan, streams, entrants, out, bounds, progress or NotebookProgress(), sleep, where)
             write_record(out, record)
             await _finish(work, entrants.values())
@@ -261,7 +261,7 @@ def _beside(coroutine: Coroutine[Any, Any, T]) -> T:
 run = _blocking(arun)
 
 
-async def _finish(work: Work, models: Iterable[Entrant]) -> None:
+async def _finish(work: Work, models: Iterable[Participant]) -> None:
     """Do the work, then close connections, which die with the event loop."""
     try:
         with threadpool_limits(1):  # judging solves small systems: threads of BLAS would wait for each other
@@ -284,7 +284,7 @@ def _check_numbers(*, limit: int | None, epochs: int, seed: int, max_concurrency
         raise InputError(f"max_cost is {max_cost}; it must be a number of US dollars, 0 or more")
 
 
-def _under(harness: Harness, entrants: Mapping[Entry, Entrant]) -> dict[Entry, Entrant]:
+def _under(harness: Harness, entrants: Mapping[ModelKey, Participant]) -> dict[ModelKey, Participant]:
     """The models of a run as those of a harness; ours goes without saying.
 
     Raises
@@ -307,7 +307,7 @@ def _allowance(turns: int, tokens: int | None) -> Allowance:
     return Allowance(turns, tokens)
 
 
-def _check_addresses(contenders: Iterable[Contender], options: ModelOptions) -> None:
+def _check_addresses(contenders: Iterable[ModelConfig], options: ModelOptions) -> None:
     providers: dict[str, set[str]] = {}
     redact = redactor_of_process()
     for each in contenders:
@@ -328,11 +328,11 @@ def _check_addresses(contenders: Iterable[Contender], options: ModelOptions) -> 
 
 
 def make_models(
-    models: Sequence[str | Entrant | Contender],
+    models: Sequence[str | Participant | ModelConfig],
     options: ModelOptions,
     allowance: Allowance = FULL,
     max_cost: float | None = None,
-) -> dict[Entry, Entrant]:
+) -> dict[ModelKey, Participant]:
     """Make the models and agents of a run, in the given order; an object stands for itself. Nothing is sent.
 
     Raises
@@ -340,12 +340,12 @@ def make_models(
     InputError : no such model, a missing package or key, a model given twice, `max_cost` with an unknown price, or a
         `base_url` that would be written down with a password or get the keys of several providers.
     """
-    contenders = [each if isinstance(each, Contender) else Contender(each) for each in models]
+    contenders = [each if isinstance(each, ModelConfig) else ModelConfig(each) for each in models]
     _check_addresses(contenders, options)
-    entrants: dict[Entry, Entrant] = {}
+    entrants: dict[ModelKey, Participant] = {}
     for each in contenders:
-        model = get_entrant(each.model, each.options or options) if isinstance(each.model, str) else each.model
-        entry = entry_of(model, each.allowance or allowance)
+        model = get_participant(each.model, each.options or options) if isinstance(each.model, str) else each.model
+        entry = key_of(model, each.allowance or allowance)
         if entry in entrants:
             raise InputError(f"a model was given twice: {entry}")
         entrants[entry] = model

@@ -13,9 +13,9 @@ from finskillbench.edition import Edition
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Mount
 from finskillbench.harness.loop import Harness, Play
-from finskillbench.harness.models import Contender, Entrant, Entry, ModelOptions
-from finskillbench.harness.skills.given import SkillFolder
+from finskillbench.harness.models import ModelConfig, ModelKey, ModelOptions, Participant
 from finskillbench.harness.skills.runner import check_guards
+from finskillbench.harness.skills.user_skills import SkillFolder
 from finskillbench.harness.trace import OURS
 from finskillbench.runs.execute.here import Here, Place, surrounded
 from finskillbench.runs.execute.work import Job, Limits, Where
@@ -26,8 +26,8 @@ class Party:
     """Who plays what under what: the entrants as they are, and in the same order as they were given."""
 
     edition: Edition
-    entrants: Mapping[Entry, Entrant]
-    given: Sequence[str | Entrant | Contender]
+    entrants: Mapping[ModelKey, Participant]
+    given: Sequence[str | Participant | ModelConfig]
     mounts: Mapping[str, Mount]
     skills: Mapping[str, SkillFolder | Path | str]
     options: ModelOptions
@@ -53,7 +53,7 @@ async def venue(cluster: str | None, party: Party, limits: Limits) -> AsyncGener
     from finskillbench.cluster.connection import connected, require_extra
 
     require_extra()
-    from finskillbench.harness.sendable import sendable_entrant
+    from finskillbench.harness.serialization import serializable
     from finskillbench.runs.cluster.driver import DaskBackend
     from finskillbench.runs.cluster.worker import WorkerConfig
 
@@ -65,7 +65,7 @@ async def venue(cluster: str | None, party: Party, limits: Limits) -> AsyncGener
         run=f"finskillbench-{uuid4().hex[:12]}",
         edition=str(party.edition.path.resolve()),
         digest=party.edition.digest,
-        models=tuple((entry, sendable_entrant(each, party.entrants[entry])) for entry, each in _contenders(party)),
+        models=tuple((entry, serializable(each, party.entrants[entry])) for entry, each in _contenders(party)),
         mounts={name: each.digest for name, each in party.mounts.items()},
         skills={name: replace(each, folder=each.folder.resolve()) for name, each in skills.items()},
         max_tokens=limits.max_tokens,
@@ -87,8 +87,8 @@ async def _here(party: Party, limits: Limits, play: Play, job: Job) -> AsyncGene
         yield Here(party.edition, party.entrants, party.mounts, around, limits.max_tokens, play)
 
 
-def _contenders(party: Party) -> Iterator[tuple[Entry, Contender]]:
+def _contenders(party: Party) -> Iterator[tuple[ModelKey, ModelConfig]]:
     """The entrants as they were given, each with its options."""
     for entry, each in zip(party.entrants, party.given, strict=True):
-        given = each if isinstance(each, Contender) else Contender(each)
+        given = each if isinstance(each, ModelConfig) else ModelConfig(each)
         yield entry, replace(given, options=given.options or party.options)

@@ -26,10 +26,10 @@ from finskillbench.garbage import frozen
 from finskillbench.harness.agents import Agent
 from finskillbench.harness.failures import PROVIDER
 from finskillbench.harness.model import Usage
-from finskillbench.harness.models import Entrant, Entry, labels
+from finskillbench.harness.models import ModelKey, Participant, labels
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.prices import PROGRAMS, PriceTable
-from finskillbench.harness.skills.given import EMPTY, Memory
+from finskillbench.harness.skills.user_skills import EMPTY, Memory
 from finskillbench.harness.tools.contracts import budget_of
 from finskillbench.redaction import logger
 from finskillbench.runs.execute.board import Progress, make_board
@@ -138,7 +138,7 @@ class Work:
         edition: Edition,
         plan: Plan,
         streams: Sequence[Stream],
-        models: Mapping[Entry, Entrant],
+        models: Mapping[ModelKey, Participant],
         out: Path,
         limits: Limits,
         progress: Progress,
@@ -343,7 +343,7 @@ class Work:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._judging, judge, submission, truth, full_input)
 
-    def _may_start(self, entry: Entry) -> bool:
+    def _may_start(self, entry: ModelKey) -> bool:
         return RUN not in self.stopped and self.labels[entry] not in self.stopped
 
     def _stop(self, what: str, why: str) -> None:

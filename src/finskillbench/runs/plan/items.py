@@ -24,7 +24,7 @@ from finskillbench.edition import Edition
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ArmName, Condition
-from finskillbench.harness.models import BASELINES, NO_ARGUMENTS, Entry
+from finskillbench.harness.models import BASELINES, NO_ARGUMENTS, ModelKey
 from finskillbench.runs.store.version import file_name
 
 
@@ -86,7 +86,7 @@ def playable(edition: Edition, sub_tasks: Sequence[str] | None = None) -> tuple[
         for episode in episodes[:1]:
             edition.truth(episode.task_id)  # refused before anything is run
         return episodes
-    moved = {each.name for each in subtasks() if each.open_stage is not None}
+    moved = {each.name for each in subtasks() if each.open_interactive_state is not None}
     for episode in episodes:
         if sub_tasks is not None and episode.sub_task in moved:
             edition.stage(episode)  # says why not
@@ -154,9 +154,9 @@ class Item:
     run_idx: int
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> ModelKey:
         """The model with its arguments."""
-        return Entry(self.model, self.arguments)
+        return ModelKey(self.model, self.arguments)
 
     @property
     def arm(self) -> str:
@@ -169,7 +169,7 @@ class Item:
         return f"trajectories/{self.arm}/{file_name(self.task_id)}__{self.run_idx}.json.gz"
 
 
-def arm_folder(entry: Entry, condition: str) -> str:
+def arm_folder(entry: ModelKey, condition: str) -> str:
     """Name of the folder with the trajectories of an entry under a condition."""
     name = f"{file_name(entry.model)}__{file_name(condition)}"
     if entry.arguments == NO_ARGUMENTS:
@@ -186,7 +186,7 @@ class Plan:
 
 
 @cache
-def place_of_entry(entry: Entry) -> tuple[int, Entry]:
+def place_of_entry(entry: ModelKey) -> tuple[int, ModelKey]:
     """Where an entry stands among others: models by name, then the programs in the order of `BASELINES`."""
     programs = tuple(BASELINES)
     return (programs.index(entry.model) + 1 if entry.model in programs else 0), entry
@@ -230,7 +230,7 @@ def check_names(items: Collection[Item]) -> None:
 
 def make_plan(
     episodes: Sequence[Episode],
-    entries: Sequence[Entry],
+    entries: Sequence[ModelKey],
     conditions: Sequence[str],
     *,
     limit: int | None = None,
@@ -280,7 +280,7 @@ def make_plan(
 class Asked:
     """Every entry under every condition on every task, `epochs` times; each in the order of a plan."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[ModelKey, ...]
     conditions: tuple[ArmName, ...]
     tasks: tuple[str, ...]
     epochs: int

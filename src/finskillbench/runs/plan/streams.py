@@ -28,8 +28,8 @@ from platformdirs import user_cache_path
 from finskillbench.episode import PAPER_SUITE, Episode, Status
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import arm_of
-from finskillbench.harness.models import Entry
-from finskillbench.harness.skills.given import EMPTY, Feedback, Memory
+from finskillbench.harness.models import ModelKey
+from finskillbench.harness.skills.user_skills import EMPTY, Feedback, Memory
 from finskillbench.runs.plan.items import Item, Plan
 from finskillbench.runs.store.journal import JOURNAL, read_trajectory
 from finskillbench.runs.store.rows import Row
@@ -92,7 +92,7 @@ def run_folder(edition: Edition, *arguments: object) -> Path:
     return Path("runs") / f"run-{hashlib.sha256(key).hexdigest()[:12]}"
 
 
-_Key: TypeAlias = tuple[Entry, str, int, str]
+_Key: TypeAlias = tuple[ModelKey, str, int, str]
 """Entry, condition, repeat and subtask of a stream."""
 _SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})", re.ASCII)
 

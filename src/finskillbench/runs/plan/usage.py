@@ -25,10 +25,10 @@ from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition, arm_of, mount_all
 from finskillbench.harness.model import Usage
-from finskillbench.harness.models import BASELINES, Entry, allowance_of, labels
+from finskillbench.harness.models import BASELINES, ModelKey, allowance_of, labels
 from finskillbench.harness.providers.prices import NO_CHARGE, Price, PriceTable
-from finskillbench.harness.skills.given import NOTHING_GIVEN, Given
 from finskillbench.harness.skills.runner import check_guards
+from finskillbench.harness.skills.user_skills import NO_USER_SKILLS, UserSkills
 from finskillbench.harness.trace import OURS
 from finskillbench.runs.plan.items import Item, Plan
 from finskillbench.runs.plan.streams import Shard, make_streams, missing, with_past
@@ -156,8 +156,8 @@ class Earlier:
 
     def __init__(self, name: str, rows: Iterable[Row]) -> None:
         self.name = name
-        self._rows: dict[Entry, list[Row]] = {}
-        self._uncounted: Counter[tuple[Entry, str]] = Counter()
+        self._rows: dict[ModelKey, list[Row]] = {}
+        self._uncounted: Counter[tuple[ModelKey, str]] = Counter()
         for row in rows:
             counted = row.total_input_tokens is not None and row.total_output_tokens is not None
             if row.model in BASELINES or row.status is Status.ERROR:
@@ -172,7 +172,7 @@ class Earlier:
             )
 
     def forecast(
-        self, entry: Entry, condition: str, episodes: Counter[tuple[str, str]], most_calls: int, price: Price | None
+        self, entry: ModelKey, condition: str, episodes: Counter[tuple[str, str]], most_calls: int, price: Price | None
     ) -> Forecast:
         """What the run lets expect of a model.
 
@@ -217,7 +217,7 @@ class Earlier:
         )
         return Forecast(expected, low, high, basis)
 
-    def _like(self, entry: Entry) -> tuple[str, list[Row]]:
+    def _like(self, entry: ModelKey) -> tuple[str, list[Row]]:
         """The rows of an entry, or of the nearest to it, and in words whose they are where not its own."""
         if entry in self._rows:
             return "", self._rows[entry]
@@ -285,7 +285,7 @@ def estimate(
     *,
     prices: PriceTable,
     like: Earlier | None = None,
-    given: Mapping[str, Given] = NOTHING_GIVEN,
+    given: Mapping[str, UserSkills] = NO_USER_SKILLS,
     allow_unconfined: bool = False,
 ) -> list[Estimate]:
     """Estimate each entry and condition of a plan, in the plan's order.
@@ -304,7 +304,7 @@ def estimate(
         models, and none of them is one of the plan.
     """
     wanted = set(plan.items if left is None else left)
-    arms: dict[tuple[Entry, str], Counter[tuple[str, str]]] = {}
+    arms: dict[tuple[ModelKey, str], Counter[tuple[str, str]]] = {}
     sub_tasks = {episode.task_id: (episode.skill, episode.sub_task) for episode in plan.episodes}
     for item in plan.items:
         arms.setdefault((item.entry, item.condition), Counter())[sub_tasks[item.task_id]] += item in wanted
@@ -317,7 +317,7 @@ def estimate(
 
 
 def _asked(
-    entry: Entry, condition: str, counts: Counter[tuple[str, str]], prices: PriceTable, like: Earlier | None
+    entry: ModelKey, condition: str, counts: Counter[tuple[str, str]], prices: PriceTable, like: Earlier | None
 ) -> Forecast:
     """Forecast the calls and tokens of `counts` episodes, by domain and subtask; zero for a program."""
     if entry.model in BASELINES:

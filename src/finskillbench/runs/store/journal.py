@@ -32,7 +32,7 @@ from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store import version
 from finskillbench.runs.store.record import AnyEvent, Finished, History, Rescored, history
 from finskillbench.runs.store.rows import check_row, share
-from finskillbench.runs.store.version import PART, code_version, write_beside
+from finskillbench.runs.store.version import PART, code_version, write_atomic
 
 _LEVEL = 1
 """Fastest compression: a trajectory of 35 KB takes 0.1 ms; level 9 takes 0.9 ms and saves 16 % of the bytes."""
@@ -84,7 +84,7 @@ def write_trajectory(folder: Path, item: Item, data: bytes) -> None:
 
     The file is complete under its name or not there; the journal line comes after it.
     """
-    write_beside(folder / item.trajectory, data)
+    write_atomic(folder / item.trajectory, data)
 
 
 def _decoded(data: bytes) -> Trajectory:
@@ -289,7 +289,7 @@ def check_rows(folder: Path, found: History) -> None:
 
 def write_events(folder: Path, events: Iterable[AnyEvent]) -> None:
     """Write a whole journal into a folder that has none."""
-    version.write_beside(folder / JOURNAL, b"".join(map(_line, events)))
+    version.write_atomic(folder / JOURNAL, b"".join(map(_line, events)))
 
 
 def _line(event: AnyEvent) -> bytes:

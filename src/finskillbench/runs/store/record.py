@@ -26,11 +26,11 @@ import orjson
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
 from finskillbench.harness.model import FREE, Usage
+from finskillbench.harness.prompts.compose import wording_digest
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
-from finskillbench.harness.words.prompts import wording_digest
 from finskillbench.runs.plan.items import Asked, Item, Plan, asked_by, check_names, in_order, joined
 from finskillbench.runs.store.rows import Row
-from finskillbench.runs.store.version import Validation, scorer_version, validation_of, write_beside
+from finskillbench.runs.store.version import Validation, scorer_version, validation_of, write_atomic
 
 KILLED = "killed"
 
@@ -221,7 +221,7 @@ def make_record(
     )
 
 
-def grown(folder: Path, record: RunRecord) -> RunRecord:
+def merge_record(folder: Path, record: RunRecord) -> RunRecord:
     """The record of a folder after a call with a record of its own; nothing is written.
 
     Raises
@@ -279,7 +279,7 @@ def write_record(folder: Path, record: RunRecord) -> None:
     path = folder / FILE
     data = orjson.dumps(record, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     if not path.exists() or path.read_bytes() != data:
-        write_beside(path, data, durable=True)
+        write_atomic(path, data, durable=True)
 
 
 def read_record(folder: Path) -> RunRecord:

@@ -29,7 +29,7 @@ from finskillbench.harness.model import Usage
 from finskillbench.harness.tools.contracts import READS_DATA
 from finskillbench.harness.trace import Trace
 from finskillbench.runs.plan.items import Item
-from finskillbench.runs.store.version import code_commit, code_version, scorer_version, write_beside
+from finskillbench.runs.store.version import code_commit, code_version, scorer_version, write_atomic
 
 
 class Column(NamedTuple):
@@ -361,7 +361,7 @@ def from_frame(frame: pl.DataFrame) -> list[Row]:
 
 def write_rows(path: Path, frame: pl.DataFrame) -> None:
     """Write the table as Parquet with the meanings of its columns, beside and then renamed."""
-    write_beside(path, table_bytes(frame), durable=True)
+    write_atomic(path, table_bytes(frame), durable=True)
 
 
 def table_bytes(frame: pl.DataFrame) -> bytes:

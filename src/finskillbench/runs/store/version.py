@@ -41,7 +41,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _MAX_NAME = 120
 
 
-def write_beside(path: Path, data: bytes, *, durable: bool = False) -> None:
+def write_atomic(path: Path, data: bytes, *, durable: bool = False) -> None:
     """Write `data` to `path` so that a reader finds the old file or the new one, never a part.
 
     Parameters
@@ -238,7 +238,7 @@ def keep_validation(edition: Edition, *, passed: bool) -> Validation:
     found = _verdict(edition, passed=passed)
     make_folder(_folder())
     what = hashlib.sha256(msgspec.json.encode((found.source, found.suites, found.parts))).hexdigest()
-    write_beside(_folder() / f"{found.digest}-{what[:12]}.json", msgspec.json.encode(found))
+    write_atomic(_folder() / f"{found.digest}-{what[:12]}.json", msgspec.json.encode(found))
     return found
 
 

@@ -18,8 +18,8 @@ from finskillbench.edition import Edition
 from finskillbench.errors import Cause, ProviderError
 from finskillbench.harness.agents import Agent
 from finskillbench.harness.model import Message, ToolSpec, Turn
-from finskillbench.runs.afterwards.failures import failures_of
 from finskillbench.runs.execute.run import run
+from finskillbench.runs.postprocess.failures import failures_of
 
 
 @dataclass

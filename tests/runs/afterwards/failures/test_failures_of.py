@@ -16,9 +16,9 @@ from finskillbench.domains.examples import Examples, Misreading
 from finskillbench.edition import Edition
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
-from finskillbench.runs.afterwards.failures import Known, explain, failures_of, use_of
-from finskillbench.runs.afterwards.failures.attempt import subtask_called
 from finskillbench.runs.execute.run import run
+from finskillbench.runs.postprocess.failures import Known, explain, failures_of, use_of
+from finskillbench.runs.postprocess.failures.attempt import subtask_called
 from finskillbench.runs.store.journal import read_trajectory
 from finskillbench.runs.store.version import file_name
 from finskillbench.scoring.strict_json import parse_submission

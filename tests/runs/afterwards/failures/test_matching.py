@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from finskillbench.runs.afterwards.failures.attempt import WrongNumber
-from finskillbench.runs.afterwards.failures.rules.matching import granule, retyped, rounded, rounding, unit
+from finskillbench.runs.postprocess.failures.attempt import WrongNumber
+from finskillbench.runs.postprocess.failures.rules.matching import granule, retyped, rounded, rounding, unit
 
 
 def numbers(*pairs: tuple[float, float], group: str = "weights") -> list[WrongNumber]:

@@ -7,7 +7,7 @@ from tests.runs.afterwards.failures.table import Confusion, confusion
 from tests.sampling import THOROUGH, thorough
 
 from finskillbench.edition import Edition
-from finskillbench.runs.afterwards.failures import FailureCause
+from finskillbench.runs.postprocess.failures import FailureCause
 
 pytestmark = pytest.mark.slow  # hundreds of episodes are played
 GOOD_ENOUGH = 0.95

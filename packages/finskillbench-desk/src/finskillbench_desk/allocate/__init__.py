@@ -21,6 +21,7 @@ from finskillbench.domains.interactive import Budget, InteractiveCase
 from finskillbench.domains.tables import TableReference, reference
 from finskillbench.episode import Episode, JsonObject, Profile, Truth
 from finskillbench_desk.allocate.procedures import PROCEDURES
+from finskillbench_desk.allocate.prompts import CONVENTIONS, PROMPT, certified, memo, notes, stated_book, stated_doubt
 from finskillbench_desk.allocate.proof import proof
 from finskillbench_desk.allocate.sources import (
     ANALYST_SHARE,
@@ -39,7 +40,6 @@ from finskillbench_desk.allocate.sources import (
     vendor_of,
 )
 from finskillbench_desk.allocate.traps import Case, draw_case
-from finskillbench_desk.allocate.words import CONVENTIONS, PROMPT, certified, memo, notes, stated_book, stated_doubt
 from finskillbench_desk.market import Listed
 
 NAME = "allocate"

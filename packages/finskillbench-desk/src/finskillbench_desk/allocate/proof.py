@@ -11,9 +11,9 @@ from finskillbench.domains.examples import Label
 from finskillbench.engines.optimisation.certificate import prove_optimal
 from finskillbench.engines.optimisation.certified import ACCEPTED_GAP, ACCEPTED_VIOLATION
 from finskillbench.findings import Findings
-from finskillbench_desk.allocate import second
+from finskillbench_desk.allocate import rederive
+from finskillbench_desk.allocate.prompts import book_of, doubt_of
 from finskillbench_desk.allocate.sources import LEAST_COST, NAMES, PENALTY
-from finskillbench_desk.allocate.words import book_of, doubt_of
 from finskillbench_desk.engines.trading.net_of_costs import TradingProblem, formulate, greatest_multiplier, optimum
 
 AGREEMENT = 1e-9
@@ -30,7 +30,7 @@ def proof(label: Label[Any], findings: Findings) -> None:
         findings.expect(holds, where, message)
 
     expect(_same_book(label), "the truth's book is not the one of the tables")
-    effects, doubt = second.posterior(label.task_input)
+    effects, doubt = rederive.posterior(label.task_input)
     apart = float(np.abs(effects - np.array(known["effects"])).max())
     findings.widest("effect_difference", apart)
     expect(apart <= AGREEMENT, f"an expected effect differs by {apart:.1e} from the one derived again")

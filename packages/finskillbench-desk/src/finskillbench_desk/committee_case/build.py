@@ -19,7 +19,7 @@ from finskillbench.domains.tables import TableReference, reference
 from finskillbench.episode import Episode, Prompt, Truth
 from finskillbench.errors import InputError
 from finskillbench_desk.committee_case.draw import Case, draw_case, rates_of
-from finskillbench_desk.committee_case.judging.own import instrument_json
+from finskillbench_desk.committee_case.judging.agent_documents import instrument_json
 from finskillbench_desk.committee_case.ledger.case import LEAST_ISSUERS
 from finskillbench_desk.committee_case.ledger.nouns import Ledger, tables
 from finskillbench_desk.committee_case.rules.judging import withheld

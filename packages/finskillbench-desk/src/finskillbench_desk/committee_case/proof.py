@@ -13,11 +13,11 @@ from finskillbench_desk.committee_case.documents.reader import read_guidelines
 from finskillbench_desk.committee_case.documents.reader.misread import misread
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
 from finskillbench_desk.committee_case.draw import breached, forbidden
+from finskillbench_desk.committee_case.judging.agent_documents import Facts
 from finskillbench_desk.committee_case.judging.later import keeps
-from finskillbench_desk.committee_case.judging.own import Facts
+from finskillbench_desk.committee_case.rederive.places import recovered, rows_of
+from finskillbench_desk.committee_case.rederive.withheld import differences, same, stated_book, withheld
 from finskillbench_desk.committee_case.rules.proof import coding
-from finskillbench_desk.committee_case.second.places import recovered, rows_of
-from finskillbench_desk.committee_case.second.withheld import differences, same, stated_book, withheld
 from finskillbench_desk.engines.books.figures import figures
 from finskillbench_desk.engines.guidelines.cure import after, cheapest_cure
 from finskillbench_desk.engines.guidelines.language import Rule

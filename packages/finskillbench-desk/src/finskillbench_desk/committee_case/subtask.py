@@ -17,8 +17,8 @@ from finskillbench.domains.interactive import Budget, InteractiveCase
 from finskillbench.episode import JsonObject, Profile
 from finskillbench_desk.committee_case import procedures
 from finskillbench_desk.committee_case.build import CONVENTIONS, NAME, PREFIX, CommitteeCase, CommitteeInput, build
+from finskillbench_desk.committee_case.judging.agent_documents import Facts
 from finskillbench_desk.committee_case.judging.later import score
-from finskillbench_desk.committee_case.judging.own import Facts
 from finskillbench_desk.committee_case.proof import examine
 from finskillbench_desk.engines.books.figures import figures
 from finskillbench_desk.engines.guidelines.cure import Terms, after, cheapest_cure
@@ -28,7 +28,7 @@ _TILT = 1e-5
 """Relative change of a rate that breaks ties between cures of one cost otherwise than the build did."""
 
 
-def ladder(label: Label[Any]) -> list[GradedExample]:
+def graded_examples(label: Label[Any]) -> list[GradedExample]:
     """From the true answer over another cure as cheap to parts that are left out, and to nothing."""
     truth: dict[str, Any] = dict(label.truth.expected_output)
     uncured: dict[str, Any] = {**truth, "trades": [], "figures": {}}
@@ -101,7 +101,7 @@ SUBTASK: Subtask[CommitteeInput, tuple[Member, ...]] = Subtask(
         ),
     ),
     baselines=Baselines(no_skill=Naive((), _nothing), trivial=Naive((), _nothing)),
-    examples=Examples(graded=ladder),
+    examples=Examples(graded=graded_examples),
     interactive=InteractiveCase(
         budget=BUDGET,
         procedures={

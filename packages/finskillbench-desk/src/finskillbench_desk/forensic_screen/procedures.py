@@ -17,7 +17,7 @@ import numpy as np
 from finskillbench.domains.interactive import Ask
 from finskillbench.episode import JsonObject, Prompt
 from finskillbench_desk.engines.posterior.model import Model
-from finskillbench_desk.forensic_screen.dials import FLOOR, INDUSTRIES, KINDS, RATIOS
+from finskillbench_desk.forensic_screen.difficulty import FLOOR, INDUSTRIES, KINDS, RATIOS
 from finskillbench_desk.forensic_screen.generator.draws import USABLE
 from finskillbench_desk.forensic_screen.reading import ACQUISITION, IDENTITIES, LAYOUT, LEASE, SLIP, YEAR_END, Rules
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from finskillbench.arrays import Floats, Integers
 from finskillbench_desk.engines.posterior.model import Model, Prediction, predicted
-from finskillbench_desk.forensic_screen.dials import BEFORE, FINANCIALS, KIND_NAMES, MEASURES, NAMES, RATIOS
+from finskillbench_desk.forensic_screen.difficulty import BEFORE, FINANCIALS, KIND_NAMES, MEASURES, NAMES, RATIOS
 from finskillbench_desk.forensic_screen.generator.draws import CASE_UNIT, LOG_UNIT, USABLE
 
 IDENTITIES: dict[str, dict[str, int]] = {

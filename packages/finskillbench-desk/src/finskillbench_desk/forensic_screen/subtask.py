@@ -30,8 +30,8 @@ from finskillbench.findings import Findings
 from finskillbench.scoring.values import array, mapping, number, numbers, objects
 from finskillbench_desk.engines.posterior.posterior import kind_probabilities
 from finskillbench_desk.forensic_screen import procedures
-from finskillbench_desk.forensic_screen import second as second
-from finskillbench_desk.forensic_screen.dials import (
+from finskillbench_desk.forensic_screen import rederive as second
+from finskillbench_desk.forensic_screen.difficulty import (
     FLOOR,
     KIND_NAMES,
     QUARTERS,
@@ -47,7 +47,7 @@ from finskillbench_desk.forensic_screen.dials import (
 from finskillbench_desk.forensic_screen.generator.lines import LOCAL, fallen_probabilities
 from finskillbench_desk.forensic_screen.generator.world import World, drawn_world
 from finskillbench_desk.forensic_screen.reading import Panel, read_archive, read_panel, usable
-from finskillbench_desk.forensic_screen.second import traps as traps_again
+from finskillbench_desk.forensic_screen.rederive import traps as traps_again
 
 EVEN = 0.5
 """The prior of somebody who neglects the base rate."""
@@ -100,7 +100,7 @@ def answer_of(companies: Sequence[str], probabilities: Floats, kinds: Integers) 
     }
 
 
-def ladder(label: Label[Any]) -> list[GradedExample]:
+def graded_examples(label: Label[Any]) -> list[GradedExample]:
     """From the posterior over rounding and timidity to one answer for all."""
     companies, posterior = stored_posterior(label.truth.verification)
     rate = number(label.truth.verification.get("base_rate")) or 0.0
@@ -347,12 +347,12 @@ SUBTASK: Subtask[ForensicInput, Any] = Subtask(
     answer=ForensicScreen,
     cluster=lambda episode: episode.task_id,
     build=_build,
-    second=second.answer,
+    rederive=second.answer,
     proof=proof,
     scorers={Profile.CERTIFIED: certified, Profile.STRICT: certified},
     verification=Verification(method="expected_log_score", proved=("base_rate", "posterior", "traps")),
     baselines=Baselines(no_skill=Naive((), _base_rate), trivial=Naive((), _base_rate), ceiling=CEILING),
-    examples=Examples(graded=ladder, exploits=exploits),
+    examples=Examples(graded=graded_examples, exploits=exploits),
     interactive=InteractiveCase(
         budget=BUDGET,
         procedures={

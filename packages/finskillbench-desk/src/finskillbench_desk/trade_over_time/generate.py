@@ -17,7 +17,7 @@ from finskillbench.arrays import Booleans, Floats, Integers
 from finskillbench.domains.interactive import Ask
 from finskillbench.episode import JsonObject
 from finskillbench_desk.trade_over_time import world
-from finskillbench_desk.trade_over_time.second import Memo, heard, read_memo
+from finskillbench_desk.trade_over_time.rederive import Memo, heard, read_memo
 from finskillbench_desk.trade_over_time.world import (
     DECISIONS,
     HALF_LIVES,

@@ -25,8 +25,23 @@ from finskillbench.episode import Episode, JsonObject, Profile, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import json_equal
 from finskillbench_desk.market import Listed
-from finskillbench_desk.trade_over_time import second
+from finskillbench_desk.trade_over_time import rederive
 from finskillbench_desk.trade_over_time.generate import PROCEDURES, draw
+from finskillbench_desk.trade_over_time.interactive import (
+    ADVANCE,
+    Notice,
+    as_orders,
+    certified,
+    current_frame,
+    delivered,
+    followed,
+    hidden_of,
+    open_state,
+    packed_future,
+    panel_frame,
+    state_of,
+    unpacked_future,
+)
 from finskillbench_desk.trade_over_time.optimum import (
     Desk,
     Optimum,
@@ -40,22 +55,7 @@ from finskillbench_desk.trade_over_time.optimum import (
     solved,
 )
 from finskillbench_desk.trade_over_time.posterior import Stretches, history, means
-from finskillbench_desk.trade_over_time.stage import (
-    ADVANCE,
-    Notice,
-    as_orders,
-    certified,
-    current_frame,
-    delivered,
-    followed,
-    hidden_of,
-    open_stage,
-    packed_future,
-    panel_frame,
-    state_of,
-    unpacked_future,
-)
-from finskillbench_desk.trade_over_time.words import PROMPT, memo, notices
+from finskillbench_desk.trade_over_time.prompts import PROMPT, memo, notices
 from finskillbench_desk.trade_over_time.world import (
     DECISIONS,
     LEAST_WORTH,
@@ -234,17 +234,17 @@ def proof(label: Label[Any], findings: Findings) -> None:
     if label.hidden:
         _expect_hidden(label, findings)
     signals, returns = unpacked_future(label.certificate, len(desk.tickers))
-    seen = second.read_case(label.task_input, signals[1:], returns)
+    seen = rederive.read_case(label.task_input, signals[1:], returns)
     books = [desk.book.holdings, *followed(desk, truth.expected_output["record"])[0]]
     stored = np.array(label.certificate["worth"])
     for place in sorted({0, desk.plan.limit_from - 1, DECISIONS - 2}):
         newest = delivered(place, label.certificate["outage"])
-        at = second.told(seen, [text for day, text in label.certificate["notices"] if day <= place])
+        at = rederive.told(seen, [text for day, text in label.certificate["notices"] if day <= place])
         worth = stored[place]
         if place in {0, DECISIONS - 2}:
-            worth = second.worth(at, seen.weeks + newest)
+            worth = rederive.worth(at, seen.weeks + newest)
             _close(findings, where, "coefficient", worth / np.abs(stored).max(), stored[place] / np.abs(stored).max())
-        book = second.best(at, place + 1, newest + 1, worth, books[place])
+        book = rederive.best(at, place + 1, newest + 1, worth, books[place])
         stated = desk.policy(place).best(place, aims[place], books[place])
         _close(findings, where, "book", book * SAME_WORTH / SAME_BOOK, stated * SAME_WORTH / SAME_BOOK)
 
@@ -317,7 +317,7 @@ SUBTASK: Subtask[Any, tuple[Listed, ...]] = Subtask(
         budget=Budget(turns=24, output_tokens=80_000, data_calls=30),
         procedures=PROCEDURES,
         tools=(ADVANCE,),
-        open_stage=open_stage,
+        open_state=open_state,
         filled=("notices",),
     ),
     headline=False,

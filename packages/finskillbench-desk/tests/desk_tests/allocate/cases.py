@@ -17,9 +17,9 @@ from finskillbench.domains.tables import Table, dump
 from finskillbench.episode import Episode, Profile, Score, Truth
 from finskillbench_desk.allocate import SUBTASK, input_of, label_of, tables_of
 from finskillbench_desk.allocate.procedures import play
+from finskillbench_desk.allocate.prompts import PROMPT, notes
 from finskillbench_desk.allocate.sources import TIERS
 from finskillbench_desk.allocate.traps import Case, draw_case
-from finskillbench_desk.allocate.words import PROMPT, notes
 from finskillbench_desk.domain import SKILLS
 from finskillbench_desk.market import INDUSTRIES
 

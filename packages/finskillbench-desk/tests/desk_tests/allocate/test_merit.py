@@ -9,9 +9,9 @@ from desk_tests.allocate.cases import played
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from finskillbench_desk.allocate.prompts import problem_of, verdict
 from finskillbench_desk.allocate.proof import attempts
 from finskillbench_desk.allocate.sources import NAMES, PENALTY, QUARTERS
-from finskillbench_desk.allocate.words import problem_of, verdict
 from finskillbench_desk.engines.trading.net_of_costs import optimum
 
 

@@ -10,7 +10,7 @@ import pytest
 from desk_tests.allocate.cases import played
 
 from finskillbench.findings import Findings
-from finskillbench_desk.allocate import second
+from finskillbench_desk.allocate import rederive
 from finskillbench_desk.allocate.proof import proof
 
 
@@ -24,7 +24,7 @@ def failures(**changed: Any) -> list[str]:
 @pytest.mark.parametrize("number", range(6))
 def test_the_posterior_is_found_again_from_what_an_agent_sees(number: int) -> None:
     one = played(number)
-    effects, doubt = second.posterior(one.data)
+    effects, doubt = rederive.posterior(one.data)
     assert np.abs(effects - one.case.belief.alpha).max() < 1e-12
     assert np.abs(doubt - one.case.belief.doubt).max() < 1e-12
 

@@ -14,6 +14,7 @@ from scipy.stats import multivariate_normal
 from tests.sampling import THOROUGH
 
 from finskillbench_desk.allocate.posterior import HALVES, STRETCHES, draw_world, forecast, weigh
+from finskillbench_desk.allocate.prompts import notes
 from finskillbench_desk.allocate.sources import (
     IS_ANALYST,
     LEAST_COST,
@@ -25,7 +26,6 @@ from finskillbench_desk.allocate.sources import (
     vendor_of,
 )
 from finskillbench_desk.allocate.traps import Place, Study, misread, read
-from finskillbench_desk.allocate.words import notes
 from finskillbench_desk.engines.trading.net_of_costs import optimum
 
 

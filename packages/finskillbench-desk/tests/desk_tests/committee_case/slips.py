@@ -7,7 +7,7 @@ from typing import Any
 
 from finskillbench.episode import Truth
 from finskillbench_desk.committee_case.draw import breached, forbidden
-from finskillbench_desk.committee_case.judging.own import Facts, Own
+from finskillbench_desk.committee_case.judging.agent_documents import Facts, Own
 from finskillbench_desk.engines.books.figures import figures
 from finskillbench_desk.engines.guidelines.cure import after, cheapest_cure
 

@@ -17,7 +17,7 @@ from tests.sampling import examples, sampled
 
 from finskillbench_desk.committee_case.documents.rendering import Trap
 from finskillbench_desk.committee_case.judging import later
-from finskillbench_desk.committee_case.judging.own import Facts, Own
+from finskillbench_desk.committee_case.judging.agent_documents import Facts, Own
 from finskillbench_desk.committee_case.rules.judging import clauses_of, judge, withheld
 from finskillbench_desk.committee_case.rules.probes import PROBES, Probes
 from finskillbench_desk.engines.guidelines.book import KINDS

@@ -6,15 +6,15 @@ import pytest
 from desk_tests.committee_case.conftest import Played
 
 from finskillbench.domains.examples import Label
-from finskillbench_desk.committee_case.judging.own import Facts
-from finskillbench_desk.committee_case.subtask import as_cheap, ladder
+from finskillbench_desk.committee_case.judging.agent_documents import Facts
+from finskillbench_desk.committee_case.subtask import as_cheap, graded_examples
 
 
 @pytest.mark.slow
 def test_scores_fall_along_the_ladder(cases: list[Played]) -> None:
     for case in cases:
         above = 1.0
-        for rung in ladder(Label(case.task.episode, case.task_input, case.task.truth, case.task.certificate)):
+        for rung in graded_examples(Label(case.task.episode, case.task_input, case.task.truth, case.task.certificate)):
             score = case.scored(rung.answer).value
             assert rung.least - 1e-9 <= score <= min(above, rung.most) + 1e-9, rung.name
             above = score

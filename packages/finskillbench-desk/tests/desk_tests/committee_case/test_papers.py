@@ -18,7 +18,7 @@ from finskillbench_desk.committee_case.draw import CONTROLS, TRAPS
 from finskillbench_desk.committee_case.ledger.case import KINDS, draft, papers_of, whole
 from finskillbench_desk.committee_case.ledger.nouns import tables
 from finskillbench_desk.committee_case.proof import examine
-from finskillbench_desk.committee_case.second.places import recovered
+from finskillbench_desk.committee_case.rederive.places import recovered
 from finskillbench_desk.market import Listed
 
 pytestmark = pytest.mark.slow

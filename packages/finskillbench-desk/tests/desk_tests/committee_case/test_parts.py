@@ -11,8 +11,8 @@ from desk_tests.committee_case.conftest import Played
 from desk_tests.committee_case.slips import consistent, with_field
 
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
+from finskillbench_desk.committee_case.judging.agent_documents import Facts
 from finskillbench_desk.committee_case.judging.later import SIGNED, keeps
-from finskillbench_desk.committee_case.judging.own import Facts
 
 LATER = ("breaches", "cure", "figures")
 

@@ -24,8 +24,8 @@ from finskillbench_desk.committee_case.ledger import case as ledger_of_case
 from finskillbench_desk.committee_case.ledger.lines import Own
 from finskillbench_desk.committee_case.ledger.nouns import Ledger
 from finskillbench_desk.committee_case.proof import examine
-from finskillbench_desk.committee_case.second.places import recovered
-from finskillbench_desk.committee_case.second.withheld import withheld
+from finskillbench_desk.committee_case.rederive.places import recovered
+from finskillbench_desk.committee_case.rederive.withheld import withheld
 from finskillbench_desk.market import Listed
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ from tests.sampling import sampled
 
 from finskillbench.domains.examples import Label
 from finskillbench.findings import Findings
-from finskillbench_desk.forensic_screen.dials import (
+from finskillbench_desk.forensic_screen.difficulty import (
     KIND_NAMES,
     TIERS,
     Judged,
@@ -25,7 +25,7 @@ from finskillbench_desk.forensic_screen.dials import (
     stored_posterior,
     verdict,
 )
-from finskillbench_desk.forensic_screen.subtask import SUBTASK, answer_of, certified, exploits, ladder, shrunk
+from finskillbench_desk.forensic_screen.subtask import SUBTASK, answer_of, certified, exploits, graded_examples, shrunk
 
 CASES = [(tier, 40 + place) for place, tier in enumerate(TIERS)]
 
@@ -78,7 +78,7 @@ def test_the_truth_earns_everything_and_the_ladder_falls(tier: str, seed: int) -
     made = task(tier, seed)
     label = Label(made.episode, full_input(made), made.truth, made.certificate)
     scores = []
-    for rung in ladder(label):
+    for rung in graded_examples(label):
         score = certified(rung.answer, made.truth, label.task_input).value
         assert rung.least - 1e-9 <= score <= rung.most + 1e-9, rung.name
         scores.append(score)

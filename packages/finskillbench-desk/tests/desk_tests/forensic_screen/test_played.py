@@ -8,7 +8,7 @@ from desk_tests.forensic_screen.playing import full_input, play, task
 from tests.sampling import THOROUGH, sampled
 
 from finskillbench_desk.forensic_screen import procedures
-from finskillbench_desk.forensic_screen.dials import TIERS, Judged, parts, stored_posterior
+from finskillbench_desk.forensic_screen.difficulty import TIERS, Judged, parts, stored_posterior
 from finskillbench_desk.forensic_screen.generator.lines import LOCAL
 from finskillbench_desk.forensic_screen.subtask import certified
 

@@ -16,7 +16,7 @@ from tests.sampling import sampled
 from finskillbench.domains.examples import Label
 from finskillbench.findings import Findings
 from finskillbench_desk.forensic_screen import subtask
-from finskillbench_desk.forensic_screen.second import traps
+from finskillbench_desk.forensic_screen.rederive import traps
 from finskillbench_desk.forensic_screen.subtask import stored_traps
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from tests.sampling import sampled
 
 from finskillbench_desk.engines.posterior.posterior import kind_probabilities
 from finskillbench_desk.forensic_screen import procedures
-from finskillbench_desk.forensic_screen.dials import RATIOS, TIERS
+from finskillbench_desk.forensic_screen.difficulty import RATIOS, TIERS
 from finskillbench_desk.forensic_screen.generator.lines import LOCAL, ORDERLY, PLANTED, fallen_probabilities
 from finskillbench_desk.forensic_screen.reading import BALANCE, IDENTITIES, LAYOUT, SLIP
 

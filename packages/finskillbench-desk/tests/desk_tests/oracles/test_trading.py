@@ -29,7 +29,7 @@ def task(request: pytest.FixtureRequest) -> Task:
 
 def played(task: Task) -> Iterator[tuple[Mapping[str, float], Desk]]:
     """The stored trades of each decision and the desk at it; the stage is moved on by them."""
-    given, opened = as_seen(task), by_name("trade_over_time").open_stage
+    given, opened = as_seen(task), by_name("trade_over_time").open_interactive_state
     assert opened is not None
     assert task.hidden is not None
     stage, history = opened(given, task.hidden), given["history"].frame

@@ -13,13 +13,13 @@ import numpy as np
 import orjson
 
 from finskillbench.domains.building import Task
-from finskillbench.domains.interactive import StageError
+from finskillbench.domains.interactive import InvalidActionError
 from finskillbench.domains.tables import Table, dump
 from finskillbench.episode import Score
 from finskillbench_desk.domain import SKILLS
 from finskillbench_desk.market import Listed
 from finskillbench_desk.trade_over_time.generate import draw
-from finskillbench_desk.trade_over_time.stage import certified, open_stage
+from finskillbench_desk.trade_over_time.interactive import certified, open_state
 from finskillbench_desk.trade_over_time.subtask import SUBTASK, task_of
 from finskillbench_desk.trade_over_time.world import TIERS, World
 
@@ -71,7 +71,7 @@ def played(tier: str, seed: int, procedure: str) -> tuple[Score, int]:
     """The score of a procedure of the subtask in a case, and the turns that it took with the answer."""
     task = case(tier, seed)
     given = full_input(task)
-    stage = open_stage(given, task.hidden or {})
+    stage = open_state(given, task.hidden or {})
     playing = SUBTASK.interactive.procedures[procedure]()
     asks, turns = next(playing), 1
     while True:
@@ -89,7 +89,7 @@ def played(tier: str, seed: int, procedure: str) -> tuple[Score, int]:
             else:
                 try:
                     results.append(stage.call(ask.tool, through_json(arguments)))
-                except StageError as error:
+                except InvalidActionError as error:
                     results.append({"error": str(error)})
         turns += 1
         try:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.sampling import THOROUGH, examples, sampled
 
 from finskillbench.arrays import Floats
+from finskillbench_desk.trade_over_time.interactive import as_orders, certified, followed
 from finskillbench_desk.trade_over_time.optimum import (
     Desk,
     Trap,
@@ -25,7 +26,6 @@ from finskillbench_desk.trade_over_time.optimum import (
     textbooks,
 )
 from finskillbench_desk.trade_over_time.posterior import forecasts, history, whole
-from finskillbench_desk.trade_over_time.stage import as_orders, certified, followed
 from finskillbench_desk.trade_over_time.world import DECISIONS, VENDOR_OF, Draws, World
 
 pytestmark = pytest.mark.slow

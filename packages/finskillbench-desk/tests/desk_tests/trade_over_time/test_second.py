@@ -14,10 +14,10 @@ from finskillbench.domains.building import Task
 from finskillbench.domains.examples import Label
 from finskillbench.findings import Findings
 from finskillbench_desk.engines.panel import least_squares
-from finskillbench_desk.trade_over_time import second
+from finskillbench_desk.trade_over_time import rederive
 from finskillbench_desk.trade_over_time.posterior import evidence, history, means, whole
+from finskillbench_desk.trade_over_time.prompts import memo, notices
 from finskillbench_desk.trade_over_time.subtask import proof
-from finskillbench_desk.trade_over_time.words import memo, notices
 from finskillbench_desk.trade_over_time.world import (
     DECISIONS,
     ENDS,
@@ -66,7 +66,7 @@ def test_a_wrong_aim_or_coefficient_is_seen() -> None:
 def test_every_wording_of_the_memo_is_read_back(seed: int) -> None:
     world = world_of(("easy", "medium", "hard")[seed % 3], seed)
     for wording in range(12):
-        read = second.read_memo(memo(world, np.random.default_rng(wording)))
+        read = rederive.read_memo(memo(world, np.random.default_rng(wording)))
         plan, late = world.plan, np.flatnonzero(world.signals.live_from)
         assert [read.capital_at(day + 1) for day in range(12)] == pytest.approx(plan.capital.tolist())
         assert [read.aversion_at(day + 1) for day in range(12)] == pytest.approx(plan.aversion.tolist())
@@ -81,7 +81,7 @@ def test_every_wording_of_the_memo_is_read_back(seed: int) -> None:
         assert read.late == expected
         assert (read.ends, read.holds) == (ENDS, HOLDS)
         said = notices(world, np.random.default_rng(wording))
-        heard = second.heard(read, [text for _, text in said])
+        heard = rederive.heard(read, [text for _, text in said])
         assert heard.found == {tuple(VENDORS)[each]: holds for each, holds in world.news.verdicts.items()}
         assert heard.tariff == (1.0 if world.news.tariff is None else world.news.tariff[1])
         days = {world.news.audit, *([] if world.news.tariff is None else world.news.tariff[:1])}

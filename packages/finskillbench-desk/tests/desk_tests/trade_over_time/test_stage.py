@@ -9,15 +9,15 @@ import pytest
 from desk_tests.trade_over_time.cases import case, full_input, judged
 
 from finskillbench.domains.building import Task
-from finskillbench.domains.interactive import StageError
+from finskillbench.domains.interactive import InvalidActionError
 from finskillbench.domains.tables import Table
+from finskillbench_desk.trade_over_time.interactive import TradingState, open_state, unpacked_future
 from finskillbench_desk.trade_over_time.optimum import from_json, optimal_path
-from finskillbench_desk.trade_over_time.stage import TradingStage, open_stage, unpacked_future
 from finskillbench_desk.trade_over_time.world import DECISIONS, OUTAGE
 
 
-def opened(task: Task) -> TradingStage:
-    return open_stage(full_input(task), task.hidden or {})
+def opened(task: Task) -> TradingState:
+    return open_state(full_input(task), task.hidden or {})
 
 
 def with_outage() -> Task:
@@ -36,7 +36,7 @@ def test_the_optimal_orders_are_taken_and_recorded() -> None:
         answer = stage.call("advance", {"trades": trades})
         assert (answer["decision_taken"], answer["decisions_left"]) == (place + 1, DECISIONS - place - 1)
     assert judged(task, stage.record).value == pytest.approx(1, abs=1e-9)
-    with pytest.raises(StageError, match="all twelve"):
+    with pytest.raises(InvalidActionError, match="all twelve"):
         stage.call("advance", {"trades": {}})
 
 
@@ -65,7 +65,7 @@ def test_holdings_are_those_that_were_traded_to() -> None:
 )
 def test_a_bad_order_is_refused_and_changes_nothing(arguments: dict[str, Any], words: str) -> None:
     stage = opened(case("easy", 0))
-    with pytest.raises(StageError, match=words):
+    with pytest.raises(InvalidActionError, match=words):
         stage.call("advance", arguments)
     assert stage.record == {"decisions": []}
     assert stage.fields == {}
@@ -78,7 +78,7 @@ def test_an_order_that_misses_the_limit_is_refused_with_the_sectors() -> None:
     for trades in orders(task)[:begins]:
         stage.call("advance", {"trades": trades})
     before = stage.fields["current"]["holding"]
-    with pytest.raises(StageError, match=r"differ: Industry \d\d by [-+]\d"):
+    with pytest.raises(InvalidActionError, match=r"differ: Industry \d\d by [-+]\d"):
         stage.call("advance", {"trades": {"N000": 50.0}})
     assert len(stage.record["decisions"]) == begins
     assert stage.fields["current"]["holding"] == before

@@ -24,8 +24,8 @@ from finskillbench.domains.fundamental.checks.rows import (
     since,
     terms_of,
 )
-from finskillbench.domains.fundamental.second.definitions import FORMS, QUARTER_APART, SHORTER, kind_of
-from finskillbench.domains.fundamental.second.identities import NOT_NEGATIVE, recast
+from finskillbench.domains.fundamental.rederive.definitions import FORMS, QUARTER_APART, SHORTER, kind_of
+from finskillbench.domains.fundamental.rederive.identities import NOT_NEGATIVE, recast
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import array, mapping
 

@@ -15,10 +15,10 @@ from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.fundamental.checks.rows import Row, companies, fail_rows, period_end
 from finskillbench.domains.fundamental.inputs import FundamentalInput, filing_facts
 from finskillbench.domains.fundamental.objects.pools import METRICS_OF
-from finskillbench.domains.fundamental.second.definitions import YEAR_APART, Kind, VisibleFacts, periods_of
-from finskillbench.domains.fundamental.second.filed import AsFiled, FiledRow
-from finskillbench.domains.fundamental.second.identities import IDENTITIES
-from finskillbench.domains.fundamental.second.witness import Witnesses, refuted
+from finskillbench.domains.fundamental.rederive.definitions import YEAR_APART, Kind, VisibleFacts, periods_of
+from finskillbench.domains.fundamental.rederive.filed import AsFiled, FiledRow
+from finskillbench.domains.fundamental.rederive.identities import IDENTITIES
+from finskillbench.domains.fundamental.rederive.witness import Witnesses, refuted
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
 from finskillbench.findings import Findings

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from finskillbench.domains.checks.examination import Subject, examining
-from finskillbench.domains.fundamental.second.definitions import AXES, SEGMENT_GAP
-from finskillbench.domains.fundamental.second.identities import Restated, restatements_of
+from finskillbench.domains.fundamental.rederive.definitions import AXES, SEGMENT_GAP
+from finskillbench.domains.fundamental.rederive.identities import Restated, restatements_of
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 

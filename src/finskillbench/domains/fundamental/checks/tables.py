@@ -10,7 +10,7 @@ import polars as pl
 
 from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.fundamental.checks.rows import add_rows, fail_rows, period_end
-from finskillbench.domains.fundamental.second.definitions import (
+from finskillbench.domains.fundamental.rederive.definitions import (
     FORMS,
     LENGTHS,
     QUARTER_APART,

@@ -11,8 +11,8 @@ from datetime import date
 from typing import Any
 
 from finskillbench.domains.fundamental.inputs import FactRow, FilingInput, QuartersInput, filing_facts
-from finskillbench.domains.fundamental.second.answers import Figures, SegmentChange, decomposed, normalised, quality
-from finskillbench.domains.fundamental.second.definitions import (
+from finskillbench.domains.fundamental.rederive.answers import Figures, SegmentChange, decomposed, normalised, quality
+from finskillbench.domains.fundamental.rederive.definitions import (
     LENGTHS,
     QUARTER_APART,
     YEAR_APART,

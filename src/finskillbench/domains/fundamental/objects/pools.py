@@ -16,9 +16,9 @@ from finskillbench.domains.checks.agreement import leaf_by_leaf
 from finskillbench.domains.fundamental.inputs import CONVENTIONS
 from finskillbench.domains.fundamental.objects.reports import SKILL, Case, FundamentalObjects, Report
 from finskillbench.domains.fundamental.objects.work import difficulty, of_segments
-from finskillbench.domains.fundamental.second.definitions import periods_of
-from finskillbench.domains.fundamental.second.identities import Fault
-from finskillbench.domains.fundamental.second.witness import refuted
+from finskillbench.domains.fundamental.rederive.definitions import periods_of
+from finskillbench.domains.fundamental.rederive.identities import Fault
+from finskillbench.domains.fundamental.rederive.witness import refuted
 from finskillbench.engines.accounting import drivers, quality
 from finskillbench.engines.accounting.statements import NORMALISED
 from finskillbench.episode import Episode, JsonObject, Prompt, Truth

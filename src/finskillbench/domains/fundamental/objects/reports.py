@@ -19,10 +19,10 @@ import polars as pl
 
 from finskillbench.domains.building import BuildContext, read_catalog
 from finskillbench.domains.fundamental.objects.work import Said
-from finskillbench.domains.fundamental.second.filed import AsFiled, FiledRow
-from finskillbench.domains.fundamental.second.identities import LedgerSource
-from finskillbench.domains.fundamental.second.segments import RawSegments
-from finskillbench.domains.fundamental.second.witness import Witnesses
+from finskillbench.domains.fundamental.rederive.filed import AsFiled, FiledRow
+from finskillbench.domains.fundamental.rederive.identities import LedgerSource
+from finskillbench.domains.fundamental.rederive.segments import RawSegments
+from finskillbench.domains.fundamental.rederive.witness import Witnesses
 from finskillbench.engines.accounting.drivers import Segments, segments_at
 from finskillbench.engines.accounting.periods import QUARTER_APART, YEAR_APART, Duration, duration_of, earlier
 from finskillbench.engines.accounting.statements import Statement, ledger

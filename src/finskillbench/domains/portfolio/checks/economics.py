@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from finskillbench.domains.checks.examination import Subject, examining
-from finskillbench.domains.portfolio import second
+from finskillbench.domains.portfolio import rederive
 from finskillbench.domains.portfolio.worth import LEAST_SPAN, distinct
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.mandates.fields import problem_from
@@ -86,9 +86,9 @@ def _check_label(subject: Subject, episode: Episode, field: str, findings: Findi
     if episode.input.get("objective") != Objective.MAX_SHARPE:
         return
     task_input = subject.input_of(episode)
-    tickers, sigma = second.covariance(task_input)
-    weights = second.vector(subject.edition.truth(episode.task_id).expected_output[field], tickers)
-    excess = float(weights @ second.vector(task_input["expected_returns"], tickers)) - task_input["risk_free_rate"]
+    tickers, sigma = rederive.covariance(task_input)
+    weights = rederive.vector(subject.edition.truth(episode.task_id).expected_output[field], tickers)
+    excess = float(weights @ rederive.vector(task_input["expected_returns"], tickers)) - task_input["risk_free_rate"]
     sharpe = excess / math.sqrt(float(weights @ sigma @ weights))
     findings.least("least_sharpe_ratio", sharpe)
     findings.expect(sharpe > 0, episode.task_id, f"the label's Sharpe ratio is {sharpe:.2f}")

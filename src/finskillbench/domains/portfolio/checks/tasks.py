@@ -15,7 +15,7 @@ import polars as pl
 from finskillbench.arrays import FACTORS, SECTORS
 from finskillbench.domains.checks.coverage import columns_of, episodes_and_files, simple_returns
 from finskillbench.domains.checks.examination import Subject, each_label, examining
-from finskillbench.domains.portfolio import second
+from finskillbench.domains.portfolio import rederive
 from finskillbench.engines.optimisation.certified import UndecidedError
 from finskillbench.engines.portfolio.mandates.binding import stated, without
 from finskillbench.engines.portfolio.mandates.fields import problem_from
@@ -297,7 +297,7 @@ def limits_bind(subject: Subject, findings: Findings) -> None:
         with examining(episode.task_id, findings):
             task_input = subject.input_of(episode)
             problem = problem_from(task_input)
-            label = second.vector(subject.edition.truth(episode.task_id).expected_output["weights"], problem.tickers)
+            label = rederive.vector(subject.edition.truth(episode.task_id).expected_output["weights"], problem.tickers)
             for name in stated(problem):
                 try:
                     other = optimise(without(problem, name), unique=False).weights

@@ -165,7 +165,7 @@ def shortcuts(task_input: Any) -> dict[str, JsonObject]:
     }
 
 
-def ladder(label: Label[Any]) -> list[GradedExample]:
+def graded_examples(label: Label[Any]) -> list[GradedExample]:
     """Of Black-Litterman."""
     task_input, truth = label.task_input, label.truth.expected_output
     problem, after = black_litterman_from(task_input)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from finskillbench.domains.examples import GradedExample, Label
-from finskillbench.domains.portfolio import second
+from finskillbench.domains.portfolio import rederive
 from finskillbench.domains.portfolio.definitions import WAIVABLE, family, level, printed, sector_of, waived
 from finskillbench.domains.portfolio.examples.exploits import rounded
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
@@ -75,7 +75,7 @@ def _solved(task_input: JsonObject) -> Json:
     except (InfeasibleError, UndecidedError):
         return {}
     feasible = least.value <= printed(task_input, named)
-    over = second.excesses(task_input, second.covariance(task_input)[1], least.weights)
+    over = rederive.excesses(task_input, rederive.covariance(task_input)[1], least.weights)
     binding = [name for name in WAIVABLE if name == family(named) or over.get(name, -1.0) > -1e-6]
     return _answer(feasible, [] if feasible else binding, least.value)
 
@@ -88,10 +88,10 @@ def _each(task_input: JsonObject, groups: list[list[str]]) -> Json:
 
 def _by_hand(task_input: Json) -> Iterator[tuple[str, Json]]:
     """Portfolios that are at hand, each with the verdict of its own breaches and its own value of the limit."""
-    tickers, sigma = second.covariance(task_input)
+    tickers, sigma = rederive.covariance(task_input)
     problem = problem_from(task_input)
-    current = second.vector(task_input["current_portfolio"], tickers)
-    benchmark = second.vector(task_input["benchmark_weights"], tickers)
+    current = rederive.vector(task_input["current_portfolio"], tickers)
+    benchmark = rederive.vector(task_input["benchmark_weights"], tickers)
     allowed = 1.0 - np.isin(tickers, task_input["constraints"]["restricted_names"])
     rest = within_caps(problem, benchmark * allowed / (benchmark * allowed).sum())
     portfolios = {
@@ -106,19 +106,19 @@ def _by_hand(task_input: Json) -> Iterator[tuple[str, Json]]:
     yield "part of the way to the benchmark", _measured(task_input, sigma, way)
 
 
-def _measured(task_input: Json, sigma: second.Floats, portfolios: list[second.Floats]) -> Json:
+def _measured(task_input: Json, sigma: rederive.Floats, portfolios: list[rederive.Floats]) -> Json:
     """The least value of the limit to relax among portfolios that keep the others, or else that of the last."""
     named = task_input["limit_to_relax"]
     others = waived(task_input, [family(named)])
-    kept = [one for one in portfolios if max(second.excesses(others, sigma, one).values()) <= _KEPT]
+    kept = [one for one in portfolios if max(rederive.excesses(others, sigma, one).values()) <= _KEPT]
     value = min(level(task_input, named, sigma, one) for one in (kept or portfolios[-1:]))
     feasible = bool(kept) and value <= printed(task_input, named)
-    over = second.excesses(task_input, sigma, portfolios[-1])
+    over = rederive.excesses(task_input, sigma, portfolios[-1])
     broken = [name for name in WAIVABLE if name == family(named) or over[name] > _KEPT]
     return _answer(feasible, [] if feasible else broken, value)
 
 
-def ladder(label: Label[Any]) -> list[GradedExample]:
+def graded_examples(label: Label[Any]) -> list[GradedExample]:
     """Of infeasibility detection; the least attainable value is off by a share of itself."""
     truth = label.truth.expected_output
     feasible, conflict, least = truth["feasible"], truth["conflicting_limits"], truth["least_attainable"]

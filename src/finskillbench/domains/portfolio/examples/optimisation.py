@@ -114,7 +114,7 @@ _NAMES = 0.1
 """What decisions on names, which the zero of the scores leaves out, may add to the optimum of another objective."""
 
 
-def ladder(label: Label[Any]) -> list[GradedExample]:
+def graded_examples(label: Label[Any]) -> list[GradedExample]:
     """Of unconstrained and of constrained optimisation; a portfolio that is not the optimum states all flags true."""
     problem, truth = problem_from(label.task_input), label.truth.expected_output
     rungs = [GradedExample("the optimum", truth, 1.0, 1.0), *of_digits(problem, truth, "weights")]

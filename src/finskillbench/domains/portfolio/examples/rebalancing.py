@@ -100,7 +100,7 @@ _MORE = 0.05
 """Part of the way from the required improvement to all of it."""
 
 
-def ladder(label: Label[Any]) -> list[GradedExample]:
+def graded_examples(label: Label[Any]) -> list[GradedExample]:
     """Of rebalancing; every report agrees with the weights unless the rung says otherwise.
 
     Rounding, more improvement than required and less of it cost about as little as each other, and a ladder is one

@@ -82,7 +82,7 @@ def _without_sectors(limits: dict[str, Any]) -> dict[str, Any]:
 _NUMBERS = ("max_weight", "min_weight", "max_sector_weight", "max_turnover", "max_tracking_error")
 
 
-def ladder(label: Label[Any]) -> list[GradedExample]:
+def graded_examples(label: Label[Any]) -> list[GradedExample]:
     """Of tool use; a limit that is missing, wrong or in per cent costs half."""
     truth = label.truth.expected_output
     call = truth["optimizer_call"]

@@ -10,7 +10,7 @@ from finskillbench.domains.building import BuildContext
 from finskillbench.domains.portfolio.objects.binding import Tier, sized_limits
 from finskillbench.domains.portfolio.objects.month_end import MonthEnd
 from finskillbench.domains.portfolio.objects.settings import Settings
-from finskillbench.domains.portfolio.own import settings_in
+from finskillbench.domains.portfolio.user_catalogs import settings_in
 
 __all__ = ["MonthEnd", "PortfolioObjects", "Tier", "month_ends", "prepare"]
 

@@ -15,8 +15,8 @@ from finskillbench.domains.checks.coverage import best_shift, episodes_and_files
 from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.risk.inputs import HoldingsInput
 from finskillbench.domains.risk.objects.recipes import TYPES
-from finskillbench.domains.risk.own.books import own_books
-from finskillbench.domains.risk.second import FACTORS, turnover, weights
+from finskillbench.domains.risk.rederive import FACTORS, turnover, weights
+from finskillbench.domains.risk.user_catalogs.books import user_books
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
@@ -47,7 +47,7 @@ def planted(subject: Subject, episode: Episode, fact: str) -> str:
 
 def drawn(subject: Subject, episodes: Sequence[Episode]) -> list[Episode]:
     """The episodes of drawn portfolios: a user's own books are not ours to choose, and no balance is asked of them."""
-    own = own_books(subject.edition.manifest)
+    own = user_books(subject.edition.manifest)
     return [one for one in episodes if mapping(one.input.get("portfolio")).get("portfolio_id") not in own]
 
 

@@ -16,9 +16,9 @@ from finskillbench.domains.risk.catalogs import scenario_catalog
 from finskillbench.domains.risk.checks.data import drawn
 from finskillbench.domains.risk.inputs import ConstraintInput, MonitoringInput, StressInput
 from finskillbench.domains.risk.objects.scenarios import HYPOTHETICAL
-from finskillbench.domains.risk.own.mandates import own_mandates
-from finskillbench.domains.risk.second import measured
-from finskillbench.domains.risk.second_stress import stressed
+from finskillbench.domains.risk.rederive import measured
+from finskillbench.domains.risk.rederive_stress import stressed
+from finskillbench.domains.risk.user_catalogs.mandates import user_mandates
 from finskillbench.engines.risk.full_stress import OVERLAY
 from finskillbench.episode import Episode, JsonObject, Truth
 from finskillbench.findings import Findings
@@ -50,7 +50,7 @@ def _mandates(subject: Subject, findings: Findings) -> None:
 
     Of a mandate that a user brought this is only said: it is not ours to choose.
     """
-    seen, own = set[tuple[str, date]](), own_mandates(subject.edition.manifest)
+    seen, own = set[tuple[str, date]](), user_mandates(subject.edition.manifest)
     for episode in subject.episodes:
         if "mandate" not in episode.input or "benchmark_weights" not in episode.input:
             continue

@@ -25,9 +25,7 @@ from finskillbench.domains.risk.inputs import MonitoringInput, PortfolioInput, S
 from finskillbench.domains.risk.objects.portfolios import OWN
 from finskillbench.domains.risk.objects.recipes import LEAST
 from finskillbench.domains.risk.objects.scenarios import FEW, HYPOTHETICAL, REPLAY, SEVERE, economics
-from finskillbench.domains.risk.own.scenarios import own_scenarios
-from finskillbench.domains.risk.remediation.cure import Cure
-from finskillbench.domains.risk.second import (
+from finskillbench.domains.risk.rederive import (
     FACTORS,
     days_to_sell,
     illiquid_share,
@@ -36,7 +34,9 @@ from finskillbench.domains.risk.second import (
     tilts,
     weights,
 )
-from finskillbench.domains.risk.second_stress import sensitivities_of, stressed
+from finskillbench.domains.risk.rederive_stress import sensitivities_of, stressed
+from finskillbench.domains.risk.remediation.cure import Cure
+from finskillbench.domains.risk.user_catalogs.scenarios import user_scenarios
 from finskillbench.engines.risk.mandate import DEFINITIONS, mandate_from
 from finskillbench.engines.risk.remediation import nearest
 from finskillbench.engines.risk.task import market_from
@@ -165,7 +165,7 @@ def scenarios(subject: Subject, findings: Findings) -> None:
 
     A user's scenario may have another economics than ours: this is only said.
     """
-    panels, brought = subject.panels(Findings()), own_scenarios(subject.edition.manifest)
+    panels, brought = subject.panels(Findings()), user_scenarios(subject.edition.manifest)
     seen: dict[tuple[Any, ...], tuple[str, Any]] = {}
     for episode in subject.of("stress_testing"):
         with examining(episode.task_id, findings, fatal=subject.built):

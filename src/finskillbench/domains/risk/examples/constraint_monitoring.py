@@ -9,7 +9,7 @@ from finskillbench.domains.examples import GradedExample, Label
 from finskillbench.domains.risk.examples import exploits
 from finskillbench.domains.risk.examples.exploits import rounded
 from finskillbench.domains.risk.inputs import CovarianceInput, Holding, MonitoringInput, PortfolioInput
-from finskillbench.domains.risk.second import monitoring_answer
+from finskillbench.domains.risk.rederive import monitoring_answer
 from finskillbench.episode import JsonObject
 
 _WITHOUT_VALUES = ("weights and trades, the rest kept", "all kept, a little inside", "all broken, a little")
@@ -82,7 +82,7 @@ _Row = dict[str, Any]
 _Change = Callable[[_Row], _Row | None]
 
 
-def ladder(label: Label[MonitoringInput]) -> list[GradedExample]:
+def graded_examples(label: Label[MonitoringInput]) -> list[GradedExample]:
     """From the truth to an empty list; a breach is missed only where there is one."""
     truth = label.truth.expected_output
     broken = [row["type"] for row in truth["constraints"] if row["status"] == "FAIL"]

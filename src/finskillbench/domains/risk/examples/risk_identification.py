@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from finskillbench.domains.examples import GradedExample, Label
-from finskillbench.domains.risk import second
+from finskillbench.domains.risk import rederive
 from finskillbench.domains.risk.examples import exploits
 from finskillbench.domains.risk.examples.exploits import rounded
 from finskillbench.domains.risk.inputs import CovarianceInput, IdentificationInput
-from finskillbench.domains.risk.second import Exposure
+from finskillbench.domains.risk.rederive import Exposure
 from finskillbench.episode import JsonObject
 
 _USUAL = 0.3
@@ -21,30 +21,30 @@ _LIQUIDITY = "liquidity_risk"
 
 def shortcuts(task_input: IdentificationInput) -> Mapping[str, JsonObject]:
     """An answer by each shortcut, with everything else as it should be."""
-    right = second.every_exposure(task_input)
+    right = rederive.every_exposure(task_input)
     covariance = task_input["covariance_matrix"]
     variances = _variances(covariance)
     names = covariance["tickers"]
     unrelated: CovarianceInput = {"tickers": names, "loadings": [], "specific": variances}
     alike: CovarianceInput = {"tickers": names, "loadings": [], "specific": [_USUAL**2] * len(names)}
-    absolute = second.every_exposure(_with(task_input, benchmark_weights=dict.fromkeys(names, 0.0)))
+    absolute = rederive.every_exposure(_with(task_input, benchmark_weights=dict.fromkeys(names, 0.0)))
     found = {
         "weights, betas and shares for magnitudes": _by(right, lambda one: abs(one.evidence)),
         "weights instead of active weights": absolute,
         "factor tilts without the benchmark": [*_only(absolute, "factor_tilt"), *_without(right, "factor_tilt")],
-        "tilts without factor volatilities": second.every_exposure(
+        "tilts without factor volatilities": rederive.every_exposure(
             _with(task_input, factor_volatility=dict.fromkeys(task_input["factor_volatility"], 1.0))
         ),
-        "names unrelated": second.every_exposure(_with(task_input, covariance_matrix=unrelated)),
-        "one volatility for all names": second.every_exposure(_with(task_input, covariance_matrix=alike)),
+        "names unrelated": rederive.every_exposure(_with(task_input, covariance_matrix=unrelated)),
+        "one volatility for all names": rederive.every_exposure(_with(task_input, covariance_matrix=alike)),
         "the illiquid share for its risk": _by(
             right, lambda one: one.evidence if one.type == _LIQUIDITY else one.magnitude
         ),
         "no liquidity": _without(right, _LIQUIDITY),
         "names and sectors alone": _only(right, "single_name", "sector_concentration"),
     }
-    answers = {name: _listed(second.listed(every)) for name, every in found.items()}
-    answers["five whatever their size"] = _listed(second.ranked(right)[: second.LISTED])
+    answers = {name: _listed(rederive.listed(every)) for name, every in found.items()}
+    answers["five whatever their size"] = _listed(rederive.ranked(right)[: rederive.LISTED])
     return answers
 
 
@@ -81,7 +81,7 @@ _CLEARLY = 1.06
 """How much larger one magnitude is than another that it cannot be taken for."""
 
 
-def ladder(label: Label[IdentificationInput]) -> list[GradedExample]:
+def graded_examples(label: Label[IdentificationInput]) -> list[GradedExample]:
     """From the truth to an empty list."""
     truth = label.truth.expected_output
     rows: list[_Row] = [dict(row) for row in truth["top_risk_exposures"]]

@@ -103,7 +103,7 @@ class _Case:
         }
 
 
-def ladder(label: Label[RemediationInput]) -> list[GradedExample]:
+def graded_examples(label: Label[RemediationInput]) -> list[GradedExample]:
     """From the truth to no trades."""
     truth = label.truth.expected_output
     curable = truth["post_trade_compliant"]

@@ -10,8 +10,8 @@ from typing import Any, cast
 from finskillbench.domains.examples import GradedExample, Label
 from finskillbench.domains.risk.examples.exploits import to_decimals
 from finskillbench.domains.risk.inputs import OptionInput, ScenarioInput, StressInput
-from finskillbench.domains.risk.second import FACTORS, weights
-from finskillbench.domains.risk.second_stress import (
+from finskillbench.domains.risk.rederive import FACTORS, weights
+from finskillbench.domains.risk.rederive_stress import (
     Stressed,
     answer_of,
     delta_of,
@@ -157,7 +157,7 @@ def _with_cash(task_input: StressInput, right: Stressed) -> Stressed:
 _SENSITIVITY = "sector_sensitivity"
 
 
-def ladder(label: Label[StressInput]) -> list[GradedExample]:
+def graded_examples(label: Label[StressInput]) -> list[GradedExample]:
     """From the truth to a gain for a loss; three decimals are a tenth of a per cent of NAV, too few for a VaR."""
     truth = label.truth.expected_output
     headline = label.task_input["stress_scenario"]["market_shocks"].get("equity_change_pct", 0.0) / 100

@@ -29,9 +29,9 @@ from finskillbench.domains.risk.objects.scenarios import (
     is_history,
 )
 from finskillbench.domains.risk.objects.stress import StressPair, stress_pairs
-from finskillbench.domains.risk.own.books import OwnPools, own_pools
-from finskillbench.domains.risk.own.mandates import mandates_in
-from finskillbench.domains.risk.own.scenarios import SCENARIOS, scenarios_in
+from finskillbench.domains.risk.user_catalogs.books import UserPools, user_pools
+from finskillbench.domains.risk.user_catalogs.mandates import mandates_in
+from finskillbench.domains.risk.user_catalogs.scenarios import SCENARIOS, scenarios_in
 from finskillbench.engines.risk.exposures import Exposure, ranked
 from finskillbench.engines.risk.stress import scenario_from
 from finskillbench.panels.market.estimates.factor_exposures import SESSIONS_PER_YEAR
@@ -77,7 +77,7 @@ class RiskObjects:
     monitored: tuple[MonitoringPair, ...]
     stress: tuple[StressPair, ...]
     remediation: tuple[RemediationPair, ...]
-    own: OwnPools
+    own: UserPools
 
     @property
     def pool_sizes(self) -> dict[str, dict[str, int]]:
@@ -136,7 +136,7 @@ def construct(context: BuildContext, settings: RiskSettings) -> RiskObjects:
         monitored=tuple(monitored),
         stress=stress_pairs(context, cases, scenarios, settings["scenarios_per_portfolio"]),
         remediation=remediation_pairs(context, unasked, against, settings),
-        own=own_pools(context, dates, scenarios, settings),
+        own=user_pools(context, dates, scenarios, settings),
     )
 
 

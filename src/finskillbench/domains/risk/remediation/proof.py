@@ -9,7 +9,7 @@ import numpy as np
 from finskillbench.arrays import Floats
 from finskillbench.domains.examples import Label
 from finskillbench.domains.risk.inputs import RemediationInput
-from finskillbench.domains.risk.second import (
+from finskillbench.domains.risk.rederive import (
     NEVER_GIVEN_UP,
     after,
     cost_of,
@@ -19,7 +19,7 @@ from finskillbench.domains.risk.second import (
     undersized,
     with_headroom,
 )
-from finskillbench.domains.risk.second import turnover as turnover_of
+from finskillbench.domains.risk.rederive import turnover as turnover_of
 from finskillbench.engines.optimisation.certificate import prove_optimal
 from finskillbench.engines.optimisation.certified import ACCEPTED_GAP, ACCEPTED_VIOLATION
 from finskillbench.engines.optimisation.uniqueness import prove_unique

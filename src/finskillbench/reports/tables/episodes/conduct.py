@@ -20,10 +20,10 @@ from finskillbench.reports.tables.common import (
     HARNESS,
     MODEL,
     compared,
-    contenders,
     framed,
+    hosted_models,
     notes,
-    of_contenders,
+    without_baselines,
 )
 
 _GROUP = ("model", "harness", "condition")
@@ -49,7 +49,7 @@ _STEPS = (
 
 def repeats_table(results: Results) -> Table | None:
     """Variance over repeats, and the chances of passing once and always; None where no episode was repeated."""
-    chosen = of_contenders(results)
+    chosen = without_baselines(results)
     fewest = chosen.episodes.group_by(_GROUP).agg(pl.max("repeats"))["repeats"].min() if chosen.episodes.height else 0
     if not isinstance(fewest, int) or fewest < 2:
         return None
@@ -80,7 +80,7 @@ def budgets_table(results: Results) -> Table | None:
     """Score within 4, 8, 16 and 32 thousand output tokens; None where tokens are known of no model."""
     if Measure.TOKENS.value not in results.rows.columns:
         return None
-    chosen = of_contenders(results)
+    chosen = without_baselines(results)
     long = score_within(chosen, Measure.TOKENS, TOKEN_BUDGETS)
     if long.is_empty():
         return None
@@ -110,7 +110,7 @@ def savings_table(results: Results) -> Table | None:
     """How many times cheaper one condition reaches what another does; None without tokens or comparisons."""
     if Measure.TOKENS.value not in results.rows.columns:
         return None
-    chosen = of_contenders(results)
+    chosen = without_baselines(results)
     frames = [
         savings(chosen, each).with_columns(comparison=pl.lit(f"{each.treated}, {each.reference}"))
         for each in results.comparisons
@@ -135,7 +135,7 @@ def use_table(results: Results) -> Table | None:
     """In what share of episodes skills were loaded, run and submitted, and loaded where they are not meant for."""
     if not _tells_use(results):
         return None
-    chosen = of_contenders(results)
+    chosen = without_baselines(results)
     frame = pl.concat(
         [use_rates(chosen), trigger_rates(chosen).rename({"kind": "step"})], how="diagonal_relaxed"
     ).filter(pl.col("share").is_not_null())
@@ -157,7 +157,7 @@ def use_effects_table(results: Results) -> Table | None:
     """What the offer of skills changed, and what their use is worth; None where the rows do not tell use."""
     if not _tells_use(results):
         return None
-    chosen = of_contenders(results)
+    chosen = without_baselines(results)
     frames = [
         use_effects(chosen, each).with_columns(comparison=pl.lit(f"{each.treated} - {each.reference}"))
         for each in results.comparisons
@@ -222,7 +222,7 @@ def model_resources_table(results: Results) -> Table:
     """The same, a row for each model and condition."""
     rows: list[tuple[Cell, ...]] = []
     taken = _taken(results)
-    for model in contenders(results):
+    for model in hosted_models(results):
         for condition in results.conditions:
             part = taken.filter(pl.col("model") == model, pl.col("condition") == condition)
             if not part.is_empty():

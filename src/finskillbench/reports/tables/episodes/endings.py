@@ -11,20 +11,20 @@ import polars as pl
 
 from finskillbench.analysis.inference import proportions
 from finskillbench.analysis.results import LEAST, Results, coverage
-from finskillbench.harness.models import Entry, labels
+from finskillbench.harness.models import ModelKey, labels
 from finskillbench.reports.tables.base import Column, Kind, Table
 from finskillbench.reports.tables.common import (
     CONDITION,
     HARNESS,
     MODEL,
-    contenders,
     every_subtask,
     framed,
+    hosted_models,
     notes,
-    of_contenders,
+    without_baselines,
 )
-from finskillbench.runs.afterwards.failures import meaning
-from finskillbench.runs.afterwards.failures.counts import count_causes
+from finskillbench.runs.postprocess.failures import meaning
+from finskillbench.runs.postprocess.failures.counts import count_causes
 
 _WILSON = (
     "Shares have Wilson 95 % intervals, of as many episodes as would be as sure if none shared anything; repeats count."
@@ -38,7 +38,7 @@ _GROUP = ("model", "harness", "condition")
 
 def status_table(results: Results) -> Table:
     """How the rows of each model ended under each condition: counts and shares."""
-    rows = of_contenders(results, every_subtask).rows
+    rows = without_baselines(results, every_subtask).rows
     statuses = rows["status"].unique(maintain_order=True).sort().to_list()
     lines = [
         proportions(rows.with_columns(_is=pl.col("status") == status), "_is", _GROUP).with_columns(
@@ -63,7 +63,7 @@ def incidents_table(results: Results) -> Table | None:
     """What went wrong, by model; None where the rows do not tell."""
     if "incidents" not in results.rows.columns:
         return None
-    rows = of_contenders(results, every_subtask).rows.filter(pl.col("incidents").is_not_null())
+    rows = without_baselines(results, every_subtask).rows.filter(pl.col("incidents").is_not_null())
     told = rows.select("model", "harness", pl.int_range(pl.len()).alias("_row"), incident="incidents").explode(
         "incident"
     )
@@ -90,7 +90,7 @@ def incidents_table(results: Results) -> Table | None:
 
 def coverage_table(results: Results) -> Table:
     """The share of rows with a verdict, and the bounds of the mean that the others leave."""
-    frame = coverage(of_contenders(results)).with_columns(
+    frame = coverage(without_baselines(results)).with_columns(
         covered=pl.when("enough").then(pl.lit("")).otherwise(pl.lit("too few"))
     )
     columns = (
@@ -118,10 +118,10 @@ def failures_table(results: Results, failures: pl.DataFrame) -> Table | None:
 
     Parameters
     ----------
-    results : of the same runs. failures : as from `finskillbench.runs.afterwards.failures.failures_of`.
+    results : of the same runs. failures : as from `finskillbench.runs.postprocess.failures.failures_of`.
     """
     counted = count_causes(failures)
-    entries = [Entry(*each) for each in counted.select("model", "arguments").iter_rows()]
+    entries = [ModelKey(*each) for each in counted.select("model", "arguments").iter_rows()]
     # A model may be told by its arguments in the results, where other entries of it were run.
     rows = results.rows.select("model", "arguments").unique()
     known = {arguments: [name for name, own in rows.iter_rows() if own == arguments] for arguments in rows["arguments"]}
@@ -129,7 +129,7 @@ def failures_table(results: Results, failures: pl.DataFrame) -> Table | None:
     frame = counted.with_columns(
         pl.Series("model", named, pl.String),
         meaning=pl.Series([meaning(cause) for cause in counted["cause"]], dtype=pl.String),
-    ).filter(pl.col("model").is_in(contenders(results)))
+    ).filter(pl.col("model").is_in(hosted_models(results)))
     if frame.is_empty():
         return None
     columns = (
@@ -142,7 +142,7 @@ def failures_table(results: Results, failures: pl.DataFrame) -> Table | None:
     return framed("failures", "Why episodes failed", frame, columns, (*notes(results, differences=False), _NOTE))
 
 
-def _label(entry: Entry, names: list[str], otherwise: str) -> str:
+def _label(entry: ModelKey, names: list[str], otherwise: str) -> str:
     """What the results call an entry."""
     return next((name for name in names if name == entry.model or name.startswith(f"{entry.model} ")), otherwise)
 
@@ -158,7 +158,12 @@ def traps_table(results: Results) -> Table | None:
     """How often each kind of trap was avoided, by model and condition; None where no row tells of any."""
     if "traps" not in results.rows.columns:
         return None
-    told = of_contenders(results, every_subtask).rows.select(*_GROUP, "sub_task", "traps").explode("traps").drop_nulls()
+    told = (
+        without_baselines(results, every_subtask)
+        .rows.select(*_GROUP, "sub_task", "traps")
+        .explode("traps")
+        .drop_nulls()
+    )
     if told.is_empty():
         return None
     name, came_of = (pl.col("traps").str.split("=").list.get(place) for place in (0, -1))
@@ -187,7 +192,7 @@ def signed_table(results: Results) -> Table | None:
     """The share of cases that could be signed, by model and condition; None where no case has parts."""
     if "signed" not in results.rows.columns:
         return None
-    rows = of_contenders(results, every_subtask).rows.filter(pl.col("signed").is_not_null())
+    rows = without_baselines(results, every_subtask).rows.filter(pl.col("signed").is_not_null())
     if rows.is_empty():
         return None
     frame = proportions(rows, "signed", [*_GROUP, "sub_task"])

@@ -24,13 +24,13 @@ from finskillbench.reports.tables.common import (
     compared,
     comparison_columns,
     condition_columns,
-    contenders,
     every_subtask,
     falling,
     gaps,
     gaps_of,
     headline_only,
     headlines,
+    hosted_models,
     macro_means,
     mark_columns,
     mark_means,
@@ -157,7 +157,7 @@ def harnesses_table(results: Results) -> Table:
     for harness in distinct(results.rows, "harness"):
         of_harness = episodes.filter(pl.col("harness") == harness)
         parts = [("overall", _EVERYTHING, of_harness)]
-        for group, names in (("domain", order_of(results, "domain")), ("model", contenders(results))):
+        for group, names in (("domain", order_of(results, "domain")), ("model", hosted_models(results))):
             parts += [(group, name, of_harness.filter(pl.col(group) == name)) for name in names]
         rows += [
             (harness, group, name, *_cells(part, comparison)) for group, name, part in parts if not part.is_empty()

@@ -23,17 +23,17 @@ from finskillbench.reports.tables.common import (
     compared,
     comparison_columns,
     condition_columns,
-    contenders,
     every_subtask,
     falling,
     framed,
     gaps,
+    hosted_models,
     macro_means,
     mark_means,
     marks_run,
     means,
     notes,
-    of_contenders,
+    without_baselines,
 )
 from finskillbench.reports.tables.scores.grouped import REMARKS, remarks
 
@@ -63,7 +63,7 @@ def models_table(results: Results) -> Table:
             mostly.get(model),
             *([said.get(model, "")] if said else []),
         )
-        for model in contenders(results)
+        for model in hosted_models(results)
     ]
     if changes:
         first = 2 + len(results.conditions)
@@ -187,7 +187,7 @@ def strata_table(results: Results) -> Table | None:
 
 def arms_table(results: Results) -> Table | None:
     """Two ingredients and their interaction; None where none of the designs has all four of its conditions."""
-    chosen = of_contenders(results)
+    chosen = without_baselines(results)
     frames = [
         effects(chosen, each).with_columns(design=pl.lit(f"{each.first} x {each.second}"))
         for each in (DOCUMENTS_AND_SCRIPTS, SKILLS_AND_CODE)

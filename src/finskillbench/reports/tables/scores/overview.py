@@ -27,12 +27,12 @@ from finskillbench.reports.tables.common import (
     compared,
     comparison_columns,
     condition_columns,
-    contenders,
     every_subtask,
     framed,
     gaps,
     gaps_of,
     headlines,
+    hosted_models,
     mark_columns,
     mark_means,
     marks_run,
@@ -114,7 +114,7 @@ def overview_table(results: Results, published: Results | None = None) -> Table:
     """
     if results.rows["program"].all() and len(results.models) > 1:
         return floors_table(results, published)
-    models = contenders(results)
+    models = hosted_models(results)
     if len(models) > 1:
         return _of_models(results)
     table = headline_table(results, f"Mean score of {models[0]}, profile {results.profile}")
@@ -128,7 +128,7 @@ def _of_models(results: Results) -> Table:
     answered, mostly = endings(compared(results, results.rows))
     rows: list[tuple[Cell, ...]] = [
         (model, *condition_cells(results, (model,), mean, changes), answered.get(model), mostly.get(model))
-        for model in contenders(results)
+        for model in hosted_models(results)
     ]
     columns = (
         Column("model", "Model"),

@@ -21,7 +21,7 @@ from finskillbench.scoring.values import clip, closeness, mapping, mean, numbers
 from finskillbench.sums import exact_sum
 from finskillbench_desk.committee_case.draw import breached, forbidden
 from finskillbench_desk.committee_case.judging import papers
-from finskillbench_desk.committee_case.judging.own import Facts, Own
+from finskillbench_desk.committee_case.judging.agent_documents import Facts, Own
 from finskillbench_desk.committee_case.rules.judging import judge
 from finskillbench_desk.engines.books.figures import figures
 from finskillbench_desk.engines.guidelines.book import Book

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from finskillbench.scoring.values import clip, mapping, mean, numbers, share
-from finskillbench_desk.committee_case.judging.own import Facts, Own
+from finskillbench_desk.committee_case.judging.agent_documents import Facts, Own
 from finskillbench_desk.committee_case.ledger.nouns import Planted
 
 OF_TRAPS = 0.7

@@ -8,9 +8,9 @@ from typing import Any
 from finskillbench.scoring.values import array, json_equal, mapping
 from finskillbench_desk.committee_case.documents.reader.misread import Misread
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
-from finskillbench_desk.committee_case.judging.own import Facts
+from finskillbench_desk.committee_case.judging.agent_documents import Facts
+from finskillbench_desk.committee_case.rederive.withheld import CLOSE, same
 from finskillbench_desk.committee_case.rules.judging import judge
-from finskillbench_desk.committee_case.second.withheld import CLOSE, same
 from finskillbench_desk.engines.guidelines.language import Rule, rule_json
 from finskillbench_desk.engines.guidelines.parsing import parse_rules
 

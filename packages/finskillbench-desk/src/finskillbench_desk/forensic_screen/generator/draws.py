@@ -9,7 +9,7 @@ import polars as pl
 
 from finskillbench.arrays import Floats, Integers
 from finskillbench_desk.engines.posterior.model import Model
-from finskillbench_desk.forensic_screen.dials import (
+from finskillbench_desk.forensic_screen.difficulty import (
     ACQUIRED,
     AFTER,
     BEFORE,

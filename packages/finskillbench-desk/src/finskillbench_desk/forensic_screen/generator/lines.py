@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from finskillbench.arrays import Floats, Integers
 from finskillbench_desk.engines.posterior.model import Model, Prediction
 from finskillbench_desk.engines.posterior.posterior import kind_probabilities, placed
-from finskillbench_desk.forensic_screen.dials import MEASURES, QUARTERS, RATIOS
+from finskillbench_desk.forensic_screen.difficulty import MEASURES, QUARTERS, RATIOS
 from finskillbench_desk.forensic_screen.generator.draws import LOG_UNIT, Background
 from finskillbench_desk.forensic_screen.reading import BALANCE, IDENTITIES, LAYOUT, SLIP, fiscal_quarter
 

@@ -1,0 +1,272 @@
+"""`finskillbench show`: one episode as a conversation.
+
+`finskillbench failures`: why episodes of a run did not earn full marks.
+
+`finskillbench merge`: run folders made one.
+
+`finskillbench rescore`: a run judged again after a scorer changed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from finskillbench.cli.display import console
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FAILURES_EXAMPLE = """\b
+Examples:
+  finskillbench failures runs/mine
+  finskillbench failures runs/mine --condition curated --examples 3 --json failures.json"""
+
+
+def failures(
+    run: Annotated[Path, typer.Argument(help="Run folder.")],
+    model: Annotated[list[str] | None, typer.Option(help="Model; repeatable. Default: all of the run.")] = None,
+    condition: Annotated[list[str] | None, typer.Option(help="Condition; repeatable. Default: all of the run.")] = None,
+    examples: Annotated[int, typer.Option(min=0, help="Examples of each cause.")] = 1,
+    edition: Annotated[
+        Path | None, typer.Option(help="Edition with the truth; by default the one that the run was made from.")
+    ] = None,
+    as_json: Annotated[
+        Path | None,
+        typer.Option("--json", parser=console.out_path, metavar="FILE", help="Write every failure with its evidence."),
+    ] = None,
+) -> None:
+    """Say by rule why episodes of a run did not earn full marks: causes by condition, and examples of each."""
+    import orjson
+
+    from finskillbench.runs.postprocess.failures import counts, failures_of, meaning, rows_of
+    from finskillbench.runs.postprocess.show import printable
+    from finskillbench.runs.store.version import write_atomic
+
+    with console.Progress() as progress:
+        progress("Reading the run")
+        rows = rows_of(run)
+        known = {"model": {row.model for row in rows}, "condition": {str(row.condition) for row in rows}}
+        _check("model", model or [], known["model"], run)
+        _check("condition", condition or [], known["condition"], run)
+        progress("Looking for causes")
+        found = counts.chosen(failures_of(run, edition), model or [], condition or [])
+    if as_json is not None:
+        write_atomic(as_json, orjson.dumps(found.to_dicts(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    played = sum((not model or row.model in model) and (not condition or row.condition in condition) for row in rows)
+    for text in _tables(found):
+        typer.echo(text + "\n")
+    typer.echo(f"Without full marks: {found.height:,} of {played:,}")
+    if found.height:
+        typer.echo("Each cell: episodes of which it is the cause to mend first, and of which it applies at all")
+    not_tried = dict.fromkeys(cause for causes in found["not_tried"] for cause in causes)
+    if not_tried:
+        typer.echo(f"Not tried without the edition's truth (--edition): {', '.join(not_tried)}")
+    cause = ""
+    for example in counts.examples(run, found, examples):
+        if example.cause != cause:
+            cause = example.cause
+            typer.echo(f"\n{cause}: {meaning(cause)}")
+        evidence = printable(f"{example.task_id}, {example.model}, {example.condition}: {example.evidence}")
+        wrapped = textwrap.wrap(evidence, 100, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+        typer.echo("\n".join(wrapped))
+        typer.echo(f"    {example.command}")
+
+
+def _tables(found: pl.DataFrame) -> list[str]:
+    """Of each entry a table of causes by condition."""
+    from finskillbench.cli.display.console import render_table
+    from finskillbench.harness.models import ModelKey, labels
+    from finskillbench.runs.plan.items import place_of_condition
+    from finskillbench.runs.postprocess.failures.counts import count_causes
+
+    counted: dict[ModelKey, dict[str, dict[str, str]]] = {}
+    for model, arguments, cause, condition, primary, applies in count_causes(found).iter_rows():
+        cells = counted.setdefault(ModelKey(model, arguments), {}).setdefault(cause, {})
+        cells[condition] = f"{primary:,} / {applies:,}"
+    names, conditions = labels(counted), sorted(found["condition"].unique(), key=place_of_condition)
+    return [
+        render_table(
+            (names[entry], *conditions),
+            [(cause, *(cells.get(each, "-") for each in conditions)) for cause, cells in causes.items()],
+            words=1,
+        )
+        for entry, causes in counted.items()
+    ]
+
+
+def _check(what: str, named: list[str], known: set[str], run: Path) -> None:
+    from finskillbench.errors import InputError
+
+    if unknown := sorted(set(named) - known):
+        raise InputError(f"{run}: has no {what} {unknown[0]!r}; there are {', '.join(sorted(known))}")
+
+
+MERGE_EXAMPLE = """\b
+Example:
+  finskillbench run --shard 1/2 --out runs/a        (on one machine)
+  finskillbench run --shard 2/2 --out runs/b        (on another)
+  finskillbench merge runs/all runs/a runs/b        (or any runs of one edition)"""
+
+
+def merge(
+    out: Annotated[Path, typer.Argument(help="Run folder to make.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders of one edition and one scorer.")],
+) -> None:
+    """Merge run folders: shards, or other models, conditions, repeats or episodes of the same edition.
+
+    Exit code 1 if an episode that was asked for is in none of them: the command that asked for it, with --out OUT and
+    without --shard, goes on from there.
+    """
+    from finskillbench.runs.postprocess.merge import merge as merge_folders
+    from finskillbench.runs.store.rows import ROWS
+
+    merged = merge_folders(out, runs)
+    typer.echo(f"Rows:         {out / ROWS}")
+    typer.echo(f"Episodes:     {merged.rows.height} of {merged.rows.height + len(merged.missing)}")
+    if merged.missing:
+        first = merged.missing[0]
+        typer.echo(
+            f"Missing:      {len(merged.missing)}, the first is {first.task_id} of {first.model} under "
+            f"{first.condition}, run {first.run_idx}"
+        )
+        raise typer.Exit(1)
+
+
+if TYPE_CHECKING:
+    from finskillbench.runs.postprocess.rescore import Change, Group
+
+RESCORE_EXAMPLE = """\b
+Examples:
+  finskillbench rescore runs/mine --dry-run --list
+  finskillbench rescore runs/mine"""
+
+
+def rescore(
+    run: Annotated[Path, typer.Argument(help="Run folder.")],
+    edition: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the edition it was run on. Default: where it was, or the default one."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would move and write nothing.")] = False,
+    list_moved: Annotated[bool, typer.Option("--list", help="Name every score that moved.")] = False,
+) -> None:
+    """Judge every finished episode of a run again with today's scorers, from its trajectories alone.
+
+    Says which scores moved, appends what changed to the journal and writes the rows anew; no model is asked.
+    """
+    from finskillbench.cli.display.console import render_table
+    from finskillbench.edition import load_edition
+    from finskillbench.harness.models import labels
+    from finskillbench.runs.plan.streams import default_edition
+    from finskillbench.runs.postprocess import rescore as rescoring
+    from finskillbench.runs.store.version import validation_text
+
+    record = rescoring.read_run(run)
+    with console.Progress() as progress:
+        progress("Reading the edition")
+        was = Path(record.edition_path)
+        loaded = load_edition(edition or (was if was.is_dir() else default_edition(progress)))
+        result = rescoring.rescore(
+            run, loaded, dry_run=dry_run, progress=lambda done, total: progress("Judging", done, total)
+        )
+    header = ("subtask", "profile", "episodes", "moved", "mean before", "mean after")
+    typer.echo(render_table(header, [_row(group) for group in result.groups()], words=2) + "\n")
+    if list_moved:
+        names = labels(change.item.entry for change in result.changes)
+        for change in result.moved:
+            typer.echo(_words(change, names[change.item.entry]))
+    moved = len({change.item for change in result.moved})
+    scored = len({change.item for change in result.changes})
+    typer.echo(f"Moved:   {moved} of {scored} scored episodes")
+    typer.echo(f"Scorers: {result.scorers_before} -> {result.scorers_after}")
+    typer.echo(f"Edition: validated {validation_text(loaded)}")
+    if dry_run:
+        typer.echo("Nothing was written (--dry-run)")
+    else:
+        typer.echo(f"Rows:    {run / rescoring.ROWS}")
+
+
+def _row(group: Group) -> tuple[str, ...]:
+    means = (_number(group.before, 4), _number(group.after, 4))
+    return (group.sub_task, group.profile.value, f"{group.episodes:,}", f"{group.moved:,}", *means)
+
+
+def _words(change: Change, entry: str) -> str:
+    item = change.item
+    score = f"{_number(change.before, 6)} -> {_number(change.after, 6)}"
+    same = change.status_before == change.status_after
+    status = "" if same else f" ({change.status_before} -> {change.status_after})"
+    return f"{entry} {item.condition} {item.task_id} {item.run_idx} {change.profile.value} {score}{status}"
+
+
+def _number(score: float | None, places: int) -> str:
+    return "-" if score is None else f"{score:.{places}f}"
+
+
+SHOW_EXAMPLE = """\b
+Examples:
+  finskillbench show runs/mine TASK_ID --model baseline/reference --condition curated
+  finskillbench show runs/mine/trajectories/baseline-reference__curated/TASK_ID__0.json.gz --full"""
+
+
+def show(
+    run: Annotated[Path, typer.Argument(help="Run folder, or the file of a trajectory.")],
+    task_id: Annotated[str | None, typer.Argument(help="Task of the episode; left out for a file.")] = None,
+    model: Annotated[str | None, typer.Option(help="Model, where several ran the task.")] = None,
+    condition: Annotated[str | None, typer.Option(help="Condition, where the task was run under several.")] = None,
+    run_idx: Annotated[int | None, typer.Option(min=0, help="Repeat, where there are several.")] = None,
+    lines: Annotated[int, typer.Option(min=1, help="Lines of a prompt, of arguments or of a result to show.")] = 12,
+    full: Annotated[bool, typer.Option("--full", help="Show every text in full.")] = False,
+    edition: Annotated[
+        Path | None, typer.Option(help="Edition with the truth; by default the one that the run was made from.")
+    ] = None,
+) -> None:
+    """Print one episode: its messages and tool calls, the verdict, the points that each part lost, and both answers."""
+    from finskillbench.errors import InputError
+    from finskillbench.runs.postprocess.show import (
+        Line,
+        comparison,
+        conversation,
+        find_trajectory,
+        name_a_task,
+        row_of,
+        truth_of,
+    )
+    from finskillbench.runs.store.journal import read_trajectory
+
+    if run.is_file():
+        if not (task_id is None and model is None and condition is None and run_idx is None):
+            raise InputError(f"{run}: is one trajectory; leave the task and the options out")
+        path = run
+    elif not run.is_dir():
+        raise InputError(f"{run}: is not there; name a run folder, or a trajectory's own file")
+    elif task_id is None:
+        raise name_a_task(run)
+    else:
+        path = find_trajectory(run, task_id, model=model, condition=condition, run_idx=run_idx)
+    trajectory = read_trajectory(path)
+    row, truth = row_of(path, trajectory), truth_of(path, trajectory, edition)
+    most = None if full else lines
+    try:
+        width = max(console.width(), 40)
+        lines_shown = conversation(trajectory, row, width=width, most=most)
+        if isinstance(truth, str):
+            end = [Line(f"expected:  {truth}")]
+        else:
+            end = comparison(truth, trajectory.trace.submission, width=width, most=most)
+        cut = False
+        for line in chain(lines_shown, end):
+            typer.secho(line.text, bold=line.heading or None)
+            cut = cut or line.cut
+        if cut:
+            typer.echo("\nLines are left out; --full shows them.")
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

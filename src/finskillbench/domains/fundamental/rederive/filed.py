@@ -1,0 +1,146 @@
+"""A company's figures as filed, by concept: every version of each, and the last one by a day."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import date
+from itertools import pairwise, product, starmap
+from typing import Any, NamedTuple
+
+from finskillbench.domains.fundamental.rederive.definitions import QUARTER_APART, SHORTER, YEAR_APART, Kind, kind_of
+from finskillbench.domains.fundamental.rederive.identities import another
+from finskillbench.sums import exact_sum
+
+Span = tuple[date | None, date]
+
+_MEZZANINE = re.compile(
+    r"(TemporaryEquity|Redeemable)\w*(CarryingAmount|FairValue|RedemptionValue|Stock)\w*|OtherMinorityInterests"
+)
+_WHOLE_MEZZANINE = re.compile(r"TemporaryEquityCarryingAmountIncluding\w*")
+_ADDED_UP = re.compile(r"RedeemableNoncontrollingInterestEquity(Common|Preferred|Other)\w*")
+_SHARE_OF_OTHERS = re.compile(r"RedeemableNoncontrollingInterest\w*|OtherMinorityInterests")
+
+
+class FiledRow(NamedTuple):
+    """One figure of one filing; `tag` without taxonomy."""
+
+    tag: str
+    start: date | None
+    end: date
+    filed: date
+    accession: str
+    value: float
+
+
+class AsFiled:
+    """One company's figures by concept, every version of each; as for agents, a repetition is no version.
+
+    Parameters
+    ----------
+    rows : the fields of a `FiledRow` for each figure, in any order.
+    """
+
+    def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._found: dict[str, dict[Span, list[FiledRow]]] = defaultdict(lambda: defaultdict(list))
+        days: dict[date, date] = {}  # rows repeat their days and accession numbers: each is kept once
+        filings: dict[str, str] = {}
+        for row in sorted(starmap(FiledRow, rows), key=lambda row: (row.filed, row.accession)):
+            versions = self._found[row.tag][row.start, row.end]
+            if not versions or versions[-1].value != row.value:
+                start = None if row.start is None else days.setdefault(row.start, row.start)
+                end, filed = (days.setdefault(day, day) for day in (row.end, row.filed))
+                accession = filings.setdefault(row.accession, row.accession)
+                versions.append(FiledRow(row.tag, start, end, filed, accession, row.value))
+        self._ends: dict[tuple[str, date], list[date]] = defaultdict(list)
+        for tag, spans in self._found.items():
+            for start, end in spans:
+                if start is not None:
+                    self._ends[tag, end].append(start)
+        self._names: dict[str, tuple[str, ...]] = {}
+
+    def tags(self, names: str) -> tuple[str, ...]:
+        """Concepts on file whose whole name matches a pattern."""
+        if names not in self._names:
+            pattern = re.compile(names)
+            self._names[names] = tuple(sorted(tag for tag in self._found if pattern.fullmatch(tag)))
+        return self._names[names]
+
+    def versions(self, tag: str, span: Span) -> list[FiledRow]:
+        """Versions of a period under a concept, in order of filing."""
+        return self._found[tag][span] if tag in self._found and span in self._found[tag] else []
+
+    def of(self, tag: str, end: date, kind: Kind, day: date) -> FiledRow | None:
+        """Last figure by a day of a concept at `end`, or of the period of a kind that ends then."""
+        instant = self._last(tag, (None, end), day)
+        known = self.stated(tag, end, kind, day) if instant is None else [instant]
+        if known or kind != "quarterly":
+            return max(known, key=lambda row: row.filed, default=None)
+        return self.left(tag, end, day)
+
+    def left(self, tag: str, end: date, day: date) -> FiledRow | None:
+        """Quarter as the year to date less the shorter one, of one basis, as both were last filed by a day."""
+        least, most, _ = QUARTER_APART
+        for start in self._ends.get((tag, end), ()):
+            whole = self._last(tag, (start, end), day)
+            shorter = SHORTER.get(kind_of(start, end))
+            for other in self._found[tag] if whole is not None and shorter else ():
+                if other[0] == start and kind_of(*other) == shorter and least <= (end - other[1]).days <= most:
+                    part = self._last(tag, other, day)
+                    if whole is None or part is None or (part.filed < whole.filed and self._recasts(whole)):
+                        continue
+                    return whole._replace(value=whole.value - part.value)
+        return None
+
+    def _recasts(self, row: FiledRow) -> bool:
+        """Return True if the filing of a period restates it, or the same period of the year before."""
+        least, most, _ = YEAR_APART
+        for (start, end), versions in self._found[row.tag].items():
+            if (end == row.end or least <= (row.end - end).days <= most) and kind_of(start, end) == kind_of(
+                row.start, row.end
+            ):
+                for before, after in pairwise(versions):
+                    if after.accession == row.accession and another(after.value, before.value):
+                        return True
+        return False
+
+    def stated(self, tag: str, end: date, kind: Kind, day: date) -> list[FiledRow]:
+        """Last figures by a day of a concept for the very periods of a kind that end on `end`."""
+        spans = [(start, end) for start in self._ends.get((tag, end), ()) if kind_of(start, end) == kind]
+        return [row for span in spans if (row := self._last(tag, span, day)) is not None]
+
+    def values(self, tag: str, end: date, kind: Kind, day: date) -> set[float]:
+        """Values on file by a day of a concept and a period: each version, each difference of two."""
+        rows = list(self.versions(tag, (None, end)))
+        found = set[float]()
+        least, most, _ = QUARTER_APART
+        for start in self._ends.get((tag, end), ()):
+            longer = [row for row in self.versions(tag, (start, end)) if row.filed <= day]
+            if kind_of(start, end) == kind:
+                rows += longer
+            shorter = SHORTER.get(kind_of(start, end)) if kind == "quarterly" else None
+            for other in self._found[tag] if shorter else ():
+                if other[0] == start and kind_of(*other) == shorter and least <= (end - other[1]).days <= most:
+                    parts = [row for row in self.versions(tag, other) if row.filed <= day]
+                    found |= {whole.value - part.value for whole, part in product(longer, parts)}
+        return found | {row.value for row in rows if row.filed <= day}
+
+    def _last(self, tag: str, span: Span, day: date) -> FiledRow | None:
+        return next((row for row in reversed(self.versions(tag, span)) if row.filed <= day), None)
+
+    def mezzanine(self, end: date, day: date) -> list[float]:
+        """Possible values of temporary equity and redeemable interests on a day: a total, or its parts added up."""
+        found = {
+            tag: row.value
+            for tag in self.tags(_MEZZANINE.pattern)
+            if (row := self.of(tag, end, "quarterly", day)) is not None
+        }
+        whole = [value for tag, value in found.items() if _WHOLE_MEZZANINE.fullmatch(tag)]
+        if whole:
+            return whole
+        added_up = exact_sum(value for tag, value in found.items() if _ADDED_UP.fullmatch(tag))
+        shared = {tag: value for tag, value in found.items() if _SHARE_OF_OTHERS.fullmatch(tag)}
+        others = {value for tag, value in shared.items() if not _ADDED_UP.fullmatch(tag)} or {added_up}
+        own = {value for tag, value in found.items() if tag not in shared} or {0.0}
+        return sorted(one + other for one, other in product(own, others)) if found else []

@@ -1,0 +1,287 @@
+"""Books of a user's own (`holdings/NAME.csv`): each date of a file is one portfolio of the risk subtasks.
+
+What a user's books become: up to one episode of monitoring, identification and remediation each, and three stresses.
+
+They stand in front of the drawn episodes. Two episodes of one book may tell of each other;
+an agent sees one at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from finskillbench.arrays import Floats
+from finskillbench.domains.building import BuildContext, permuted
+from finskillbench.domains.catalog import Catalog, CatalogFile
+from finskillbench.domains.risk.catalogs import RiskSettings
+from finskillbench.domains.risk.inputs import ScenarioInput
+from finskillbench.domains.risk.objects.mandates import RiskDate
+from finskillbench.domains.risk.objects.monitoring import MonitoringPair, against_mandates
+from finskillbench.domains.risk.objects.portfolios import OWN, PortfolioCase
+from finskillbench.domains.risk.objects.remediation import RemediationPair, first_remedied
+from finskillbench.domains.risk.objects.scenarios import ScenarioSet
+from finskillbench.domains.risk.objects.stress import StressPair, stress_results
+from finskillbench.domains.risk.user_catalogs.mandates import mandates_in
+from finskillbench.domains.risk.user_catalogs.scenarios import SCENARIOS
+from finskillbench.engines.risk.mandate import Kind
+from finskillbench.engines.risk.portfolio import Portfolio
+from finskillbench.episode import JsonObject
+from finskillbench.errors import CatalogError, InputError
+from finskillbench.panels import Panels
+from finskillbench.panels.market.estimates.views import WINDOW
+from finskillbench.scoring.values import mapping
+from finskillbench.sources.catalog.document import located
+from finskillbench.sources.catalog.holdings import CASH, Book, HeldRow, read_books
+
+MOST = 200
+"""Books, one for each file and date, at most."""
+MOST_DATES = 40
+USUAL_NAV = 1e9
+"""US dollars of a book whose file says none: what is illiquid depends on it, and a note says so."""
+_DECIMALS = 6
+
+
+def _read(files: Mapping[str, bytes]) -> tuple[Book, ...]:
+    books: list[Book] = []
+    mistakes: list[str] = []
+    names: dict[str, str] = {}
+    for file, data in files.items():
+        try:
+            own = read_books(file, data)
+        except CatalogError as error:
+            mistakes += error.mistakes
+            continue
+        other = names.setdefault(own[0].name.lower(), file)
+        if other != file:
+            mistakes.append(f"{file}: has the name of {other}; rename one of them")
+        books += own
+    if len(books) > MOST:
+        mistakes.append(f"holdings: {len(books)} dates of books, more than {MOST}; leave some out")
+    if len(_dates(books)) > MOST_DATES:
+        mistakes.append(f"holdings: {len(_dates(books))} different dates, more than {MOST_DATES}; leave some out")
+    if mistakes:
+        raise CatalogError(mistakes)
+    return tuple(books)
+
+
+def _dates(books: Sequence[Book]) -> Collection[date]:
+    return {book.as_of for book in books}
+
+
+def _session(panels: Panels, day: date) -> date | None:
+    """The last session up to a day; None before the first and after the last."""
+    sessions: list[date] = panels.prices["date"].to_list()
+    return sessions[bisect_right(sessions, day) - 1] if sessions[0] <= day <= sessions[-1] else None
+
+
+def _examine(books: Sequence[Book], panels: Panels, catalog: Catalog) -> list[str]:
+    """Dates without data, symbols without prices, mandates that are none, shorts where none may be."""
+    limits = {
+        one["mandate_id"]: {row["type"] for row in one["constraints"]} for one in mandates_in(catalog)["mandates"]
+    }
+    mistakes: list[str] = []
+    for book in books:
+        where = located(book.file, book.line)
+        if book.mandate is not None and book.mandate not in limits:
+            mistakes.append(f"{where}: mandate: there is no {book.mandate!r}; choose one of {', '.join(limits)}")
+        if Kind.LONG_ONLY in limits.get(book.mandate or "", ()):
+            mistakes += [
+                f"{located(book.file, row.line)}: {row.symbol} is short, and the mandate {book.mandate} is long-only; "
+                "correct the sign, or leave mandate empty to have the book held against the mandate it keeps best"
+                for row in book.rows
+                if row.amount < 0
+            ]
+        mistakes += _beyond_data(book, panels)
+    return mistakes
+
+
+def _beyond_data(book: Book, panels: Panels) -> list[str]:
+    """Why the market has no such book: the date, or the symbols of it."""
+    where, sessions = located(book.file, book.line), panels.prices["date"]
+    day = _session(panels, book.as_of)
+    if day is None:
+        return [f"{where}: date: {book.as_of} is outside the prices; they run from {sessions[0]} to {sessions[-1]}"]
+    if day not in panels.regimes:
+        first = sessions[min(WINDOW, len(sessions) - 1)]
+        problem = f"too few names of the universe have a year of prices, and known shares, at {day}"
+        return [f"{where}: date: {problem}; take a later one, not before {first} in any case"]
+    known, complete = set(panels.symbols), set(panels.symbols_at(day))
+    mistakes: list[str] = []
+    for row in book.rows:
+        here = f"{located(book.file, row.line)}: symbol: {row.symbol}"
+        if row.symbol not in known:
+            mistakes.append(f"{here} is not in the universe; add it to the raw files, or book it under {CASH}")
+        elif row.symbol not in complete:
+            mistakes.append(
+                f"{here} has no year of prices, or no known shares, at {day}; add them, or take a later date"
+            )
+    if book.quantities and not mistakes:
+        values, nav = _values(book, panels, day)
+        if nav < 1e4 or not math.isfinite(nav):
+            mistakes.append(f"{where}: quantity: the book of {day} is worth {nav:,.0f} USD; it must be worth 10,000")
+        elif max(map(abs, values)) > 5 * nav:
+            mistakes.append(f"{where}: quantity: a position of {day} is worth five times the book; correct it")
+    elif not book.quantities:
+        mistakes += [
+            f"{located(book.file, row.line)}: weight: is {row.amount:g}; write a fraction, 0.05 for 5 %"
+            for row in book.rows
+            if abs(row.amount) > 5
+        ]
+    return mistakes
+
+
+def _values(book: Book, panels: Panels, day: date) -> tuple[list[float], float]:
+    """What each row is worth at the close in US dollars, and the NAV."""
+    prices = panels.prices_of("close").filter(pl.col("date") == day)
+    values = [row.amount * float(prices[row.symbol][0]) for row in book.rows]
+    return values, math.fsum(values) + book.cash
+
+
+def user_cases(context: BuildContext, dates: Mapping[date, RiskDate]) -> tuple[PortfolioCase, ...]:
+    """The books as portfolios at the last session up to their dates; without a home where the file names none."""
+    cases: list[PortfolioCase] = []
+    sized: list[str] = []
+    for book in context.catalog.of(BOOKS) or ():
+        day = _session(context.panels, book.as_of)
+        if day is None:
+            continue  # examined before anything is built
+        if day != book.as_of:
+            context.notes.append(f"{book.file}: {book.as_of} is no session; the book is of {day}.")
+        market = dates[day].market
+        nav = USUAL_NAV if book.nav is None else book.nav
+        if book.quantities:
+            values, nav = _values(book, context.panels, day)
+            amounts = [value / nav for value in values]
+        else:
+            amounts = [row.amount for row in book.rows]
+            sized += [] if book.nav is not None else [book.name]
+        weights, cash = _weights(book.rows, amounts, market.tickers)
+        identity = f"{book.name}-{book.as_of:%Y%m%d}"
+        regime = context.panels.regimes[day]
+        portfolio = Portfolio(weights, cash, float(round(nav)))
+        home = book.mandate or ""
+        cases.append(PortfolioCase(identity, OWN, regime, day, market, portfolio, np.zeros(len(weights)), home))
+    if sized:
+        context.notes.append(f"Books without a nav count as {USUAL_NAV:,.0f} USD: {', '.join(sorted(set(sized)))}.")
+    return tuple(cases)
+
+
+def _weights(rows: Sequence[HeldRow], amounts: Sequence[float], tickers: Sequence[str]) -> tuple[Floats, float]:
+    """(n,) weights of six decimals and the cash that is left; what rounding would owe the largest holding gives."""
+    weights = np.zeros(len(tickers))
+    for row, amount in zip(rows, amounts, strict=True):
+        weights[tickers.index(row.symbol)] = amount
+    weights = np.round(weights, _DECIMALS)
+    cash = round(1 - math.fsum(weights), _DECIMALS)
+    if cash < 0:
+        weights[np.argmax(weights)] = round(float(weights.max()) + cash, _DECIMALS)
+    return weights, max(cash, 0.0)
+
+
+def user_books(manifest: JsonObject) -> set[str]:
+    """The ids of the portfolios of an edition that a user brought."""
+    return set(mapping(mapping(manifest.get("parameters")).get("books")))
+
+
+def tasks_of_book(manifest: JsonObject, name: str) -> list[str]:
+    """Patterns of the ids of all tasks of a user's portfolio.
+
+    Raises
+    ------
+    InputError : the edition has none of that name.
+    """
+    books = sorted(user_books(manifest))
+    found = [each for each in books if name in (each, each.rpartition("-")[0])]
+    if not found:
+        names = sorted({each.rpartition("-")[0] for each in books})
+        there = f"there are {', '.join(names)}" if names else "it was built without holdings in a catalog"
+        raise InputError(f"the edition has no portfolio {name!r}; {there}")
+    return [f"*_????-??-??_{each}{end}" for each in found for end in ("", "_*")]
+
+
+def _no_example() -> Mapping[str, str]:
+    return {}  # symbols are those of the market that is built on
+
+
+BOOKS: CatalogFile[tuple[Book, ...]] = CatalogFile("holdings/*.csv", _read, _no_example, dates=_dates, examine=_examine)
+
+
+SCENARIOS_PER_BOOK = 3
+_TOLD = 5
+"""Books that a note names."""
+
+
+@dataclass(frozen=True, eq=False)
+class UserPools:
+    """A user's books, and the pairs of them that become episodes."""
+
+    books: tuple[PortfolioCase, ...] = ()
+    monitored: tuple[MonitoringPair, ...] = ()
+    stress: tuple[StressPair, ...] = ()
+    remediation: tuple[RemediationPair, ...] = field(default=())
+
+    @property
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        """What the manifest records: each book with its date and its mandate; nothing where there are none."""
+        told = {case.portfolio_id: {"as_of": case.as_of.isoformat(), "mandate": case.home} for case in self.books}
+        return {"books": told} if told else {}
+
+
+def user_pools(
+    context: BuildContext, dates: Mapping[date, RiskDate], scenarios: ScenarioSet, settings: RiskSettings
+) -> UserPools:
+    """The books at their dates, each under the mandate that it names, or else the one of which it breaks the least."""
+    cases = user_cases(context, dates)
+    if not cases:
+        return UserPools()
+    against = against_mandates(cases, dates)
+    books = tuple(replace(case, home=case.home or _nearest(against[case.portfolio_id])) for case in cases)
+    monitored = tuple(replace(against[case.portfolio_id][case.home], case=case) for case in books)
+    branching = len(books[0].market.tickers) <= settings["large_universe"]
+    remedied: list[RemediationPair] = []
+    for case, pair in zip(books, monitored, strict=True):
+        others = [one for name, one in against[case.portfolio_id].items() if name != case.home]
+        found = first_remedied([pair, *others], settings, branching=branching)
+        remedied += [] if found is None else [found]
+    context.notes.extend(left_out("risk_remediation", books, [one.case for one in remedied], _UNREMEDIED))
+    return UserPools(books, monitored, _stress(context, books, scenarios), tuple(remedied))
+
+
+_UNREMEDIED = "no mandate that they break has a certified cure that a rule of thumb would miss"
+
+
+def _nearest(against: Mapping[str, MonitoringPair]) -> str:
+    """The mandate with the fewest broken limits, the first of these that are stated."""
+    return min(against, key=lambda name: len(against[name].violations))
+
+
+def _stress(context: BuildContext, books: Sequence[PortfolioCase], scenarios: ScenarioSet) -> tuple[StressPair, ...]:
+    """Each book under a few scenarios of its date, the user's own before all others."""
+    brought = context.catalog.of(SCENARIOS)
+    first = () if brought is None else brought.places
+    pairs: list[tuple[PortfolioCase, ScenarioInput]] = []
+    for case in books:
+        mixed = permuted(scenarios.at(case.as_of, case.market), context.generator("risk", "own", case.portfolio_id))
+        pairs += [(case, one) for one in sorted(mixed, key=lambda one: one["scenario_id"] not in first)]
+    pnl = stress_results([case for case, _ in pairs], [scenario for _, scenario in pairs])[0].tolist()
+    every = [StressPair(case, scenario, made) for (case, scenario), made in zip(pairs, pnl, strict=True)]
+    large = {case.portfolio_id: [one for one in every if one.case is case and one.large_enough] for case in books}
+    return tuple(one for case in books for one in large[case.portfolio_id][:SCENARIOS_PER_BOOK])
+
+
+def left_out(sub_task: str, books: Sequence[PortfolioCase], used: Sequence[PortfolioCase], why: str) -> list[str]:
+    """The note on books of which there is no episode of a subtask; none where there are of all."""
+    kept = {case.portfolio_id for case in used}
+    names = [case.portfolio_id for case in books if case.portfolio_id not in kept]
+    if not names:
+        return []
+    told = ", ".join(names[:_TOLD]) + (f" and {len(names) - _TOLD} more" if len(names) > _TOLD else "")
+    return [f"{sub_task} leaves out {len(names)} of {len(books)} own books, since {why}: {told}."]

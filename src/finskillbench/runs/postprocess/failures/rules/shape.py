@@ -1,0 +1,104 @@
+"""What the submission looks like, whatever its values: JSON, keys, types, emptiness."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from pydantic import BaseModel, ValidationError
+
+from finskillbench.episode import Status
+from finskillbench.runs.postprocess.failures.attempt import Attempt
+from finskillbench.runs.postprocess.failures.counts import FailureCause
+from finskillbench.runs.postprocess.failures.rules.matching import Found, Rule, several, shown
+from finskillbench.scoring.values import is_array, is_object, number
+
+_LACKING, _UNKNOWN = "missing", "extra_forbidden"
+
+
+def malformed(attempt: Attempt, before: Sequence[Found]) -> Iterator[Found]:
+    """The row's status is `invalid_submission`."""
+    del before
+    submitted = attempt.trajectory.trace.answer
+    if attempt.status is Status.INVALID_SUBMISSION and submitted is not None:
+        yield Found(FailureCause.MALFORMED_JSON, f"the submission begins {shown(submitted[:50])}")
+
+
+def wrong_keys(attempt: Attempt, before: Sequence[Found]) -> Iterator[Found]:
+    """An object of the answer lacks a key of the schema and has one that is none; or a value is of another type."""
+    del before
+    if attempt.answer is None or attempt.subtask is None:
+        return
+    problems = _problems(attempt.subtask.answer, attempt.answer)
+    for where in sorted(problems[_UNKNOWN].keys() & problems[_LACKING].keys()):
+        unknown, lacking = (sorted(problems[kind][where]) for kind in (_UNKNOWN, _LACKING))
+        place = f"{where} has" if where else "the answer has"
+        yield Found(
+            FailureCause.WRONG_KEYS,
+            f"{place} {several(unknown)}, and lacks {several(lacking)}",
+            explains_all=True,
+        )
+        return
+    for where, words in problems["type"].items():
+        names = sorted(words)
+        yield Found(FailureCause.WRONG_KEYS, f"{where or 'the answer'}: {names[0]}", explains_all=True)
+        return
+    for leaf in attempt.leaves:  # inside objects whose keys the schema leaves open
+        if number(leaf.first) is not None and isinstance(leaf.second, str):
+            words = f"{leaf.path}: {shown(leaf.second)} where the label has a number"
+            yield Found(FailureCause.WRONG_KEYS, words, explains_all=True)
+            return
+
+
+def empty(attempt: Attempt, before: Sequence[Found]) -> Iterator[Found]:
+    """Every leaf of the answer is null or empty."""
+    del before
+    if attempt.answer is not None and _is_empty(attempt.answer):
+        words = shown(json.dumps(attempt.answer))
+        yield Found(FailureCause.EMPTY_ANSWER, f"the whole answer is {words}", explains_all=True)
+
+
+def _problems(schema: type[BaseModel], answer: dict[str, object]) -> dict[str, dict[str, set[str]]]:
+    """Kind of problem to place to names: keys that lack, keys that are none, values of another type."""
+    found: dict[str, dict[str, set[str]]] = {kind: defaultdict(set) for kind in (_LACKING, _UNKNOWN, "type")}
+    try:
+        schema.model_validate_json(json.dumps(answer), strict=True)
+    except ValidationError as error:
+        for problem in error.errors(include_url=False, include_context=False):
+            *parents, last = [""] + [str(step) for step in problem["loc"]]
+            kind = problem["type"]
+            if kind in (_LACKING, _UNKNOWN):
+                found[kind][".".join(parents[1:])].add(last)
+            elif (
+                kind.endswith("_type")
+                and not _is_absent(problem["input"])
+                and not _both_numbers(kind, problem["input"])
+            ):
+                place = ".".join([*parents[1:], last])
+                found["type"][place].add(
+                    f"{shown(problem['input'])} where the schema says {kind.removesuffix('_type')}"
+                )
+    return found
+
+
+def _is_absent(value: object) -> bool:
+    return value is None or (isinstance(value, dict | list | str) and not value)
+
+
+def _both_numbers(kind: str, value: object) -> bool:
+    """Whether a number stands for a number of another kind: 4.0 for 4 is no wrong type."""
+    return kind in ("int_type", "float_type") and isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_empty(value: object) -> bool:
+    if is_object(value):
+        return all(map(_is_empty, value.values()))
+    return all(map(_is_empty, value)) if is_array(value) else value is None
+
+
+RULES = (
+    Rule((FailureCause.MALFORMED_JSON,), malformed),
+    Rule((FailureCause.WRONG_KEYS,), wrong_keys),
+    Rule((FailureCause.EMPTY_ANSWER,), empty),
+)
