@@ -2,7 +2,7 @@
 
     python benchmarks/failures.py EDITION [--of-each 2] [--run RUN] [--cases]
 
-Every recipe of `tests/runs/afterwards/failures` is played through the loop on episodes of every subtask. Printed are,
+Every recipe of `tests/runs/postprocess/failures` is played through the loop on episodes of every subtask. Printed are,
 for each cause, in how many trajectories it was put and found, put and missed, found and not put, with precision and
 recall. `--run` also times `failures_of` over a run folder.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.runs.afterwards.failures.table import confusion
+from tests.runs.postprocess.failures.table import confusion
 
 from finskillbench.edition import load_edition
 from finskillbench.runs.postprocess.failures import FailureCause, failures_of

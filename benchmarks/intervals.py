@@ -17,7 +17,7 @@ from math import comb
 import numpy as np
 import polars as pl
 
-from finskillbench.analysis.intervals import Method, Weighting, estimate
+from finskillbench.analysis.intervals import Method, Weighting, estimate_means
 
 CLUSTERS = (5, 8, 12, 40, 150)
 ALIKE = (0.0, 0.3, 0.85)
@@ -52,7 +52,7 @@ def clustered(clusters: int, rate: float) -> tuple[float, float]:
 
 def interval_of(gaps: np.ndarray, member: np.ndarray) -> tuple[float, float] | None:
     """The interval of differences in clusters."""
-    found = estimate(pl.DataFrame({"cluster": member, "sub_task": "s", "difference": gaps.astype(float)}))
+    found = estimate_means(pl.DataFrame({"cluster": member, "sub_task": "s", "difference": gaps.astype(float)}))
     low, high = found.select("low", "high").row(0)
     return None if low is None else (low, high)
 
@@ -85,9 +85,11 @@ def by_method(draws: int) -> None:
         for alike in ALIKE:
             for skewed in (False, True):
                 data = simulated(clusters, alike, draws, skewed)
-                every = [coverage(estimate(data, by=["draw"], method=each, resamples=RESAMPLES)) for each in Method]
+                every = [
+                    coverage(estimate_means(data, by=["draw"], method=each, resamples=RESAMPLES)) for each in Method
+                ]
                 alone = data.with_columns(cluster=pl.int_range(pl.len()))
-                every.append(coverage(estimate(alone, by=["draw"])))
+                every.append(coverage(estimate_means(alone, by=["draw"])))
                 noise = "skewed" if skewed else "normal"
                 print(f"{clusters:<10}{alike:>6.2f}{noise:>9}" + "".join(f"{each:>12.3f}" for each in every))
 
@@ -116,7 +118,7 @@ def headline(draws: int) -> None:
         )
         cells: list[float] = []
         for each in (data, data.with_columns(sub_task=0)) if weighting is Weighting.MICRO else (data,):
-            found = estimate(each, by=["draw"], weighting=weighting)
+            found = estimate_means(each, by=["draw"], weighting=weighting)
             cells += [coverage(found, truth), float(found.select((pl.col("high") - pl.col("low")).mean()).item()) / 2]
         print(f"{weighting.value:<16}" + "".join(f"{cell:>12.3f}" for cell in cells))
 

@@ -32,20 +32,29 @@ from tests.editions import first_episodes
 
 from finskillbench import load_edition, run
 from finskillbench.edition import Edition
-from finskillbench.publish.bundle import ANSWERS, MANIFEST, ROWS, Answer, File, Participant, Submitter, encode
+from finskillbench.publish.bundle import (
+    ANSWERS,
+    MANIFEST,
+    ROWS,
+    AnswerRecord,
+    File,
+    Participant,
+    Submitter,
+    encode_manifest,
+)
 from finskillbench.publish.bundle.archive import write_bundle
 from finskillbench.publish.bundle.judge import judge_bundle
 from finskillbench.publish.bundle.read import Bundle, read_bundle
-from finskillbench.publish.bundle.write import submit
-from finskillbench.publish.leaderboard import gather, write_site
+from finskillbench.publish.bundle.write import submit_run
+from finskillbench.publish.leaderboard import gather_bundles, write_site
 from finskillbench.runs.store.rows import Row, sealed, table_bytes, to_frame
 
 EPISODES, BUNDLES, ROWS_OF_A_RUN, MEMBERS = 14, 100, 17_820, 50_000
 REQUIRED_MEMBERS_SECONDS, REQUIRED_BOARD_SECONDS, REQUIRED_GROWTH, REQUIRED_RATIO = 20.0, 60.0, 2.5, 5.0
-Played = Sequence[tuple[Row, Answer]]
+Played = Sequence[tuple[Row, AnswerRecord]]
 
 
-def renamed(base: Bundle, model: str, repeat: int = 0) -> Iterator[tuple[Row, Answer]]:
+def renamed(base: Bundle, model: str, repeat: int = 0) -> Iterator[tuple[Row, AnswerRecord]]:
     """The rows of a bundle with their answers, under another model and repeat."""
     for row, answer in zip(base.rows, base.answers, strict=True):
         yield (
@@ -71,7 +80,7 @@ def write(out: Path, base: Bundle, played: Played, name: str, trajectories: Mapp
         rows=len(played),
         files={path: File(sha256=hashlib.sha256(data).hexdigest(), size=len(data)) for path, data in files.items()},
     )
-    write_bundle({MANIFEST: encode(manifest), **files}, out)
+    write_bundle({MANIFEST: encode_manifest(manifest), **files}, out)
     return out
 
 
@@ -133,7 +142,7 @@ def board(folder: Path, base: Bundle, edition: Edition, trajectories: Sequence[b
         name = f"lab-{ascii_lowercase[number // 26]}{ascii_lowercase[number % 26]}"
         paths.append(write(folder / f"{number}.zip", base, played, name, files))
     start = time.process_time()
-    gathered = gather(paths, edition, unsigned=True)
+    gathered = gather_bundles(paths, edition, unsigned=True)
     between = time.process_time()
     write_site(gathered, edition, folder / "site", today=date(2026, 1, 1))
     taken, whole = between - start, time.process_time() - start
@@ -152,7 +161,7 @@ def main() -> int:
         folder = Path(name)
         edition = load_edition(first_episodes(arguments.edition, folder / "edition", EPISODES))
         run(edition, ["baseline/reference"], ["no_skill"], out=folder / "run")
-        submit(folder / "run", edition, folder / "base.zip", Submitter(name="base"), key=None)
+        submit_run(folder / "run", edition, folder / "base.zip", Submitter(name="base"), key=None)
         base = read_bundle(folder / "base.zip", unsigned=True)
         trajectories = [(folder / "run" / row.item.trajectory).read_bytes() for row in base.rows]
         good = members(folder, base)

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.episode import Episode, Prompt, Status, Verdict
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.episode_state import EpisodeSpec, Resources
@@ -78,7 +78,7 @@ def measure(episodes: int, folder: Path) -> float:
         full,
         words,
     )
-    answer = by_name(episode.sub_task).answer
+    answer = subtask_named(episode.sub_task).answer
     weights = ", ".join(f'\\"{ticker}\\": {1 / NAMES:.6f}' for ticker in tickers)
     model = SixTurns(f'{{"answer": "{{\\"weights\\": {{{weights}}}}}"}}')
     mounted = mount(Condition.NO_SKILL, {}, {})

@@ -28,9 +28,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.rows import synthetic_rows
 
-from finskillbench.analysis.intervals import estimate
-from finskillbench.analysis.repeats import Measure, area_within, score_within
-from finskillbench.analysis.results import Comparison, collect, coverage
+from finskillbench.analysis.intervals import estimate_means
+from finskillbench.analysis.repeats import SpendingMeasure, area_within, score_within
+from finskillbench.analysis.results import Comparison, collect, verdict_coverage
 from finskillbench.analysis.savings import savings
 from finskillbench.analysis.skills import use_effects
 
@@ -43,10 +43,10 @@ REQUIRED_PAGE = 5e6
 def ours(episodes: pl.DataFrame, method: str) -> tuple[float, float, int]:
     """Seconds of all groups, of the conditions pooled under both weightings, and how many groups there are."""
     start = time.perf_counter()
-    found = estimate(episodes, "score", GROUPS, method, resamples=RESAMPLES)
+    found = estimate_means(episodes, "score", GROUPS, method, resamples=RESAMPLES)
     between = time.perf_counter()
     for weighting in ("micro", "macro"):
-        estimate(episodes, "score", ["condition"], method, weighting, RESAMPLES)
+        estimate_means(episodes, "score", ["condition"], method, weighting, RESAMPLES)
     return between - start, time.perf_counter() - between, found.height
 
 
@@ -87,12 +87,12 @@ def main() -> int:
             beside = f"{other:>8.2f} s{other / mine:>8.1f}x"
         print(f"{method:<12}{count:>8}{mine:>8.2f} s{beside}{pooled:>8.2f} s")
     start = time.perf_counter()
-    for measure in Measure:
+    for measure in SpendingMeasure:
         score_within(results, measure)
         area_within(results, measure)
         savings(results, Comparison("curated", "no_skill"), measure)
     use_effects(results, Comparison("curated", "no_skill"))
-    coverage(results)
+    verdict_coverage(results)
     print(f"curves, areas and savings of four budgets, use and coverage: {time.perf_counter() - start:.2f} s")
     good &= written(rows.drop("digest"))
     print(f"required: {REQUIRED_RATIO:.0f}x; both {REQUIRED_SECONDS:.0f} s, {REQUIRED_MEGABYTES:.0f} MB")

@@ -28,14 +28,14 @@ from threadpoolctl import threadpool_limits
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.risk.catalogs import risk_settings
 from finskillbench.domains.risk.objects.construct import RiskObjects, construct
-from finskillbench.domains.risk.objects.monitoring import MonitoringPair, measured
+from finskillbench.domains.risk.objects.monitoring import MonitoringPair, measure_cases
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase, batched
 from finskillbench.domains.risk.objects.remediation import RemediationPair
 from finskillbench.domains.risk.objects.stress import StressPair, stress_results
-from finskillbench.domains.risk.shared import by_ticker, factor_exposures, resolved_covariance, sector_mapping
-from finskillbench.engines.portfolio.problem import required
+from finskillbench.domains.risk.shared import betas_by_ticker, resolved_covariance, sector_mapping, values_by_ticker
+from finskillbench.engines.portfolio.problem import require_array
 from finskillbench.engines.risk.exposures import ranked
-from finskillbench.engines.risk.mandate import Kind, Mandate
+from finskillbench.engines.risk.mandate import ConstraintKind, RiskMandate
 from finskillbench.engines.risk.remediation import Remedy, remediate
 from finskillbench.engines.risk.stress import BY_FACTOR
 from finskillbench.panels import build_panels
@@ -48,7 +48,7 @@ LEAST_BATCH_RATIO = 20.0
 LEAST_CVXPY_RATIO = 10.0
 ROUNDS = 5
 LEAST_ROUND = 0.05
-BRANCHING = (Kind.POSITION_LIMIT_MIN, Kind.NAME_COUNT)
+BRANCHING = (ConstraintKind.POSITION_LIMIT_MIN, ConstraintKind.NAME_COUNT)
 EVERY = 10
 """CVXPY labels each tenth remediation: whole pools would take it minutes."""
 AGREE = 1e-9
@@ -64,7 +64,7 @@ def pools() -> RiskObjects:
 
 def monitor_all(pairs: Sequence[MonitoringPair]) -> tuple[np.ndarray, np.ndarray]:
     """(values, excess), each (pairs, kinds), as the build labels the pool."""
-    return measured([pair.case for pair in pairs], [pair.mandate for pair in pairs])
+    return measure_cases([pair.case for pair in pairs], [pair.mandate for pair in pairs])
 
 
 def stress_all(pairs: Sequence[StressPair]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -72,7 +72,7 @@ def stress_all(pairs: Sequence[StressPair]) -> tuple[np.ndarray, np.ndarray, np.
     return stress_results([pair.case for pair in pairs], [pair.scenario for pair in pairs])
 
 
-def given(case: PortfolioCase, market: Json, mandate: Mandate | None = None, scenario: Any = None) -> Json:
+def given(case: PortfolioCase, market: Json, mandate: RiskMandate | None = None, scenario: Any = None) -> Json:
     """The dictionaries of one task; `market` are the fields shared by a date."""
     more = ({} if mandate is None else {"mandate": mandate.to_json()}) | (
         {} if scenario is None else {"stress_scenario": scenario}
@@ -85,8 +85,8 @@ def shared_fields(case: PortfolioCase) -> Json:
     market = case.market
     return {
         "sector_mapping": sector_mapping(market),
-        "factor_exposures": factor_exposures(market),
-        "benchmark_weights": by_ticker(market, required(market.benchmark, "benchmark")),
+        "factor_exposures": betas_by_ticker(market),
+        "benchmark_weights": values_by_ticker(market, require_array(market.benchmark, "benchmark")),
         "covariance_matrix": resolved_covariance(market),
     }
 
@@ -183,20 +183,20 @@ def main() -> int:
 
 
 def _remedied(pair: RemediationPair) -> Remedy:
-    return remediate(pair.case.portfolio, pair.mandate, pair.case.market, pair.terms)
+    return remediate(pair.case.portfolio, pair.mandate, pair.case.market, pair.rules)
 
 
 def _terms(pair: RemediationPair) -> Json:
     """The terms of trading as a task states them."""
-    costs = dict(zip(pair.case.market.tickers, (100 * pair.terms.costs).tolist(), strict=True))
-    headroom = {kind.value: room for kind, room in pair.terms.headroom.items()}
-    return {"trading_terms": {"cost_bps": costs, "minimum_trade": pair.terms.ticket, "headroom": headroom}}
+    costs = dict(zip(pair.case.market.tickers, (100 * pair.rules.costs).tolist(), strict=True))
+    headroom = {kind.value: room for kind, room in pair.rules.headroom.items()}
+    return {"trading_terms": {"cost_bps": costs, "minimum_trade": pair.rules.ticket, "headroom": headroom}}
 
 
 def _against_cvxpy(objects: RiskObjects, fields: dict[Any, Json]) -> bool:
     """Like with like: pairs whose mandate needs no branching, which the peer has not."""
     convex = [pair for pair in objects.remediation if not any(pair.mandate.get(kind) for kind in BRANCHING)]
-    pairs = [replace(pair, terms=replace(pair.terms, ticket=0.0)) for pair in convex[::EVERY]]
+    pairs = [replace(pair, terms=replace(pair.rules, ticket=0.0)) for pair in convex[::EVERY]]
     tasks = [given(pair.case, fields[pair.case.as_of], mandate=pair.mandate) | _terms(pair) for pair in pairs]
     mine = [_remedied(pair) for pair in pairs]
     other = [risk_cvxpy.remediate(task) for task in tasks]

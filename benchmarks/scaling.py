@@ -21,7 +21,7 @@ import numpy as np
 
 from finskillbench.engines.optimisation.certified import Certified
 from finskillbench.engines.portfolio.optimise import optimise
-from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
+from finskillbench.engines.portfolio.problem import Objective, PortfolioLimits, PortfolioProblem
 from finskillbench.engines.statistics.risk_model import RiskModel
 
 SIZES, FACTORS, DENSE_SIZE, SECTORS = (30, 500, 3000), (20, 60, 252), 500, 11
@@ -40,7 +40,7 @@ def problem(n: int, k: int, *, dense: bool, turnover: bool) -> PortfolioProblem:
     benchmark /= benchmark.sum()
     current = benchmark * rng.lognormal(0.0, 0.3, n)
     current /= current.sum()
-    limits = Limits(
+    limits = PortfolioLimits(
         max_weight=2.5 * float(benchmark.max()),
         sector_limits={f"S{i}": 0.2 for i in range(SECTORS)},
         max_tracking_error=0.03,

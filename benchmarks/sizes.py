@@ -138,7 +138,7 @@ def draw(rows: list[dict[str, Any]], file: Path) -> None:
     for series, points in enumerate(lines.values()):
         drawing.path([(across(x), up(y)) for x, y in points], f"d{series}")
         for x, y in points:
-            with drawing.told(f"{x} names: {y:.1f} s"):
+            with drawing.tooltip(f"{x} names: {y:.1f} s"):
                 drawing.mark((across(x), up(y)), series)
     svg = drawing.file("Cost of an edition by names", f"Thin line: growth by names to the power of {EXPONENT}.")
     if file.suffix == ".png":

@@ -67,7 +67,7 @@ def inputs() -> dict[str, list[Json]]:
     with tempfile.TemporaryDirectory() as raw:
         write_collection(Path(raw), seed=1, names=30)
         context = BuildContext(build_panels(load_market(Path(raw), names=30)), 1)
-    objects = portfolio.prepare(context)
+    objects = portfolio.prepare_portfolio(context)
     matrices = {
         str(month.as_of): {"tickers": list(month.tickers), "matrix": month.risk.matrix.tolist()}
         for month in objects.month_ends

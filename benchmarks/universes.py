@@ -22,10 +22,10 @@ from finskillbench.domains import domain
 from finskillbench.domains.building import BuildContext
 from finskillbench.domains.risk.catalogs import risk_settings
 from finskillbench.domains.risk.objects.construct import construct
-from finskillbench.edition.build import build_edition, refuse_small
+from finskillbench.edition.build import build_edition, refuse_small_universe
 from finskillbench.edition.checks.engine import validate_edition
 from finskillbench.errors import SourceError
-from finskillbench.findings import State
+from finskillbench.findings import CheckState
 from finskillbench.panels import build_panels
 from finskillbench.sources.companies.statements import parse_statements
 from finskillbench.sources.companies.universe import load_universe
@@ -90,14 +90,14 @@ class Collection:
 def whole(raw: Path, seed: int, out: Path, validate: bool) -> dict[str, int]:
     """Build the edition, and have every label of it proved again: episodes by subtask, and checks that failed."""
     edition = build_edition(source="raw-dir", raw_dir=raw, seed=seed, out=out)
-    failed = {"failed checks": validate_edition(edition).counts[State.FAIL]} if validate else {}
+    failed = {"failed checks": validate_edition(edition).counts[CheckState.FAIL]} if validate else {}
     return {**edition.manifest["counts"], **failed}
 
 
 def thin(raw: Path, seed: int) -> dict[str, int]:
     """Panels, every portfolio subtask and a fifth of the risk portfolios, in memory: whatever can refuse a universe."""
     market = load_market(raw)
-    refuse_small(market, raw)
+    refuse_small_universe(market, raw)
     context = BuildContext(build_panels(market), seed)
     portfolio = domain("portfolio_construction")
     objects = portfolio.prepare(context)

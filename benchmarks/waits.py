@@ -36,7 +36,7 @@ import polars as pl
 
 from finskillbench.episode import Episode, Prompt
 from finskillbench.harness.models import ModelOptions
-from finskillbench.runs.execute.board import Board
+from finskillbench.runs.execute.progress import RunProgress
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.store.rows import Row
 from latency import Episodes as Plain
@@ -129,7 +129,7 @@ def measure(port: int, models: list[str], count: int, in_flight: int) -> pl.Data
     edition: Any = Episodes(count)
     left = count
 
-    def progress(board: Board, row: Row | None) -> None:
+    def progress(board: RunProgress, row: Row | None) -> None:
         nonlocal left
         if row is None or not row.model.endswith(models[0]):
             return

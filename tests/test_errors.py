@@ -12,7 +12,7 @@ from finskillbench.errors import Cause, FinSkillBenchError
 RAISED = [
     errors.SourceError("prices.csv", "no close", line=3, remedy="add one"),
     errors.InputError("--seed must not be negative"),
-    errors.DownloadError("refused", hopeless=True),
+    errors.DownloadError("refused", permanent=True),
     errors.CatalogError(["mandates.json: no name", "scenarios.json: no date"]),
     errors.ProviderError("overloaded", Cause.SERVER, retry_after=2.5),
 ]

@@ -12,7 +12,7 @@ import typer
 
 from finskillbench import cli, extensions
 from finskillbench.errors import InputError
-from finskillbench.extensions import COMMANDS, HARNESSES, PRICES, REPORTS, registered
+from finskillbench.extensions import COMMANDS, HARNESSES, PRICES, REPORTS, registered_extensions
 
 OF = " of someones-package 2.1"
 
@@ -151,4 +151,4 @@ def test_a_name_that_two_packages_register_is_of_neither(install: Callable[..., 
     with pytest.raises(
         InputError, match=r"of one-package 2\.1: its name is taken by .* of another-package 2\.1; rename"
     ):
-        registered(COMMANDS)["both"].load(typer.Typer)
+        registered_extensions(COMMANDS)["both"].load(typer.Typer)

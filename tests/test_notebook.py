@@ -15,9 +15,8 @@ from tests.small_rows import simple, table
 
 from finskillbench.edition import Edition
 from finskillbench.edition.checks.catalog import CheckReport, Level
-from finskillbench.findings import Check, Finding, State
-from finskillbench.notebook import Bar, drawn_interval
-from finskillbench.notebook import table as html_table
+from finskillbench.findings import Check, CheckState, Finding
+from finskillbench.notebook import Bar, drawn_interval, html_table
 from finskillbench.reports.report import report
 from finskillbench.reports.tables.base import Estimate, render_text
 from finskillbench.runs.execute.run import run
@@ -85,8 +84,11 @@ def test_a_run_and_an_edition_are_told_in_a_line(synthetic_edition: Edition, tmp
 
 
 def test_reports_list_their_findings() -> None:
-    found = (Finding(State.FAIL, "pc_1", "weights <sum> to 2", "weights"), Finding(State.WARN, "pc_2", "odd"))
-    checks = (Check("risk", "units", State.FAIL, {"episodes": 7}, found), Check("risk", "spec", State.PASS, {}))
+    found = (Finding(CheckState.FAIL, "pc_1", "weights <sum> to 2", "weights"), Finding(CheckState.WARN, "pc_2", "odd"))
+    checks = (
+        Check("risk", "units", CheckState.FAIL, {"episodes": 7}, found),
+        Check("risk", "spec", CheckState.PASS, {}),
+    )
     report = CheckReport("d" * 64, tuple(Level), 7, checks)
     assert repr(report) == "CheckReport(dddddddddddd: 1 findings in 7 episodes)"
     head, first, second = _texts(report._repr_html_())

@@ -1,6 +1,6 @@
-"""FinSkillBench: a proved, point-in-time benchmark of investment-management agents and of the skills they use.
+"""FinSkillBench: a point-in-time benchmark, with proved labels, of investment-management agents and their skills.
 
-The public API in one screen; each name is imported when it is first used.
+The public API; each name is imported on first use.
 
     from finskillbench import load_edition, report, run, score, Submission
 
@@ -9,30 +9,28 @@ The public API in one screen; each name is imported when it is first used.
     print(report(result.rows))
     rows = list(score(edition, [Submission("pc_uncon_001", '{"weights": {"A": 1.0}}')]))
 
-What is done with an edition:
+Functions:
 
-- `build_edition(source=..., seed=..., out=...)`: a build of the benchmark from synthetic or from your own raw files.
-- `load_edition(path)`: an `Edition` from disk, checked against its manifest.
-- `validate_edition(edition)`: every check, and every label derived again.
-- `audit_edition(edition)`: what an outside examiner would ask of it, ours or imported.
-- `run(edition, models, conditions, subtasks, agents=[...], ...)`: every model and agent under every condition; resumes
-  where it stopped.
-- `arun(...)`: the same to be awaited, by those who have an event loop.
-- `score(edition, submissions)`: verdicts on answers (`Submission`) that come from elsewhere.
-- `report(rows)`: means, paired differences with 95 % intervals, what it took; `print` shows the short table, `tables()`
-  has all.
+- `build_edition(source=..., seed=..., out=...)`: build an edition from synthetic data or from your own raw files.
+- `load_edition(path)`: load an `Edition` and check it against its manifest.
+- `validate_edition(edition)`: run every check and derive every label again.
+- `audit_edition(edition)`: audit an edition, ours or imported, from the outside.
+- `run(edition, models, conditions, subtasks, agents=[...], ...)`: run models and agents under conditions, or resume.
+- `arun(...)`: the awaitable form of `run`.
+- `score(edition, submissions)`: score answers (`Submission`) produced elsewhere.
+- `report(rows)`: means, paired differences with 95 % intervals, and costs; `tables()` has all tables.
 
-Each of these is shown in a line, in a notebook as a table, and gives its numbers as a table by `to_polars()`.
+Results print as one line, show as tables in notebooks, and convert with `to_polars()`.
 
-What can be handed in:
+Extension points:
 
-- `Model`: whoever answers in our loop; a class with a `name` and an async `generate`.
-- `Agent`: one with a loop of its own; an async function of `(task, tools)` will do.
-- `Domain`, `Subtask`, `Extension`: a field of work, a kind of episode, or more of them for a domain that exists, by the
-  entry point `finskillbench.domains`; `finskillbench.domains.base` says how to write one, `examples/` has one.
+- `Model`: a model for the built-in loop; a class with a `name` and an async `generate`.
+- `Agent`: an agent with its own loop; an async function of `(task, tools)` is enough.
+- `Domain`, `Subtask`, `Extension`: new domains and subtasks, registered by the entry point `finskillbench.domains`. See
+  `finskillbench.domains.base` and `examples/`.
 
-What these work with: `Episode` is what an agent sees of a task, `Truth` what it does not, `Verdict` the judgement of
-one submission. Every error that is raised on purpose is a `FinSkillBenchError`.
+Data types: `Episode` is the agent's view of a task, `Truth` the hidden label, `Verdict` the score of one submission.
+All deliberate errors are a `FinSkillBenchError`.
 """
 
 from __future__ import annotations
@@ -75,7 +73,7 @@ __all__ = [
     "validate_edition",
 ]
 
-_HOMES = {
+_MODULES = {
     "domains.base": ("Domain", "Extension", "Subtask"),
     "edition.build": ("build_edition",),
     "edition.load": ("Edition", "load_edition"),
@@ -91,9 +89,9 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    for home, names in _HOMES.items():
+    for module, names in _MODULES.items():
         if name in names:
-            return getattr(import_module(f"{__name__}.{home}"), name)
+            return getattr(import_module(f"{__name__}.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

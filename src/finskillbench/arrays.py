@@ -1,4 +1,4 @@
-"""Array types and the vocabularies that arrays are ordered by, defined once."""
+"""Array types and the fixed orders of factors and sectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Booleans: TypeAlias = NDArray[np.bool_]
 """Masks."""
 
 FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")
-"""The one factor vocabulary: five factors and momentum, in the order of every array of betas and shocks."""
+"""Factor names: five factors and momentum, in the order of all arrays of betas and shocks."""
 SECTORS = (
     "Technology",
     "Financial Services",
@@ -28,4 +28,4 @@ SECTORS = (
     "Utilities",
     "Communication Services",
 )
-"""The one sector vocabulary (the paper's)."""
+"""Sector names of the paper."""

@@ -1,19 +1,19 @@
-"""CSV as every command writes it: no text of a cell is taken for a formula by a spreadsheet."""
+"""CSV output that spreadsheets do not read as formulas."""
 
 from __future__ import annotations
 
 import polars as pl
 
 _FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
-"""Some spreadsheets take wide signs for plain ones."""
+"""Some spreadsheets accept full-width signs as plain ones."""
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _TEXTS = (pl.String, pl.Categorical, pl.Enum)
 
 
 def csv_text(table: pl.DataFrame) -> str:
-    """A table as CSV with a header, absences empty, lines ending in a line feed.
+    """Write a table as CSV with a header, empty nulls and line-feed endings.
 
-    Text that a spreadsheet would run as a formula gets an apostrophe in front; numbers, also as text, stay as they are.
+    Text that a spreadsheet would run as a formula gets a leading apostrophe. Numbers stay as they are, also as text.
 
     Source: OWASP, "CSV Injection".
     """

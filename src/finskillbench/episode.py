@@ -1,7 +1,7 @@
-"""The nouns every station shares: frozen, typed, no input or output.
+"""Shared data types of tasks, submissions and verdicts: frozen, typed, without input or output.
 
-An `Episode` is what an agent may see and a `Truth` is what it may not; they are stored apart and joined only by
-`finskillbench.runs.verdicts`, after the agent has finished.
+`Episode` (visible to the agent) and `Truth` (hidden) are stored apart. Only `finskillbench.runs.verdicts` joins them,
+after the agent has finished.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 JsonObject = Mapping[str, Any]
 """A parsed JSON object: string keys, JSON values."""
 PAPER_SUITE = "paper"
-"""The suite of the paper: the part of the benchmark that is built and run unless another is named."""
+"""The paper's suite, which is built and run by default."""
 
 
 class Status(StrEnum):
-    """How an episode ended (specification: scoring, Parsing a submission)."""
+    """Final status of an episode (specification: scoring, Parsing a submission)."""
 
     SCORED = "scored"
     INVALID_SUBMISSION = "invalid_submission"
@@ -27,12 +27,12 @@ class Status(StrEnum):
     MAX_TURNS_EXHAUSTED = "max_turns_exhausted"
     BUDGET_EXHAUSTED = "budget_exhausted"
     UNJUDGED = "unjudged"
-    """Played on an edition without its truth: whoever holds that judges what is submitted."""
+    """Run on an edition without truth; the holder of the truth scores it later."""
     ERROR = "error"
 
 
 class Profile(StrEnum):
-    """A scoring profile; every submission is scored under each that its subtask defines."""
+    """A scoring profile; submissions get one score per profile that their subtask defines."""
 
     PAPER = "paper"
     STRICT = "strict"
@@ -41,7 +41,7 @@ class Profile(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The words that open an episode; the harness adds the compacted input and the answer schema."""
+    """Opening text of an episode; the harness adds the compacted input and the answer schema."""
 
     task_description: str
     output_instructions: str
@@ -49,11 +49,11 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """What an agent may see of one task.
+    """The agent's view of one task.
 
-    `input` holds JSON values; a large array is `{"tickers": [...], "ref": "panels/..."}`, read at full precision by
-    the edition's resolver. `metadata` is for stratified reports and is never shown to an agent; it is handed out with
-    the episode, so that nothing of the truth may stand in it.
+    `input` holds JSON values. A large array is `{"tickers": [...], "ref": "panels/..."}`; the edition's resolver reads
+    it at full precision. `metadata` is for stratified reports and must hold nothing of the truth, since it is exported
+    with the episode; agents never see it.
     """
 
     task_id: str
@@ -68,9 +68,9 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What an agent may not see: the label, how to verify an answer, and where the label's proof is kept.
+    """The hidden part of a task: label, verification parameters and proof summary.
 
-    `proof` is a small JSON summary (kind, residuals, gap, uniqueness) of the certificate stored with the edition.
+    `proof` summarises the stored certificate as JSON: kind, residuals, gap, uniqueness.
     """
 
     task_id: str
@@ -82,10 +82,10 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What came back for one episode: the answer's text verbatim, or None with the reason it is missing.
+    """Result of one episode: the answer text verbatim, or None.
 
-    `ended` is one of "submitted", "max_turns", "budget_exhausted" (then no answer counts), "stopped" (the agent gave up
-    early) and "error" (the harness failed). `record` is what was done in an episode that is played move by move.
+    `ended` is "submitted", "max_turns", "budget_exhausted" (no answer counts), "stopped" (by the agent) or "error"
+    (harness). `record` holds the moves of an interactive episode.
     """
 
     task_id: str
@@ -96,7 +96,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A finite number with what a reader needs to follow it."""
+    """A finite number with explanatory details."""
 
     value: float
     details: JsonObject = field(default_factory=dict[str, Any])
@@ -104,7 +104,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The judgement of one submission: a status and one score per profile."""
+    """Status and scores of one submission, one score per profile."""
 
     task_id: str
     sub_task: str

@@ -1,7 +1,7 @@
-"""The error tree: each branch says whose fault it is.
+"""Exception hierarchy, by cause.
 
-A message is one line that names the file, row or field and the remedy. The command line prints it and exits with 2;
-only `InternalError` is ours to explain.
+A message is one line that names the file, row or field and the remedy. The command line prints it and exits with 2.
+`InternalError` alone marks a defect of this package.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class FinSkillBenchError(Exception):
-    """Root of every error this package raises on purpose; it can be sent from one process to another."""
+    """Base of all deliberate errors; picklable across processes."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuilt, (type(self), self.args, self.__dict__)
@@ -22,31 +22,31 @@ def _rebuilt(kind: type[FinSkillBenchError], args: tuple[object, ...], state: di
 
 
 class SourceError(FinSkillBenchError):
-    """Raw data that cannot be trusted: names the file and, where there is one, the line; `told` is the rest."""
+    """Invalid raw data, with the file and, if known, the line; `problem` is the message without both."""
 
     def __init__(self, file: object, problem: str, *, line: int | None = None, remedy: str = "") -> None:
         where = f"{file}" if line is None else f"{file}, line {line}"
-        self.file, self.line, self.told = file, line, problem + (f"; {remedy}" if remedy else "")
-        super().__init__(f"{where}: {self.told}")
+        self.file, self.line, self.problem = file, line, problem + (f"; {remedy}" if remedy else "")
+        super().__init__(f"{where}: {self.problem}")
 
 
 class InputError(FinSkillBenchError):
-    """The user's input is wrong: an argument, a path, a field of a file they wrote."""
+    """Invalid user input: an argument, a path, or a field of a file."""
 
 
 class DownloadError(FinSkillBenchError):
-    """A public source did not give what it was asked for: names the address without keys, what came, and the remedy.
+    """A failed download; the message names the address without keys, the response, and the remedy.
 
-    `hopeless` says that the source will refuse every other request too, so that none is made.
+    `permanent` means that all further requests to this source will fail, so none is made.
     """
 
-    def __init__(self, message: str, *, hopeless: bool = False) -> None:
+    def __init__(self, message: str, *, permanent: bool = False) -> None:
         super().__init__(message)
-        self.hopeless = hopeless
+        self.permanent = permanent
 
 
 class CatalogError(InputError):
-    """Mistakes in the files of a user's own catalog, all that were found, each in one line of its own."""
+    """All mistakes found in a user's own catalog, one line each."""
 
     def __init__(self, mistakes: Sequence[str]) -> None:
         super().__init__("; ".join(mistakes))
@@ -54,19 +54,19 @@ class CatalogError(InputError):
 
 
 class EditionError(FinSkillBenchError):
-    """An edition on disk is incomplete or altered."""
+    """An incomplete or altered edition."""
 
 
 class DimensionError(InputError):
-    """Arrays whose shapes disagree."""
+    """Arrays with mismatched shapes."""
 
 
 class SkillError(FinSkillBenchError):
-    """A skill package, one of its files or one of its scripts cannot be used."""
+    """A skill package, or one of its files or scripts, cannot be used."""
 
 
 class Cause(StrEnum):
-    """Why a model call failed; what follows from each is told in `finskillbench.harness.failures`."""
+    """Cause of a failed model call; `finskillbench.harness.failures` defines the reaction to each."""
 
     RATE_LIMIT = "rate_limit"
     SERVER = "server_error"
@@ -84,10 +84,10 @@ class Cause(StrEnum):
 
 
 class ProviderError(FinSkillBenchError):
-    """A model provider failed.
+    """A failed call to a model provider.
 
-    `retry_after` is the wait in seconds that the provider asked for, None where it asked for none. `seconds` is what
-    the failed call took, set by whoever knows that apart from what it had waited for before.
+    `retry_after` is the wait requested in seconds, `seconds` the call's duration without earlier waits (set by the
+    caller).
     """
 
     def __init__(self, message: str, cause: Cause, *, retry_after: float | None = None) -> None:
@@ -98,8 +98,8 @@ class ProviderError(FinSkillBenchError):
 
 
 class RunStoppedError(FinSkillBenchError):
-    """The run takes no further model call (budget spent, interrupted): its episode is dropped and run on resume."""
+    """The run makes no further model calls (budget spent or interrupted); resuming repeats the episode."""
 
 
 class InternalError(FinSkillBenchError):
-    """A promise of this package was broken: please report it."""
+    """A violated invariant of this package; please report it."""

@@ -1,4 +1,4 @@
-"""Registry of everything that installed distributions add through entry points; nothing is imported before its use."""
+"""Registry of extensions that installed distributions add through entry points; each is imported on first use."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from finskillbench.errors import InputError
 DOMAINS = "finskillbench.domains"
 """Objects of `finskillbench.domains.Domain` or `Extension`."""
 COMMANDS = "finskillbench.commands"
-"""Objects of `typer.Typer`, a command or a group of commands; the name `data.NAME` adds to the group `data`."""
+"""Objects of `typer.Typer`: a command or a command group. The name `data.NAME` adds to the group `data`."""
 REPORTS = "finskillbench.reports"
 """Objects of `finskillbench.reports.report.ReportFormat`, by the name that `report --format` takes."""
 HARNESSES = "finskillbench.harnesses"
-"""Classes of `finskillbench.harness.loop.Harness`, made of an interpreter or None; by the name of `run --harness`."""
+"""Classes of `finskillbench.harness.loop.Harness`, built from an interpreter or None; by the name of `run --harness`.
+"""
 PRICES = "finskillbench.prices"
 """Objects of `finskillbench.fetch.prices.PriceProvider`, by the name that `data fetch --prices` takes."""
 
@@ -26,7 +27,7 @@ Kind = TypeVar("Kind")
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """An entry point; `taken_by` says who else has its name."""
+    """An entry point; `taken_by` names the holder of its name, if that is taken."""
 
     entry: EntryPoint
     taken_by: str = ""
@@ -35,12 +36,7 @@ class Registered:
         return f"entry point {self.entry.name} ({self.entry.value}){_distribution(self.entry)}"
 
     def load(self, *kinds: type[Kind]) -> Kind:
-        """Import and return the object, which is an instance of one of `kinds`.
-
-        Raises
-        ------
-        InputError : the name is taken, the import fails, or the object is something else.
-        """
+        """Import and return the object; raise `InputError` if this fails or it is of no kind in `kinds`."""
         if self.taken_by:
             raise InputError(f"{self}: its name is taken by {self.taken_by}; rename it, or uninstall one of the two")
         try:
@@ -54,10 +50,10 @@ class Registered:
         return found
 
 
-def registered(group: str, reserved: Collection[str] = ()) -> dict[str, Registered]:
-    """Return the entry points of a group by name, in alphabetical order; `reserved` names are those of finskillbench.
+def registered_extensions(group: str, reserved: Collection[str] = ()) -> dict[str, Registered]:
+    """Return a group's entry points by name, in alphabetical order.
 
-    An entry point whose name is reserved or registered twice is listed and fails when it is loaded.
+    A name that is `reserved` or registered twice is listed, and fails on loading.
     """
     found: dict[str, Registered] = {}
     for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):

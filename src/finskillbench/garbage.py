@@ -1,4 +1,4 @@
-"""Seldom looking for cyclic garbage, where much is made and little of it refers back to itself."""
+"""Settings of Python's cyclic garbage collector for allocation-heavy work."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import gc
 from collections.abc import Generator
 from contextlib import contextmanager
 
-SELDOM = 1_000_000
-"""New objects after which a process looks for garbage; Python's own 700 made it a tenth of a build's time."""
+GC_THRESHOLD = 1_000_000
+"""Allocation threshold; the default of 700 took a tenth of a build's time."""
 
 
 @contextmanager
 def relaxed_gc() -> Generator[None]:
-    """Look for cyclic garbage after `SELDOM` new objects; each time all that the process holds may be looked at."""
+    """Raise the collector's threshold to `GC_THRESHOLD` within the context."""
     before = gc.get_threshold()
-    gc.set_threshold(SELDOM)
+    gc.set_threshold(GC_THRESHOLD)
     try:
         yield
     finally:
@@ -23,7 +23,7 @@ def relaxed_gc() -> Generator[None]:
 
 @contextmanager
 def frozen() -> Generator[None]:
-    """Leave what the process holds out of the search for cyclic garbage: an edition is large and lives on."""
+    """Exclude existing objects from collection within the context; a loaded edition is large and permanent."""
     gc.freeze()
     try:
         yield

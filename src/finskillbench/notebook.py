@@ -1,4 +1,4 @@
-"""Output in notebooks: tables and progress bars as HTML, with nothing to fetch and nothing to run."""
+"""Static HTML output for notebooks: tables and progress bars, without scripts or downloads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Markup(str):
-    """Text of a cell that is HTML already; any other is escaped."""
+    """Cell text that is already HTML; all other text is escaped."""
 
     __slots__ = ()
 
@@ -19,19 +19,19 @@ _CELL = 'style="text-align:left;white-space:nowrap"'
 _WIDTH, _HEIGHT = 160, 14
 
 
-def table(
+def html_table(
     columns: Sequence[str], rows: Iterable[Sequence[object]], *, caption: str = "", notes: Sequence[str] = ()
 ) -> str:
-    """A table under its caption, with notes below it."""
+    """Render a table with caption and notes."""
     head = "".join(f"<th {_CELL}>{escape(name)}</th>" for name in columns)
     body = "\n".join(f"<tr>{''.join(f'<td {_CELL}>{_text(cell)}</td>' for cell in row)}</tr>" for row in rows)
     above = f"<p>{escape(caption)}</p>\n" if caption else ""
-    below = "".join(f"\n<p><small>{escape(note)}</small></p>" for note in notes)
+    below = "".join(f"\n<p><small>{escape(line)}</small></p>" for line in notes)
     return f"{above}<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>{below}"
 
 
 def drawn_interval(mean: float, interval: tuple[float, float] | None, extent: float) -> Markup:
-    """A dot at `mean` and a line over `interval`, on an axis from -extent to extent with a mark at 0."""
+    """Draw `mean` as a dot and `interval` as a line on an axis from -extent to extent, with a mark at 0."""
 
     def place(value: float) -> str:
         return f"{_WIDTH / 2 * (1 + max(-1.0, min(1.0, value / extent))):.1f}"
@@ -51,13 +51,12 @@ def _text(cell: object) -> str:
 
 
 class Bar:
-    """A progress bar in the cell that is being run; outside of notebooks it shows nothing."""
+    """A progress bar in the running cell; shows nothing outside of notebooks."""
 
     def __init__(self) -> None:
         self._handle: Any = None
 
     def show(self, text: str, done: int = 0, total: int | None = None) -> None:
-        """Show a text, and how much is done of a total where that is known."""
         if not _in_notebook():
             return
         extent = "" if total is None else f' value="{done}" max="{total}"'

@@ -1,11 +1,8 @@
-"""Secrets of this process, taken out of every text that comes from outside before it is stored or shown.
+"""Removal of secrets from outside text before it is stored or shown.
 
-A server may send back what it was sent, the key among it: in an error, in an answer, in a header. What counts as a
-secret is the value of every environment variable that is named like one.
-
-A model may also write a key in another form to have it kept. Of a secret that is long enough to be no ordinary word,
-letters of either case, with anything but letters and digits between them, read forwards or backwards, count as the
-secret; so do its base64 and its URL-encoded form.
+A server may echo the key it received in an error, an answer or a header. Secrets are the values of all environment
+variables with a secret-like name. A model may disguise a key. For secrets that are long enough to be no ordinary word,
+these forms count: any case, other characters in between, reversed, base64 and URL-encoded.
 """
 
 from __future__ import annotations
@@ -22,10 +19,10 @@ from urllib.parse import quote
 REDACTED = "[redacted]"
 _NAMED_LIKE_ONE = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|COOKIE", re.IGNORECASE)
 _SHORTEST = 8
-"""Shorter values are no secrets, and taking them out would mangle ordinary words."""
+"""Shorter values are ordinary words, not secrets."""
 
 _SHORTEST_CORE = 12
-"""Letters and digits from which on a secret is found with other characters between them."""
+"""Minimum alphanumeric characters for matching a secret with other characters in between."""
 _BETWEEN = r"[^0-9A-Za-z]{0,24}"
 _NOT_IN_CORE = re.compile(r"[^0-9a-z]+")
 
@@ -44,23 +41,23 @@ _LOOKS = (
     r"(?<=://)[^\s/?#@:\"'<>`\\]*:[^\s/?#@\"'<>`\\]+(?=@)",
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[A-Za-z0-9+/=\s]|\\n)*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
 )
-"""How the keys of providers begin, and where an address holds a password."""
+"""Key prefixes of providers, and passwords in addresses."""
 _KEY = re.compile("|".join(f"(?:{each})" if not each.startswith("(?i)") else f"(?i:{each[4:]})" for each in _LOOKS))
 
 
 class Redactor:
-    """Replaces secrets in texts, in every form that the module names."""
+    """Replaces secrets in text, in all forms that the module lists."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         known = [*secrets]
         forms = {form for secret in known for form in _forms(secret)}
-        # The longest first, so that none is cut by a shorter one that it contains.
+        # Longest first, so that a contained shorter secret cannot split a longer one.
         self._forms = sorted(forms, key=lambda form: (-len(form), form))
         cores = {each for secret in known for form in _encoded(secret) for each in _cores(form)}
         self._cores = sorted(cores, key=lambda core: (-len(core), core))
 
     def __call__(self, text: str) -> str:
-        """The text without any secret; the same object where there is none."""
+        """Return the text without secrets; the same object if it has none."""
         for form in self._forms:
             if form in text:
                 text = text.replace(form, REDACTED)
@@ -72,38 +69,35 @@ class Redactor:
 
     @cached_property
     def _spaced(self) -> re.Pattern[str]:
-        """Match a core with other characters between its own; compiled for the first text that holds one."""
+        """Match a core with other characters in between; compiled on first use."""
         return re.compile("|".join(map(_BETWEEN.join, self._cores)), re.IGNORECASE | re.ASCII)
 
 
 def logger(name: str) -> logging.Logger:
-    """The logger of a module, whose lines and tracebacks lose the secrets before any handler sees them.
-
-    Handlers of others too, Inspect's among them: what they write is not ours to clean.
-    """
+    """Return a logger that redacts messages and tracebacks before any handler, including Inspect's, sees them."""
     made = logging.getLogger(name)
     made.addFilter(_without_secrets)
     return made
 
 
 def named_like_a_secret(name: str) -> bool:
-    """Whether a variable or a parameter of this name holds a key, a token or a password."""
+    """Test whether a variable or parameter name indicates a key, a token or a password."""
     return _NAMED_LIKE_ONE.search(name) is not None
 
 
 def without_keys(text: str) -> str:
-    """The text without what looks like a key of a provider or a password in an address, whoever's it is."""
+    """Return the text without provider keys and passwords in addresses."""
     return _KEY.sub(REDACTED, text)
 
 
 def redactor_of_process() -> Redactor:
-    """The redactor for what the environment of this process holds now."""
+    """Return a redactor for the secrets in this process's environment."""
     named = (value.strip() for name, value in os.environ.items() if named_like_a_secret(name))
     return Redactor(value for value in named if _is_secret(value))
 
 
 def _is_secret(value: str) -> bool:
-    """Whether a value named like a secret is one: it is long enough, and no path of a file that holds one."""
+    """Test a secret-like variable's value: long enough, and not the path of an existing file."""
     if len(value) < _SHORTEST:
         return False
     try:
@@ -117,24 +111,24 @@ def _forms(secret: str) -> set[str]:
     basic = base64.b64encode(raw).decode()
     escaped = secret.encode("unicode_escape").decode()
     plain = {secret, quote(secret, safe=""), basic, escaped, escaped.replace("/", "\\/")}
-    if any(_cores(secret)):  # which covers the others
+    if any(_cores(secret)):  # covers the others
         return plain
     return {form for each in plain for one in (each, each.upper(), each.lower()) for form in (one, one[::-1])}
 
 
 def _encoded(secret: str) -> Iterator[str]:
-    """Yield a secret, its URL-encoded form, and its base64 wherever it stands in what is encoded."""
+    """Yield a secret, its URL-encoded form, and its base64 at each alignment."""
     raw = secret.encode("utf-8", "surrogateescape")
     yield from (secret, quote(secret, safe=""))
     for before in range(3):
         text = base64.b64encode(bytes(before) + raw).decode().rstrip("=")
-        # Characters that hold bits of a neighbour are not the secret's own.
+        # Characters that also encode a neighbour's bits are left out.
         whole = (before + len(raw)) * 8 // 6
         yield text[-(-before * 8 // 6) : whole]
 
 
 def _cores(form: str) -> Iterator[str]:
-    """Yield the letters and digits of a form in small letters, forwards and backwards; none of one that is short."""
+    """Yield the lower-case alphanumeric characters of a form, forwards and backwards; nothing for short forms."""
     core = _NOT_IN_CORE.sub("", form.lower())
     if form.isascii() and len(core) >= _SHORTEST_CORE and not core.isdecimal():
         yield from (core, core[::-1])

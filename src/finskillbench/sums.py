@@ -1,7 +1,7 @@
-"""Sums of floats that no order and no Python changes by a digit: the builtin `sum` compensates them since Python 3.12.
+"""Sums of floats that do not depend on the order or the Python version.
 
-`math.fsum` is such a sum of what is known to be of ordinary size; `summed` is one of what comes from outside. That the
-builtin adds whole numbers alone is checked with the types (`__builtins__.pyi`).
+The builtin `sum` compensates rounding since Python 3.12. Use `math.fsum` for values of ordinary size and `exact_sum`
+for outside data. `__builtins__.pyi` makes the type checker restrict the builtin to integers.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from operator import add
 
 
 def exact_sum(values: Iterable[float]) -> float:
-    """The sum, rounded once; infinite or NaN where additions one by one are, which `math.fsum` refuses.
+    """Return the sum, rounded once; infinite or NaN where `math.fsum` would raise.
 
-    >>> summed([0.1] * 10), summed([1e308, 1e308]), summed([])
+    >>> exact_sum([0.1] * 10), exact_sum([1e308, 1e308]), exact_sum([])
     (1.0, inf, 0.0)
     """
-    terms = tuple(values)
+    addends = tuple(values)
     try:
-        return math.fsum(terms)
-    except (OverflowError, ValueError):  # past the largest double, or infinities of both signs
-        return reduce(add, terms, 0.0)
+        return math.fsum(addends)
+    except (OverflowError, ValueError):  # beyond the largest double, or infinities of both signs
+        return reduce(add, addends, 0.0)

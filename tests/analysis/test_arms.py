@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from tests.analysis.scenes import results, row
 
-from finskillbench.analysis.intervals import DOCUMENTS_AND_SCRIPTS, SKILLS_AND_CODE, crossed, effects, estimate
+from finskillbench.analysis.intervals import DOCUMENTS_AND_SCRIPTS, SKILLS_AND_CODE, crossed, effects, estimate_means
 from finskillbench.analysis.results import Comparison, pairs
 
 ARMS = [each.value for each in DOCUMENTS_AND_SCRIPTS.conditions]
@@ -28,8 +28,8 @@ def test_contrasts_by_hand() -> None:
             "interaction": 0.6 - 0.2,
             "documents alone": 0.2,
             "scripts alone": 0.3,
-            "documents beside scripts": 0.6,
-            "scripts beside documents": 0.7,
+            "documents given scripts": 0.6,
+            "scripts given documents": 0.7,
             "together": 0.9,
         }
     )
@@ -41,10 +41,10 @@ def test_effects_add_up_and_are_the_differences_of_pairs() -> None:
     lines = {line["effect"]: line for line in effects(scene_, DOCUMENTS_AND_SCRIPTS).iter_rows(named=True)}
     mean = {name: line["mean"] for name, line in lines.items()}
     assert mean["documents"] + mean["scripts"] == pytest.approx(mean["together"])
-    assert mean["interaction"] == pytest.approx(mean["documents beside scripts"] - mean["documents alone"])
-    assert mean["interaction"] == pytest.approx(mean["scripts beside documents"] - mean["scripts alone"])
+    assert mean["interaction"] == pytest.approx(mean["documents given scripts"] - mean["documents alone"])
+    assert mean["interaction"] == pytest.approx(mean["scripts given documents"] - mean["scripts alone"])
     for name, pair in (("together", ("curated", "no_skill")), ("documents alone", ("docs_only", "no_skill"))):
-        usual = estimate(pairs(scene_, Comparison(*pair)), by=["model", "harness"]).row(0, named=True)
+        usual = estimate_means(pairs(scene_, Comparison(*pair)), by=["model", "harness"]).row(0, named=True)
         assert {key: lines[name][key] for key in usual} == pytest.approx(usual)
 
 

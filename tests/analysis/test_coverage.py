@@ -3,28 +3,28 @@
 import pytest
 from tests.analysis.scenes import results, row
 
-from finskillbench.analysis.results import Comparison, coverage, difference_bounds
+from finskillbench.analysis.results import Comparison, difference_bounds, verdict_coverage
 
 CURATED = Comparison("curated", "no_skill")
 
 
 def test_means_and_what_the_missing_could_make_of_them() -> None:
-    found = coverage(results(row("curated", "a", 0.5), row("curated", "b", 1.0), row("curated", "c", None)))
+    found = verdict_coverage(results(row("curated", "a", 0.5), row("curated", "b", 1.0), row("curated", "c", None)))
     assert found.rows() == [
         ("m", "finskillbench", "curated", 3, 2, pytest.approx(2 / 3), 0.75, 0.5, pytest.approx(2.5 / 3), False)
     ]
-    assert coverage(results(row("curated", "a", 0.5)), least=1.0)["enough"].to_list() == [True]
+    assert verdict_coverage(results(row("curated", "a", 0.5)), least=1.0)["enough"].to_list() == [True]
 
 
 def test_repeats_count_once() -> None:
     rows = [row("curated", "a", 0.0, run_idx=run) for run in range(3)] + [row("curated", "a", None, run_idx=3)]
-    line = coverage(results(*rows, row("curated", "b", 1.0))).row(0, named=True)
+    line = verdict_coverage(results(*rows, row("curated", "b", 1.0))).row(0, named=True)
     assert (line["rows"], line["verdicts"], line["share"]) == (5, 4, 0.8)
     assert (line["mean"], line["worst"], line["best"]) == (0.5, 0.5, (0.25 + 1.0) / 2)
 
 
 def test_of_errors_alone_there_is_no_mean() -> None:
-    line = coverage(results(row("curated", "a", None))).row(0, named=True)
+    line = verdict_coverage(results(row("curated", "a", None))).row(0, named=True)
     assert (line["mean"], line["worst"], line["best"], line["share"]) == (None, 0.0, 1.0, 0.0)
 
 

@@ -11,7 +11,7 @@ from scipy.linalg import fractional_matrix_power
 from scipy.stats import t
 from tests.analysis.scenes import LISTS, REAL, SCORES, WHOLE, row
 
-from finskillbench.analysis.cutoffs import Cutoffs, Side, changes, dated, parse_cutoffs, side
+from finskillbench.analysis.cutoffs import Cutoffs, CutoffSide, changes, dated, parse_cutoffs, side
 from finskillbench.analysis.results import Results, collect
 from finskillbench.errors import InputError
 
@@ -98,15 +98,15 @@ def test_what_clusters_share_on_both_sides_is_no_change() -> None:
 def test_the_day_itself_is_before() -> None:
     rows = pl.DataFrame({"model": ["m"] * 3, "as_of_date": [date(2025, 6, 29), EARLY, LATE]})
     told = dated(rows, Cutoffs(DAY))
-    assert side(told, Side.BEFORE)["as_of_date"].to_list() == [date(2025, 6, 29), EARLY]
-    assert side(told, Side.AFTER)["as_of_date"].to_list() == [LATE]
+    assert side(told, CutoffSide.BEFORE)["as_of_date"].to_list() == [date(2025, 6, 29), EARLY]
+    assert side(told, CutoffSide.AFTER)["as_of_date"].to_list() == [LATE]
 
 
 def test_each_model_has_its_own() -> None:
     rows = pl.DataFrame({"model": ["a", "b", "c"], "as_of_date": [LATE] * 3})
     told = dated(rows, Cutoffs(None, {"a": DAY, "b": date(2025, 12, 31)}))
     assert told["model"].to_list() == ["a", "b"]
-    assert side(told, Side.AFTER)["model"].to_list() == ["a"]
+    assert side(told, CutoffSide.AFTER)["model"].to_list() == ["a"]
 
 
 def test_a_subtask_of_one_side_counts_for_nothing() -> None:
@@ -126,9 +126,9 @@ def test_dates_are_read() -> None:
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["June"], "'June' is no DATE or MODEL=DATE; write it as 2025-06-30"),
-        (["m=2025-13-01"], "is no DATE or MODEL=DATE"),
-        (["m=2025-01-01", "m=2025-01-02"], "two dates for m; leave one out"),
+        (["June"], "'June': not DATE or MODEL=DATE; write a date as 2025-06-30"),
+        (["m=2025-13-01"], "not DATE or MODEL=DATE"),
+        (["m=2025-01-01", "m=2025-01-02"], "two dates for m; remove one"),
         (["2025-01-01", "2025-01-02"], "two dates for every model"),
     ],
 )
@@ -139,9 +139,9 @@ def test_dates_that_are_none(texts: list[str], message: str) -> None:
 
 def test_rows_that_cannot_be_split() -> None:
     rows = pl.DataFrame({"model": ["m"], "as_of_date": [LATE]})
-    with pytest.raises(InputError, match="no row is of other; the models are m"):
+    with pytest.raises(InputError, match="other has no rows; models: m"):
         dated(rows, Cutoffs(None, {"other": DAY}))
-    with pytest.raises(InputError, match="none was given of m; add --cutoff DATE"):
+    with pytest.raises(InputError, match="no date for m; add --cutoff DATE"):
         dated(rows, Cutoffs())
     with pytest.raises(InputError, match="needs the column 'as_of_date'"):
         dated(rows.drop("as_of_date"), Cutoffs(DAY))

@@ -11,7 +11,7 @@ from scipy import stats
 from tests.analysis.scenes import results, row
 from tests.sampling import examples
 
-from finskillbench.analysis.intervals import estimate
+from finskillbench.analysis.intervals import estimate_means
 from finskillbench.analysis.repeats import passes, variances
 from finskillbench.errors import InputError
 
@@ -71,11 +71,11 @@ def test_once_is_the_share_of_repeats_and_the_threshold_is_the_callers() -> None
 def test_repeats_that_were_lost_to_errors_leave_an_episode_out() -> None:
     found = passes(repeated(a=[1.0, None], b=[1.0, 1.0]), 2)
     assert found["pass_hat"].to_list() == [None, 1.0]
-    assert estimate(found, "pass_hat")["pairs"].to_list() == [1]
+    assert estimate_means(found, "pass_hat")["pairs"].to_list() == [1]
 
 
 def test_more_repeats_than_were_run_are_refused() -> None:
-    with pytest.raises(InputError, match=r"pass@3: m under curated was run 2 times on an episode; .* --epochs 3"):
+    with pytest.raises(InputError, match=r"pass@3: m under curated has only 2 runs per episode; .* --epochs 3"):
         passes(repeated(a=[1.0, 1.0]), 3)
     with pytest.raises(InputError, match="k is 0"):
         passes(repeated(a=[1.0, 1.0]), 0)
@@ -83,7 +83,7 @@ def test_more_repeats_than_were_run_are_refused() -> None:
 
 def test_pass_intervals_are_those_of_any_mean() -> None:
     scores = {name: [1.0, float(place % 2)] for place, name in enumerate("abcdefghij")}
-    line = estimate(passes(repeated(**scores), 2), "pass_hat", ["condition"]).row(0, named=True)
+    line = estimate_means(passes(repeated(**scores), 2), "pass_hat", ["condition"]).row(0, named=True)
     assert line["mean"] == 0.5
     usual = stats.ttest_1samp([float(place % 2) for place in range(10)], 0).confidence_interval()
     assert (line["low"], line["high"]) == pytest.approx((usual.low, usual.high))

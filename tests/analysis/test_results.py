@@ -85,7 +85,7 @@ def test_rows_that_are_none_are_refused() -> None:
         collect(rows.drop("scores"))
     with pytest.raises(InputError, match="empty"):
         collect(rows.clear())
-    with pytest.raises(InputError, match="no row is of x; the models are m"):
+    with pytest.raises(InputError, match="x has no rows; models: m"):
         collect(rows, exclude=["x"])
-    with pytest.raises(InputError, match="no row is left without m"):
+    with pytest.raises(InputError, match="no rows remain without m"):
         collect(rows, exclude=["m"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.analysis.scenes import results, row
 
-from finskillbench.analysis.repeats import Measure
+from finskillbench.analysis.repeats import SpendingMeasure
 from finskillbench.analysis.results import Comparison
 from finskillbench.analysis.savings import savings
 
@@ -65,7 +65,7 @@ def test_only_episodes_of_both_count_and_unknown_spending_has_no_line() -> None:
     reference = [spent("no_skill", task, 1.0, 100) for task in "abcd"]
     found = line(*reference, spent("curated", "a", 1.0, 50), spent("curated", "b", 1.0, 50))
     assert found["pairs"] == 2
-    assert savings(results(*reference, spent("curated", "a", 1.0, 50)), CURATED, Measure.DOLLARS).is_empty()
+    assert savings(results(*reference, spent("curated", "a", 1.0, 50)), CURATED, SpendingMeasure.DOLLARS).is_empty()
 
 
 def test_one_ratio_everywhere_has_no_interval_and_few_clusters_have_none() -> None:

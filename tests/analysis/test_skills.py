@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from finskillbench.analysis.results import Comparison, collect
-from finskillbench.analysis.skills import ALL, OTHER, OWN, Evaluation, Flip, domains_of, evaluate_skills
+from finskillbench.analysis.skills import ALL, IN_DOMAIN, OTHER_DOMAINS, Evaluation, Flip, domains_of, evaluate_skills
 from finskillbench.domains import domains
 from finskillbench.errors import InputError
 from finskillbench.harness.skills.loader import SkillPackage, curated
@@ -55,8 +55,8 @@ def test_the_parts_are_paired_and_controls_are_told_apart() -> None:
     rows = simple()
     found = evaluated(rows, SKILL, "no_skill", ["mine"], [RISK])
     assert [(part.name, part.episodes, part.treated, part.reference) for part in found.parts] == [
-        (OWN, 2, 0.5625, 0.375),
-        (OTHER, 1, 0.75, 0.75),
+        (IN_DOMAIN, 2, 0.5625, 0.375),
+        (OTHER_DOMAINS, 1, 0.75, 0.75),
         (ALL, 3, 0.625, 0.5),
     ]
     assert [(part.difference, part.clusters, part.interval) for part in found.parts] == [
@@ -113,7 +113,7 @@ def test_rows_that_say_nothing_are_refused() -> None:
     with pytest.raises(InputError, match="no finished episode under curated"):
         evaluated(rows, SKILL, "curated", ["mine"], [RISK])
     other = [*simple(), row(SKILL, "a", 1.0, model="n")]
-    with pytest.raises(InputError, match="under one model at a time, not m, n"):
+    with pytest.raises(InputError, match="rows of several models: m, n; evaluate"):
         evaluated(other, SKILL, "no_skill", ["mine"], [RISK])
 
 

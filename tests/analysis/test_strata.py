@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from tests.analysis.scenes import results, row
 
-from finskillbench.analysis.intervals import estimate
+from finskillbench.analysis.intervals import estimate_means
 from finskillbench.analysis.results import Comparison, by_cell, by_other_half, pairs
 from finskillbench.errors import InputError
 
@@ -37,8 +37,10 @@ def test_skills_that_change_nothing_gain_nothing_in_any_stratum() -> None:
     ]
     scene = results(*rows)
     naive = pairs(scene, CURATED).with_columns(stratum=pl.col("reference").cast(pl.String))
-    assert estimate(naive, by=["stratum"]).sort("stratum")["mean"].to_list() == pytest.approx([0.5, 0.0, -0.5], abs=0.1)
-    honest = estimate(by_other_half(scene, CURATED), by=["stratum"]).sort("stratum")
+    assert estimate_means(naive, by=["stratum"]).sort("stratum")["mean"].to_list() == pytest.approx(
+        [0.5, 0.0, -0.5], abs=0.1
+    )
+    honest = estimate_means(by_other_half(scene, CURATED), by=["stratum"]).sort("stratum")
     assert honest["stratum"].to_list() == ["0.00-0.25", "0.75-1.00"]
     assert honest["mean"].to_list() == pytest.approx([0.0, 0.0], abs=0.1)
     assert all(line["low"] < 0 < line["high"] for line in honest.iter_rows(named=True))
@@ -53,5 +55,5 @@ def test_halves_by_hand() -> None:
 
 
 def test_without_repeats_there_is_no_other_half() -> None:
-    with pytest.raises(InputError, match="no episode was repeated under no_skill"):
+    with pytest.raises(InputError, match="no repeated episodes under no_skill"):
         by_other_half(results(row("no_skill", "a", 0.5), row("curated", "a", 1.0)), CURATED)

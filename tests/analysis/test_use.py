@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 from tests.analysis.scenes import results, row
 
-from finskillbench.analysis.intervals import estimate
+from finskillbench.analysis.intervals import estimate_means
 from finskillbench.analysis.results import Comparison, collect, pairs
 from finskillbench.analysis.skills import OUTPUT, trigger_rates, use_effects, use_rates
 
@@ -74,7 +74,7 @@ def test_the_worth_of_use_by_hand_and_its_identities() -> None:
     scene = offered(60, 0)
     lines = {line["effect"]: line for line in use_effects(scene, CURATED).iter_rows(named=True)}
     paired = pairs(scene, CURATED)
-    usual = estimate(paired).row(0, named=True)
+    usual = estimate_means(paired).row(0, named=True)
     assert {key: lines["offered"][key] for key in ("mean", "low", "high")} == pytest.approx(
         {key: usual[key] for key in ("mean", "low", "high")}
     )

@@ -146,7 +146,7 @@ def test_a_shortcut_that_earns_too_much_is_named(audited: Audited, register: Any
     assert audited(easy, "shortcuts").passed
     hard = [(replace(episode, difficulty="hard"), truth) for episode, truth in easy]
     messages = {finding.message for finding in audited(hard, "shortcuts").checks[0].findings}
-    assert messages == {"earns 0.500 on the mean of hard episodes; at most 0.35 is allowed"}
+    assert messages == {"earns 0.500 on average in hard episodes; at most 0.35 is allowed"}
 
 
 def test_shortcuts_that_earn_more_in_a_harder_tier_are_named(audited: Audited, register: Any) -> None:
@@ -157,7 +157,7 @@ def test_shortcuts_that_earn_more_in_a_harder_tier_are_named(audited: Audited, r
     )
     tasks = [(replace(e, difficulty="medium" if place else "easy"), t) for place, (e, t) in enumerate(toy.tasks())]
     (finding,) = audited(tasks, "shortcuts").checks[0].findings
-    assert finding.message == "all shortcuts earn 0.500 on the mean of medium episodes, 0.100 of easy ones"
+    assert finding.message == "all shortcuts earn 0.500 on average in medium episodes, 0.100 in easy ones"
 
 
 def test_a_score_above_one_is_named(audited: Audited, register: Any) -> None:
@@ -287,7 +287,7 @@ def test_the_command_prints_and_writes_the_report(
         {
             "state": "FAIL",
             "where": "bk_val_3",
-            "message": "the answer depends on it and it is empty",
+            "message": "the answer depends on it, but it is empty",
             "field": "prices",
         }
     ]

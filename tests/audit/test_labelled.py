@@ -12,7 +12,7 @@ import pytest
 from tests.editions import write_edition
 
 from finskillbench.arrays import FACTORS
-from finskillbench.domains import by_name, domain
+from finskillbench.domains import subtask_named, domain
 from finskillbench.domains.checks.examination import Shared, Subject
 from finskillbench.edition import load_edition
 from finskillbench.edition.checks.labels import defects
@@ -135,5 +135,5 @@ def test_a_loss_that_its_scenario_does_not_give_is_found(sensitivity: float, fou
     task_input["stress_scenario"]["sector_sensitivities"]["Energy"] = sensitivity
     by_factor = {**dict.fromkeys(FACTORS, 0.0), "sector_sensitivity": -0.05}
     label["attribution"]["by_factor"] = [{"factor": one, "contribution_pct": part} for one, part in by_factor.items()]
-    truth = Truth("e", name, label, {"method": by_name(name).verification.method})
-    assert any("estimated_pnl_pct" in message for message in defects(by_name(name), truth, task_input)) is found
+    truth = Truth("e", name, label, {"method": subtask_named(name).verification.method})
+    assert any("estimated_pnl_pct" in message for message in defects(subtask_named(name), truth, task_input)) is found

@@ -24,7 +24,7 @@ from tests.editions import one_process
 from finskillbench.edition import load_edition
 from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.edition.checks.engine import audit_edition
-from finskillbench.edition.release import import_release
+from finskillbench.edition.release import import_published_release
 
 Found = dict[str, dict[str, set[str]]]
 """Check to episode to what is said of it."""
@@ -33,7 +33,7 @@ Found = dict[str, dict[str, set[str]]]
 @pytest.fixture(scope="module")
 def report(release_sample: Path, realdata: Path, tmp_path_factory: pytest.TempPathFactory) -> CheckReport:
     out = tmp_path_factory.mktemp("release") / "edition"
-    import_release(release_sample, out)
+    import_published_release(release_sample, out)
     with one_process():
         return audit_edition(load_edition(out), raw_dir=realdata)
 
@@ -56,13 +56,13 @@ COVID = f"rm_st_{TILTED}_stress_covid_2020"
 HALF = "fa_norm_AAPL_2024-03-30"
 KNOWN = [
     (1, "solvable", MAX_RETURN, "expected_returns: the answer depends on it"),
-    (1, "solvable", MAX_RETURN, "benchmark_weights: the answer depends on it and it is empty"),
-    (1, "solvable", "pc_bl_2025-01-31_v0", "market_cap_weights: the answer depends on it and it is empty"),
+    (1, "solvable", MAX_RETURN, "benchmark_weights: the answer depends on it, but it is empty"),
+    (1, "solvable", "pc_bl_2025-01-31_v0", "market_cap_weights: the answer depends on it, but it is empty"),
     (2, "feasible", MAX_RETURN, "min_names: the label exceeds it by 2"),
     (2, "feasible", MAX_RETURN, "max_weight: the label exceeds it by 3.9e-08"),
     (3, "taxonomy", MAX_RETURN, "Financials"),
     (3, "taxonomy", f"rm_st_{CONCENTRATED}_stress_rates_down_100", "Consumer Staples"),
-    (4, "units", "pc_uncon_2025-01-31_easy_max_sharpe", "at most 0.0073 beside an annual risk-free rate of 0.045"),
+    (4, "units", "pc_uncon_2025-01-31_easy_max_sharpe", "at most 0.0073 with an annual risk-free rate of 0.045"),
     (5, "leak", "pc_bl_2025-01-31_v0", "analyst_views[*].posterior_return"),
     (5, "leak", "fa_dd_AAPL_2017-04-01_to_2017-07-01", "says 7488000000, which is revenue_delta"),
     (5, "leak", f"rm_ri_{CONCENTRATED}", "metadata.planted_risks"),
@@ -84,8 +84,8 @@ KNOWN = [
     (9, "certified", f"rm_cm_{CONCENTRATED}_mandate_balanced_01", "19 names of at most 5.0% cannot be fully invested"),
     (9, "certified", f"rm_rr_{CONCENTRATED}_mandate_aggressive_growth", "is 0.2500 and said to comply"),
     (10, "economics", COVID, "credit brings +0.0911 although credit_spread_widening_bp"),
-    (11, "spec_agrees", "fa_eq_AAPL_2022-09-24", "the prompt's words are all there is"),
-    (11, "spec_agrees", "pc_tool_2025-04-30_index_tracker", "the words state 0.05 2 times, the call once"),
+    (11, "spec_agrees", "fa_eq_AAPL_2022-09-24", "the prompt alone describes the task"),
+    (11, "spec_agrees", "pc_tool_2025-04-30_index_tracker", "the text states 0.05 2 times, the call once"),
 ]
 
 
@@ -115,7 +115,7 @@ def test_flags_raised_at_another_threshold_than_the_prompt_s_are_found(
     row = json.loads(file.read_text())
     row["expected_output"] |= {"accruals_ratio": ratio, "flags": flags}
     file.write_text(json.dumps(row))
-    import_release(copy, tmp_path / "edition")
+    import_published_release(copy, tmp_path / "edition")
     report = audit_edition(load_edition(tmp_path / "edition"), ["spec_agrees"])
     told = [(one.where, one.field) for check in report.checks for one in check.findings if one.field == "flags"]
     assert told == [("fa_eq_AAPL_2022-09-24", "flags")] * wrong

@@ -17,7 +17,7 @@ from finskillbench.domains.base import Answer, Baselines, Domain, Naive, Subtask
 from finskillbench.domains.examples import Examples, GradedExample, Label
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.values import clip, number
+from finskillbench.scoring.values import clip, as_number
 
 DOMAIN, SUBTASK = "bookkeeping", "valuation"
 DAY = date(2025, 1, 31)
@@ -63,7 +63,7 @@ def second(task_input: Mapping[str, Any]) -> JsonObject:
 def scored(answer: JsonObject, truth: Truth, task_input: Any) -> Score:
     """Half for the value, half for the name, the name only beside a value."""
     del task_input
-    value = number(answer.get("value"))
+    value = as_number(answer.get("value"))
     if value is None:
         return Score(0.0)
     wanted = truth.expected_output["value"]

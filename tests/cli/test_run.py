@@ -231,7 +231,7 @@ def test_two_first_commands_build_the_default_edition_once(monkeypatch: pytest.M
 def test_an_edition_is_never_run_into(place: str, edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = edition / place
     assert cli.main(["run", "--edition", str(edition), *NOP, "--out", str(out)]) == 2
-    assert capsys.readouterr().err.splitlines()[-1].startswith(f"error: {out} lies in the edition {edition}")
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"error: {out} is inside the edition {edition}")
     load_edition(edition)
 
 
@@ -350,7 +350,7 @@ def test_the_end_says_what_became_of_every_episode(
     printed: list[str],
 ) -> None:
     rows = to_frame([])
-    monkeypatch.setattr("finskillbench.runs.execute.run.run", lambda *_, **__: result(rows, **more))
+    monkeypatch.setattr("finskillbench.runs.execute.run.execute", lambda *_, **__: result(rows, **more))
     assert cli.main(["run", "--edition", str(edition), *NOP]) == code
     lines = capsys.readouterr().out.splitlines()
     at = lines.index(printed[0])

@@ -16,7 +16,7 @@ from tests.sampling import THOROUGH
 
 from finskillbench.domains import Subtask, subtasks
 from finskillbench.domains.examples import Label
-from finskillbench.domains.tables import Table
+from finskillbench.domains.tables import EpisodeTable
 from finskillbench.edition import Edition
 from finskillbench.edition.checks import labels
 from finskillbench.edition.checks.catalog import CheckReport
@@ -63,14 +63,14 @@ SOUND = SoundLabels()
 def _digest(label: Label) -> bytes:
     """What a label holds, with its tables as they stand on disk: copies of an edition have others at other places."""
 
-    def content(table: Table) -> tuple[Any, ...]:
+    def content(table: EpisodeTable) -> tuple[Any, ...]:
         source = vars(table)["_source"]
-        return Table, (source.read_bytes() if isinstance(source, Path) and source.is_file() else source,)
+        return EpisodeTable, (source.read_bytes() if isinstance(source, Path) and source.is_file() else source,)
 
     stream = io.BytesIO()
     pickler = pickle.Pickler(stream)
     pickler.fast = True  # equal words, equal bytes: without it they tell which of equal strings are one object
-    pickler.dispatch_table = {Table: content}
+    pickler.dispatch_table = {EpisodeTable: content}
     pickler.dump(label)
     return hashlib.sha256(stream.getbuffer()).digest()
 

@@ -17,7 +17,7 @@ from finskillbench.edition import Edition, build_edition
 from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.edition.store import new_folder
 from finskillbench.errors import InputError
-from finskillbench.findings import State
+from finskillbench.findings import CheckState
 
 FUNDAMENTAL = {"normalization": 244, "earnings_quality": 1002, "driver_decomposition": 997}
 LATE_STEPS = ["waiting for the other processes"] if THOROUGH else []
@@ -65,7 +65,7 @@ def test_a_place_in_an_edition_is_refused(through: str, tmp_path: Path) -> None:
     before = sorted(tmp_path.rglob("*"))
     out = tmp_path / through
     for place in [out] if through.endswith("way-out") else [out / "new", out / "truth" / "new"]:
-        with pytest.raises(InputError, match=f"lies in the edition {edition}"), new_folder(place):
+        with pytest.raises(InputError, match=f"is inside the edition {edition}"), new_folder(place):
             pass
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -84,7 +84,7 @@ def _take_while_building(out: Path) -> None:
 
 
 def test_a_place_taken_meanwhile_is_one_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="edition: taken while it was being built"):
+    with pytest.raises(InputError, match="edition: created by another process during the build"):
         _take_while_building(tmp_path / "edition")
     assert [path.name for path in sorted(tmp_path.rglob("*"))] == ["edition", "theirs"]
 
@@ -121,7 +121,7 @@ def test_what_a_killed_build_left_is_swept_by_the_next(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"names": 14}, "--names must lie between 15 and 3000, not 14"),
+        ({"names": 14}, "--names must be between 15 and 3000, not 14"),
         ({"seed": -1}, "--seed must not be negative, not -1"),
         ({"seed": 2**63}, "--seed must not be above 9223372036854775807"),
         ({"source": "raw-dir"}, "--raw-dir must name a folder of raw files, not None"),
@@ -140,7 +140,7 @@ def test_the_real_collection_gives_a_valid_edition(real_edition: Edition, real_r
     many = FUNDAMENTAL | {"earnings_quality": 2 * 310}
     counts = dict.fromkeys(real_edition.sub_tasks, 40) | many
     assert real_edition.manifest["counts"] == {name: counts[name] for name in real_edition.sub_tasks}
-    assert [check.name for check in real_report.checks if check.state is State.FAIL] == []
+    assert [check.name for check in real_report.checks if check.state is CheckState.FAIL] == []
 
 
 @thorough

@@ -9,7 +9,7 @@ from tests.registry import DOMAINS
 from tests.sampling import thorough
 
 from finskillbench.edition.diagnosis import diagnose
-from finskillbench.findings import State
+from finskillbench.findings import CheckState
 
 OURS = {domain.name for domain in DOMAINS}
 pytestmark = pytest.mark.slow
@@ -43,7 +43,7 @@ def test_rates_that_end_too_early_are_a_finding_of_the_panels(synthetic_raw: Pat
     )
     report = diagnose(tmp_path)
     (found,) = report.diagnosis.findings
-    assert found.state is State.FAIL
+    assert found.state is CheckState.FAIL
     assert found.where == "fred/DGS3MO.csv"
     assert found.message.startswith("ends on 2018-01-04")
     risk = next(one for one in report.prospects if one.domain == "risk_management")

@@ -10,7 +10,7 @@ from tests.edition.conftest import Workshop
 from tests.edition.examined import SoundLabels, validated
 
 from finskillbench.edition import Edition
-from finskillbench.findings import State
+from finskillbench.findings import CheckState
 
 ONE, TWO = bytes(range(32)), bytes(range(1, 33))
 
@@ -53,5 +53,5 @@ def test_a_sound_label_is_not_examined_again_and_an_altered_one_is(
     assert asked == []
     workshop.edit("truth", "stress_testing", lambda row: row["expected_output"].clear())
     report = workshop.validated("risk_management")
-    assert "stress_testing" in {check.name for check in report.checks if check.state is State.FAIL}
+    assert "stress_testing" in {check.name for check in report.checks if check.state is CheckState.FAIL}
     assert len(asked) == 1

@@ -84,8 +84,8 @@ def test_a_release_without_panels_keeps_its_reference_and_serves_no_queries(fold
     ("held", "words"),
     [
         ({"symbol": "NOPE"}, "no facts of 'NOPE'"),
-        ({"as_of": "yesterday"}, "without a date as_of; rebuild the edition"),
-        ({"since": None}, "without a date since; rebuild the edition"),
+        ({"as_of": "yesterday"}, "lacks the date as_of; rebuild the edition"),
+        ({"since": None}, "lacks the date since; rebuild the edition"),
     ],
 )
 def test_a_reference_that_cannot_be_resolved_names_the_file(folder: Path, held: dict[str, Any], words: str) -> None:

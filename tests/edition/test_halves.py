@@ -16,7 +16,7 @@ from tests.sampling import thorough
 from finskillbench import cli
 from finskillbench.domains import domain
 from finskillbench.edition import Edition, build_edition, load_edition
-from finskillbench.edition.build import refuse_small
+from finskillbench.edition.build import refuse_small_universe
 from finskillbench.edition.checks.engine import validate_edition
 from finskillbench.edition.withheld import export_public
 from finskillbench.errors import InputError, SourceError
@@ -62,7 +62,7 @@ def test_filings_alone_are_an_edition_of_fundamental_analysis(filings_only: Edit
     assert "Risk management is left out: the collection has no prices." in manifest["notes"]
     assert set(manifest["parameters"]) == {"fundamental", "fundamental_pools", "fundamental_entities"}
     panels = read_panels(filings_only.path / "panels")
-    assert panels.halves == {"company facts"}
+    assert panels.data_kinds == {"company facts"}
     assert panels.universe == tuple(manifest["universe"])
 
 
@@ -90,7 +90,7 @@ def test_an_edition_may_be_about_the_reports_of_some_months(collection: Path, tm
     assert len(days) > 4
     assert edition.manifest.get("filed") == ["2023-07-01", "2024-06-30"]
     assert (
-        "Fundamental episodes are about reports filed from 2023-07-01 to 2024-06-30 alone." in edition.manifest["notes"]
+        "Fundamental episodes cover only reports filed from 2023-07-01 to 2024-06-30." in edition.manifest["notes"]
     )
     assert validate_edition(edition).passed
 
@@ -125,13 +125,13 @@ def test_names_are_not_chosen_without_prices(filings_only: Edition, tmp_path: Pa
 
 def test_a_universe_that_is_too_small_is_refused_with_its_size(collection: Path) -> None:
     market = load_market(collection)
-    refuse_small(market, collection)
+    refuse_small_universe(market, collection)
     few = replace(market, securities=market.securities[:14])
-    with pytest.raises(SourceError, match=r"14 names in \d+ sectors can be used where 15 in 5 are needed"):
-        refuse_small(few, collection)
+    with pytest.raises(SourceError, match=r"only 14 names in \d+ sectors can be used; 15 in 5 are needed"):
+        refuse_small_universe(few, collection)
     narrow = replace(market, securities=tuple(replace(one, sector="Energy") for one in market.securities))
     with pytest.raises(SourceError, match="30 names in 1 sectors"):
-        refuse_small(narrow, collection)
+        refuse_small_universe(narrow, collection)
 
 
 @thorough

@@ -97,7 +97,7 @@ def test_episodes_that_one_side_lacks(tmp_path: Path) -> None:
     tasks = list(zip(EPISODES, TRUTHS, strict=True))
     one, other = write_edition(tmp_path / "a", tasks[:2]), write_edition(tmp_path / "b", tasks[1:])
     (found,) = compare_editions(load_edition(one), load_edition(other)).subtasks
-    assert (found.common, found.only_first, found.only_second) == (1, ("pc_uncon_0",), ("pc_uncon_2",))
+    assert (found.common, found.only_first, found.only_other) == (1, ("pc_uncon_0",), ("pc_uncon_2",))
     assert not found.same_scores
 
 

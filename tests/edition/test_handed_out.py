@@ -18,26 +18,26 @@ from tests.sampling import thorough
 from finskillbench.cluster.connection import facts
 from finskillbench.domains.catalog import Catalog
 from finskillbench.edition import Edition, build_edition
-from finskillbench.edition.parts import Order
-from finskillbench.edition.without_truth import Made, added, make, merged
+from finskillbench.edition.parts import BuildSpec
+from finskillbench.edition.without_truth import BuiltSubtask, changed_parameters, build_on_worker, merge_parameters
 from finskillbench.errors import InputError
 
 SUBTASK = "unconstrained_optimization"
 
 
 @pytest.fixture
-def order(synthetic_edition: Edition, synthetic_raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Order:
+def order(synthetic_edition: Edition, synthetic_raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BuildSpec:
     """What a worker is told of the build of the synthetic edition when its panels are written."""
     monkeypatch.setattr("distributed.get_worker", lambda: SimpleNamespace(address="tcp://worker:1"))
     shutil.copytree(synthetic_edition.path / "panels", tmp_path / "panels")
     files = tuple(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file())
-    return Order(tmp_path, synthetic_raw, files, 1, Catalog(), True, None)
+    return BuildSpec(tmp_path, synthetic_raw, files, 1, Catalog(), True, None)
 
 
 @pytest.mark.slow
-def test_a_worker_hands_back_the_files_of_one_process(synthetic_edition: Edition, order: Order) -> None:
-    made = make(order, facts(), "portfolio_construction", SUBTASK)
-    assert isinstance(made, Made)
+def test_a_worker_hands_back_the_files_of_one_process(synthetic_edition: Edition, order: BuildSpec) -> None:
+    made = build_on_worker(order, facts(), "portfolio_construction", SUBTASK)
+    assert isinstance(made, BuiltSubtask)
     assert set(made.files) == {f"{part}/{SUBTASK}.jsonl" for part in ("episodes", "truth", "certificates")}
     for name, data in made.files.items():
         assert data == (synthetic_edition.path / name).read_bytes(), name
@@ -45,13 +45,13 @@ def test_a_worker_hands_back_the_files_of_one_process(synthetic_edition: Edition
     assert sorted(order.folder.iterdir()) == [order.folder / "panels"], "a worker wrote into the edition"
 
 
-def test_what_a_worker_lacks_is_told_in_a_line(order: Order, tmp_path: Path) -> None:
-    told = make(order, {**facts(), "numpy": "1.0"}, "portfolio_construction", SUBTASK)
+def test_what_a_worker_lacks_is_told_in_a_line(order: BuildSpec, tmp_path: Path) -> None:
+    told = build_on_worker(order, {**facts(), "numpy": "1.0"}, "portfolio_construction", SUBTASK)
     assert told == (
         "worker tcp://worker:1: it has another version of finskillbench or of a library; install the driver's on every "
         "worker"
     )
-    told = make(replace(order, folder=tmp_path / "away"), facts(), "portfolio_construction", SUBTASK)
+    told = build_on_worker(replace(order, folder=tmp_path / "away"), facts(), "portfolio_construction", SUBTASK)
     assert isinstance(told, str)
     assert f"{tmp_path / 'away'} cannot be read there" in told
 
@@ -59,14 +59,14 @@ def test_what_a_worker_lacks_is_told_in_a_line(order: Order, tmp_path: Path) -> 
 def test_what_a_subtask_counted_is_told_alone() -> None:
     before = {"tiers": {"easy": 1}, "pools": {"normalization": {"filings": 3}}}
     after = {"tiers": {"easy": 1}, "pools": {"normalization": {"filings": 3}, "earnings_quality": {"filings": 4}}}
-    assert added(before, after) == {"pools": {"earnings_quality": {"filings": 4}}}
-    assert added(before, before) == {}
+    assert changed_parameters(before, after) == {"pools": {"earnings_quality": {"filings": 4}}}
+    assert changed_parameters(before, before) == {}
 
 
 def test_what_several_workers_counted_stands_side_by_side() -> None:
     one = {"tiers": {"easy": {"limit": 1}}, "pools": {"normalization": {"filings": 3}}}
     other = {"tiers": {"easy": {"limit": 1}}, "pools": {"earnings_quality": {"filings": 4}}}
-    assert merged(merged({}, one), other) == {
+    assert merge_parameters(merge_parameters({}, one), other) == {
         "tiers": {"easy": {"limit": 1}},
         "pools": {"normalization": {"filings": 3}, "earnings_quality": {"filings": 4}},
     }
@@ -78,7 +78,7 @@ def test_a_cluster_that_does_not_answer_is_told_before_anything_is_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("finskillbench.cluster.connection.CONNECT_SECONDS", 1.0)
-    with pytest.raises(InputError, match="no scheduler answers there"):
+    with pytest.raises(InputError, match="no scheduler answers"):
         build_edition(out=tmp_path / "edition", cluster="tcp://127.0.0.1:9", progress=pytest.fail)
     assert not list(tmp_path.iterdir())
 

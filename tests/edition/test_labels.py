@@ -12,25 +12,25 @@ from tests.edition.examined import validated
 from tests.editions import one_process
 from tests.registry import DOMAINS, SUBTASKS
 
-from finskillbench.domains import Answer, by_name, domain, domain_of, domains
+from finskillbench.domains import Answer, subtask_named, domain, domain_of, domains
 from finskillbench.edition import Edition
 from finskillbench.edition.checks.catalog import checks_of
 from finskillbench.edition.checks.engine import validate_edition
 from finskillbench.edition.checks.labels import every_label_touched
 from finskillbench.errors import InputError
-from finskillbench.findings import Findings, State
+from finskillbench.findings import Findings, CheckState
 
 
 def test_a_label_that_no_check_looks_at_fails_the_edition(slim: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
     known = next(one for one in domains() if "risk_identification" in {each.name for each in one.subtasks})
     silent = tuple(
-        replace(one, second=None, proof=lambda label, findings: None) if one.name == "risk_identification" else one
+        replace(one, rederive=None, proof=lambda label, findings: None) if one.name == "risk_identification" else one
         for one in known.subtasks
     )
     registry = tuple(replace(one, subtasks=silent, checks={}) if one is known else one for one in domains())
     monkeypatch.setattr("finskillbench.edition.load.domains", lambda: registry)
     check = validated(slim).checks[-1]
-    assert (check.domain, check.name, check.state) == ("edition", "labels", State.FAIL)
+    assert (check.domain, check.name, check.state) == ("edition", "labels", CheckState.FAIL)
     named = {finding.where for finding in check.findings}
     assert {episode.task_id for episode in slim.episodes(["risk_identification"])} <= named
     assert not named & {episode.task_id for episode in slim.episodes(["stress_testing", "normalization"])}
@@ -104,7 +104,7 @@ def test_a_subtask_that_the_build_did_not_know_is_not_missing(
     )
     with one_process():  # another would have another registry
         report = validate_edition(workshop.reload(), only=[one.name for one in known])
-    found = [(f.where, f.message) for check in report.checks for f in check.findings if f.state is State.FAIL]
+    found = [(f.where, f.message) for check in report.checks for f in check.findings if f.state is CheckState.FAIL]
     assert found == [(one.name, "has no episodes") for one in later if missing]
 
 
@@ -114,9 +114,9 @@ def test_a_proof_that_was_taken_away_fails_its_label(workshop: Any) -> None:
     for name in [one.name for one in SUBTASKS if one.rederive is not None]:
         workshop.edit("truth", name, lambda row: row.update(proof={}))
         task_id = workshop.rows("truth", name)[0]["task_id"]
-        wanted.append((name, task_id, "its proof does not state a second derivation that agreed"))
+        wanted.append((name, task_id, "its proof does not state an independent derivation that agrees"))
     report = workshop.validated()
-    found = [(c.name, f.where, f.message) for c in report.checks for f in c.findings if f.state is State.FAIL]
+    found = [(c.name, f.where, f.message) for c in report.checks for f in c.findings if f.state is CheckState.FAIL]
     assert sorted(found) == sorted(wanted)
 
 
@@ -145,7 +145,7 @@ def test_an_imported_label_need_not_state_what_only_a_build_writes(built: bool, 
         for check in report.checks
         if check.name in {name for name, _ in altered}
         for f in check.findings
-        if f.state is State.FAIL
+        if f.state is CheckState.FAIL
     ]
     assert sorted(found) == (sorted(altered) if built else [])
 
@@ -158,5 +158,5 @@ def test_a_check_that_is_called_like_a_subtask_is_refused() -> None:
 
 
 def test_a_subtask_without_a_second_derivation_or_a_proof_is_refused() -> None:
-    with pytest.raises(InputError, match=r"subtask stress_testing has neither `second` nor `proof`.*; give it"):
-        replace(by_name("stress_testing"), second=None, proof=None)
+    with pytest.raises(InputError, match=r"subtask stress_testing has neither `rederive` nor `proof`.*; add one"):
+        replace(subtask_named("stress_testing"), rederive=None, proof=None)

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from tests.oracles.ceilings import published_ceiling
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.edition import Edition, load_edition, references
 from finskillbench.edition.store import (
     digest_file,
@@ -51,7 +51,7 @@ def test_episodes_and_truth_survive_the_disk(slim: Edition, tmp_path: Path) -> N
 
 def test_every_label_scores_one_or_what_the_published_scorer_allows(slim: Edition) -> None:
     """But of subtasks that are played move by move, where a submission is not taken for what was played."""
-    at_once = [episode for episode in slim.episodes() if by_name(episode.sub_task).open_interactive_state is None]
+    at_once = [episode for episode in slim.episodes() if subtask_named(episode.sub_task).open_interactive_state is None]
     labels = {episode.task_id: slim.truth(episode.task_id).expected_output for episode in at_once}
     for row in score(slim, [Submission(task_id, json.dumps(label)) for task_id, label in labels.items()]):
         most = published_ceiling(row["sub_task"], labels[row["task_id"]])
@@ -62,7 +62,7 @@ def test_every_label_scores_one_or_what_the_published_scorer_allows(slim: Editio
             Profile.STRICT: pytest.approx(most),
             Profile.CERTIFIED: pytest.approx(1.0),
         }
-        assert scores == {profile: worth[profile] for profile in by_name(row["sub_task"]).scorers}, row["task_id"]
+        assert scores == {profile: worth[profile] for profile in subtask_named(row["sub_task"]).scorers}, row["task_id"]
 
 
 @pytest.mark.parametrize("sub_task", ["constrained_optimization", "rebalancing"])
@@ -119,12 +119,12 @@ def test_what_was_resolved_is_kept_within_a_bound(slim: Edition, monkeypatch: py
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"end": "2025-02-01"}, "2025-02-01 is no session"),
-        ({"end": "1999-01-04"}, "1999-01-04 is no session"),
-        ({"end": "soon"}, "'soon' is no date"),
-        ({"sessions": 10**6}, "1000000 asked for"),
-        ({"sessions": 0}, "0 asked for"),
-        ({"sessions": None}, "without tickers or a number of sessions"),
+        ({"end": "2025-02-01"}, "2025-02-01 is not a session"),
+        ({"end": "1999-01-04"}, "1999-01-04 is not a session"),
+        ({"end": "soon"}, "'soon' is not a date"),
+        ({"sessions": 10**6}, "1000000 sessions up to"),
+        ({"sessions": 0}, "0 sessions up to"),
+        ({"sessions": None}, "lacks tickers or a number of sessions"),
         ({"tickers": ["NOBODY"]}, "no returns of NOBODY"),
     ],
 )
@@ -225,7 +225,7 @@ def test_a_manifest_that_lists_a_file_elsewhere_is_refused(name: str, workshop: 
         manifest["seal"] = seal_of(manifest)
 
     workshop.edit_json("manifest.json", reseal)
-    with pytest.raises(EditionError, match="a file of an edition lies in its folder"):
+    with pytest.raises(EditionError, match="the path leads out of the edition's folder"):
         load_edition(workshop.folder)
 
 
@@ -246,7 +246,7 @@ def test_what_an_edition_does_not_hold(slim: Edition, tmp_path: Path) -> None:
         slim.episodes(["alchemy"])
     with pytest.raises(InputError, match="has no episode pc_uncon_x"):
         slim.truth("pc_uncon_x")
-    with pytest.raises(EditionError, match=r"is no edition: it has no manifest\.json"):
+    with pytest.raises(EditionError, match=r"is not an edition: no manifest\.json"):
         load_edition(tmp_path)
     (tmp_path / "manifest.json").write_text('{"format": 99}')
     with pytest.raises(EditionError, match="not of format 1"):

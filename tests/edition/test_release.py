@@ -14,10 +14,10 @@ import pytest
 
 from finskillbench.edition import load_edition
 from finskillbench.edition.checks.engine import validate_edition
-from finskillbench.edition.release import REPORT, Reason, import_release
+from finskillbench.edition.release import REPORT, Reason, import_published_release
 from finskillbench.episode import Profile, Status, Submission
 from finskillbench.errors import InputError
-from finskillbench.findings import State
+from finskillbench.findings import CheckState
 from finskillbench.runs.postprocess.scoring import score
 
 REF = "data/portfolio_construction/processed/covariance/2025-01-31.npz"
@@ -83,7 +83,7 @@ def _problems(report: Any, task_id: str) -> set[tuple[str, str]]:
 
 
 def test_published_tasks_become_episodes(release: Path, tmp_path: Path) -> None:
-    report = import_release(release, tmp_path / "edition")
+    report = import_published_release(release, tmp_path / "edition")
     edition = load_edition(tmp_path / "edition")
     assert edition.manifest["source"]["kind"] == "release"
     assert edition.manifest["counts"] == {"unconstrained_optimization": 1, "constraint_monitoring": 1}
@@ -105,7 +105,7 @@ def test_published_tasks_become_episodes(release: Path, tmp_path: Path) -> None:
 
 def test_the_same_release_gives_the_same_edition(release: Path, tmp_path: Path) -> None:
     for name in ("one", "two"):
-        import_release(release, tmp_path / name)
+        import_published_release(release, tmp_path / name)
     assert load_edition(tmp_path / "one").manifest == load_edition(tmp_path / "two").manifest
 
 
@@ -113,7 +113,7 @@ def test_a_covariance_that_is_there_is_copied_and_resolves(release: Path, tmp_pa
     matrix = np.array([[0.04, 0.01], [0.01, 0.09]])
     (release / REF).parent.mkdir(parents=True)
     np.savez(release / REF, symbols=np.array(["A", "B"]), cov=matrix)
-    report = import_release(release, tmp_path / "edition")
+    report = import_published_release(release, tmp_path / "edition")
     edition = load_edition(tmp_path / "edition")
     episode = edition.episodes(["unconstrained_optimization"])[0]
     assert _problems(report, "pc_uncon_1") == set()
@@ -125,7 +125,7 @@ def test_a_covariance_that_is_there_is_copied_and_resolves(release: Path, tmp_pa
 def test_a_file_that_is_no_covariance_is_reported(release: Path, tmp_path: Path) -> None:
     (release / REF).parent.mkdir(parents=True)
     np.savez(release / REF, something=np.ones(2))
-    report = import_release(release, tmp_path / "edition")
+    report = import_published_release(release, tmp_path / "edition")
     assert _problems(report, "pc_uncon_1") == {("unreadable_file", "covariance_matrix")}
 
 
@@ -134,14 +134,14 @@ def test_a_reference_that_leads_out_of_the_release_is_not_followed(release: Path
     task = _optimisation()
     task["input"]["covariance_matrix"]["ref"] = "data/../../secret.npz"
     _write(release / UNCONSTRAINED, task)
-    report = import_release(release, tmp_path / "edition")
+    report = import_published_release(release, tmp_path / "edition")
     assert _problems(report, "pc_uncon_1") == {("missing_file", "covariance_matrix")}
 
 
 def test_a_mandate_that_is_defined_is_inlined(release: Path, tmp_path: Path) -> None:
     mandate = {"mandate_id": "mandate_simple", "constraints": [{"type": "position_limit_max", "value": 0.05}]}
     _write(release / MANDATE, mandate)
-    report = import_release(release, tmp_path / "edition")
+    report = import_published_release(release, tmp_path / "edition")
     assert _problems(report, "rm_cm_1") == {("missing_file", "market_data.covariance")}
     assert report.episodes[1].inlined == ("mandate",)
     assert load_edition(tmp_path / "edition").episodes(["constraint_monitoring"])[0].input["mandate"] == mandate
@@ -152,7 +152,7 @@ def test_empty_and_absent_inputs_are_told_apart(release: Path, tmp_path: Path) -
     task["input"]["expected_returns"] = {}
     del task["input"]["covariance_matrix"]
     _write(release / UNCONSTRAINED, task)
-    report = import_release(release, tmp_path / "edition")
+    report = import_published_release(release, tmp_path / "edition")
     assert _problems(report, "pc_uncon_1") == {
         ("empty_input", "expected_returns"),
         ("absent_input", "covariance_matrix"),
@@ -163,7 +163,7 @@ def test_a_number_that_is_none_becomes_null_and_is_counted(release: Path, tmp_pa
     task = _optimisation()
     task["metadata"]["beta"] = float("nan")
     _write(release / UNCONSTRAINED, task)
-    report = import_release(release, tmp_path / "edition")
+    report = import_published_release(release, tmp_path / "edition")
     assert report.episodes[0].nulls == 1
     assert load_edition(tmp_path / "edition").episodes()[0].metadata["beta"] is None
 
@@ -206,11 +206,11 @@ BAD = {
     **{f"without {field}": (_without(field), rf"pc_uncon_1\.json: .*{field}") for field in REQUIRED},
     "without difficulty": (_without("difficulty"), r"pc_uncon_1\.json: has no difficulty"),
     "a wrong type": (_with(input=[]), r"pc_uncon_1\.json: is not dict: input"),
-    "no date": (_with(as_of_date="31 January"), r"pc_uncon_1\.json: as_of_date '31 January' is no date"),
+    "no date": (_with(as_of_date="31 January"), r"pc_uncon_1\.json: as_of_date '31 January' is not a date"),
     "an unknown subtask": (_with(sub_task="alchemy"), r"pc_uncon_1\.json: sub_task 'alchemy' is unknown"),
     "another domain": (_with(skill="risk_management"), r"pc_uncon_1\.json: skill 'risk_management' is not"),
-    "another folder": (_with(sub_task="rebalancing"), r"its sub_task is rebalancing but it lies in unconstrained"),
-    "an id twice": (_twice, r"pc_uncon_2\.json: task_id 'pc_uncon_1' is that of .*pc_uncon_1\.json too"),
+    "another folder": (_with(sub_task="rebalancing"), r"its sub_task is rebalancing, but its folder is unconstrained"),
+    "an id twice": (_twice, r"pc_uncon_2\.json: task_id 'pc_uncon_1' is also used by .*pc_uncon_1\.json"),
     "a broken mandate": (
         lambda release: _write(release / MANDATE, {"mandate_id": "other"}),
         r"mandate_simple\.json: does not define mandate_id",
@@ -219,7 +219,7 @@ BAD = {
         _swollen,
         r"mandate_simple\.json: .*larger",
     ),
-    "no release": (lambda release: shutil.rmtree(release / "data"), "is no published release"),
+    "no release": (lambda release: shutil.rmtree(release / "data"), "is not a published release"),
 }
 
 
@@ -229,20 +229,20 @@ def test_bad_input_is_one_error_that_names_the_file(
 ) -> None:
     spoil(release)
     with pytest.raises(InputError, match=told) as caught:
-        import_release(release, tmp_path / "edition")
+        import_published_release(release, tmp_path / "edition")
     assert "\n" not in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["release"]
 
 
 def test_an_occupied_place_is_left_alone(release: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not an empty folder"):
-        import_release(release, release)
+        import_published_release(release, release)
 
 
 def test_a_place_in_an_edition_is_refused(release: Path, tmp_path: Path) -> None:
-    import_release(release, tmp_path / "edition")
-    with pytest.raises(InputError, match="lies in the edition"):
-        import_release(release, tmp_path / "edition" / "x")
+    import_published_release(release, tmp_path / "edition")
+    with pytest.raises(InputError, match="is inside the edition"):
+        import_published_release(release, tmp_path / "edition" / "x")
     load_edition(tmp_path / "edition")
 
 
@@ -250,7 +250,7 @@ def test_a_place_in_an_edition_is_refused(release: Path, tmp_path: Path) -> None
 def imported(release_sample: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
     """The report and the edition of the published sample."""
     out = tmp_path_factory.mktemp("release") / "edition"
-    return import_release(release_sample, out), load_edition(out)
+    return import_published_release(release_sample, out), load_edition(out)
 
 
 def test_the_sample_imports_whole(imported: tuple[Any, Any]) -> None:
@@ -295,10 +295,10 @@ def test_labels_and_inputs_are_as_published(imported: tuple[Any, Any], release_s
 
 def test_validation_tells_what_the_sample_cannot_prove(imported: tuple[Any, Any]) -> None:
     checks = {check.name: check for check in validate_edition(imported[1]).checks}
-    assert checks["prices"].state is State.SKIP
+    assert checks["prices"].state is CheckState.SKIP
     labels = [check.findings for name, check in checks.items() if name in imported[1].sub_tasks]
     assert len(labels) == len(imported[1].sub_tasks)
-    assert all(finding.state is State.WARN for findings in labels for finding in findings)
+    assert all(finding.state is CheckState.WARN for findings in labels for finding in findings)
     assert all(findings for findings in labels)
-    assert checks["taxonomy"].state is State.FAIL
+    assert checks["taxonomy"].state is CheckState.FAIL
     assert any("Financials" in finding.message for finding in checks["taxonomy"].findings)

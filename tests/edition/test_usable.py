@@ -180,7 +180,7 @@ def test_a_collection_of_which_nothing_can_be_used(
     code, report = collection.doctor()
     assert code == 1
     (found,) = [one for kind in report["files"] for one in kind["findings"]]
-    assert found["message"].startswith("not one episode can be built; ")
+    assert found["message"].startswith("no episode can be built; ")
     assert why in found["message"]
     assert _prospect(report)["subtasks"] == []
     assert why in _prospect(report)["reason"]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
-from finskillbench.domains.building import Task
+from finskillbench.domains.building import BuiltTask
 from finskillbench.edition.parts import Work, summary, work_of
 from finskillbench.episode import Episode, Prompt, Truth
 
 
-def task(task_input: dict[str, Any], answer: dict[str, Any], certificate: Any = None, proof: Any = None) -> Task:
+def task(task_input: dict[str, Any], answer: dict[str, Any], certificate: Any = None, proof: Any = None) -> BuiltTask:
     episode = Episode("t", "s", "x", date(2025, 1, 31), "easy", task_input, Prompt("", ""))
-    return Task(episode, Truth("t", "x", answer, {}, proof or {}), certificate or {})
+    return BuiltTask(episode, Truth("t", "x", answer, {}, proof or {}), certificate or {})
 
 
 def test_an_optimum_counts_its_limits_holdings_and_conditions() -> None:

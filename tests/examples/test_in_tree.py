@@ -34,7 +34,7 @@ TESTS = (
     "tests/harness/programs",
     "tests/harness/skills",
     "tests/harness/test_conditions.py",
-    "tests/harness/words/test_prompts.py",
+    "tests/harness/prompts/test_prompts.py",
     "tests/harness/test_proof.py",
     "tests/harness/test_tools.py",
     "tests/runs/test_verdicts.py",
@@ -126,4 +126,4 @@ def test_no_other_test_has_to_change(tree: Path, tmp_path: Path) -> None:
     }
     of_the_ladder = {test.partition("::")[0] for test in passed if NAME in test}
     assert {file for file in of_the_ladder if file.startswith("tests/domains/shared/")}
-    assert {"tests/harness/words/test_prompts.py", "tests/runs/test_verdicts.py"} < of_the_ladder
+    assert {"tests/harness/prompts/test_prompts.py", "tests/runs/test_verdicts.py"} < of_the_ladder

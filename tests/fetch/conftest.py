@@ -12,7 +12,7 @@ import pytest_socket
 from tests.fetch.internet import Internet
 from tests.fetch.world import World
 
-from finskillbench.fetch.collect import Collected, Wish, fetch_collection
+from finskillbench.fetch.collect import FetchOptions, FetchSummary, fetch_collection
 from finskillbench.fetch.configuration import Window, read_configuration
 from finskillbench.sources.fetched import read_journal
 
@@ -33,7 +33,7 @@ def net(world: World) -> Iterator[Internet]:
         yield server
 
 
-def wish(net: Internet, folder: Path, **changes: Any) -> Wish:
+def wish(net: Internet, folder: Path, **changes: Any) -> FetchOptions:
     """A wish for the names in `folder/names.txt`, at the server."""
     given: dict[str, Any] = {
         "window": WINDOW,
@@ -41,10 +41,10 @@ def wish(net: Internet, folder: Path, **changes: Any) -> Wish:
         "agent": AGENT,
         "configuration": read_configuration(net.configuration(folder)),
     }
-    return Wish(**(given | changes))
+    return FetchOptions(**(given | changes))
 
 
-def fetched(net: Internet, folder: Path, **changes: Any) -> Collected:
+def fetched(net: Internet, folder: Path, **changes: Any) -> FetchSummary:
     """Fetch into `folder/raw`."""
     return fetch_collection(folder / "raw", wish(net, folder, **changes))
 
@@ -53,7 +53,7 @@ def contents(raw: Path) -> Mapping[str, str]:
     """The digest of every file of a complete collection, by path."""
     journal = read_journal(raw)
     assert journal is not None
-    assert journal.asked.complete
+    assert journal.request.complete
     there = {path.relative_to(raw).as_posix() for path in raw.rglob("*") if path.is_file()}
     entries = {path: entry.sha256 for path, entry in journal.entries.items() if not entry.absent}
     assert there == {*entries, "provenance.jsonl", ".fetch/lock"}

@@ -12,8 +12,15 @@ import pytest
 from tests.fetch.internet import IMPATIENT, PASSING, PATIENT, SLOW, Internet, Served
 
 from finskillbench.errors import DownloadError, InputError
-from finskillbench.fetch.client import AbsentError, Client, Pace, Question
-from finskillbench.fetch.configuration import Configuration, cik_in, json_of, object_of, read_configuration, rows_of
+from finskillbench.fetch.client import AbsentError, Client, RateLimiter, SourceRequest
+from finskillbench.fetch.configuration import (
+    Configuration,
+    check_cik,
+    checked_csv,
+    json_of,
+    object_of,
+    read_configuration,
+)
 
 pytestmark = pytest.mark.enable_socket
 
@@ -27,7 +34,7 @@ def _record(path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> 
 
 
 def _check(body: bytes) -> None:
-    cik_in(object_of(body), 320193)
+    check_cik(object_of(body), 320193)
 
 
 def _client(net: Internet, folder: Path, more: str = "") -> Client:
@@ -47,7 +54,7 @@ def test_a_fault_that_passes_is_asked_again(fault: str, tmp_path: Path) -> None:
         Internet(_record, lambda url, times: fault if times == 0 else "") as net,
         _asker(net, tmp_path, fault) as client,
     ):
-        answer = client.ask(Question("sec", f"{net.url}/sec/a", _check))
+        answer = client.get(SourceRequest("sec", f"{net.url}/sec/a", _check))
         assert answer.body == RECORD
         assert [one.fault for one in net.asked][:2] == [fault, ""]
         assert len(net.asked) == 2 or fault in SLOW
@@ -58,7 +65,7 @@ def test_a_fault_that_passes_is_asked_again(fault: str, tmp_path: Path) -> None:
 def test_a_fault_that_lasts_ends_in_one_line(fault: str, tmp_path: Path) -> None:
     with Internet(_record, lambda url, times: fault) as net, _asker(net, tmp_path, fault) as client:
         with pytest.raises(DownloadError) as caught:
-            client.ask(Question("sec", f"{net.url}/sec/a", _check))
+            client.get(SourceRequest("sec", f"{net.url}/sec/a", _check))
         told = str(caught.value)
         assert told.startswith(f"{net.url}/sec/a: ")
         assert "3 times" in told
@@ -66,14 +73,14 @@ def test_a_fault_that_lasts_ends_in_one_line(fault: str, tmp_path: Path) -> None
         assert len(net.asked) == 3
         words = {"403": "Request Rate Threshold Exceeded", "page": "We are down for maintenance", "empty": "empty body"}
         assert words.get(fault, "") in told
-        assert caught.value.hopeless is (fault == "403")
+        assert caught.value.permanent is (fault == "403")
 
 
-@pytest.mark.parametrize(("fault", "told"), [("elsewhere", "none of its hosts"), ("loop", "redirects")])
+@pytest.mark.parametrize(("fault", "told"), [("elsewhere", "not a host of this source"), ("loop", "redirects")])
 def test_a_redirect_abroad_or_in_a_circle_is_not_followed(fault: str, told: str, tmp_path: Path) -> None:
     with Internet(_record, lambda url, times: fault) as net, _client(net, tmp_path) as client:
         with pytest.raises(DownloadError, match=told):
-            client.ask(Question("sec", f"{net.url}/sec/a", _check))
+            client.get(SourceRequest("sec", f"{net.url}/sec/a", _check))
         assert len(net.asked) == (1 if fault == "elsewhere" else 6)
 
 
@@ -83,8 +90,8 @@ def test_a_redirect_to_a_host_of_the_source_is_followed_and_takes_no_key_along(t
         with Internet(lambda path, query, headers: moved) as net:
             more = f'[redirects]\ntiingo = ["127.0.0.1:{other.port}"]'
             with _client(net, tmp_path, more=more) as client:
-                question = Question("tiingo", f"{net.url}/tiingo/a", _check, {"apikey": "planted-key-123"})
-                assert client.ask(question).body == RECORD
+                question = SourceRequest("tiingo", f"{net.url}/tiingo/a", _check, {"apikey": "planted-key-123"})
+                assert client.get(question).body == RECORD
             assert net.asked[0].headers["apikey"] == "planted-key-123"
             assert "apikey" not in other.asked[0].headers
 
@@ -96,7 +103,7 @@ def test_waits_are_what_the_source_asks_for_within_the_limit(tmp_path: Path) -> 
         configuration = read_configuration(net.configuration(tmp_path, more))
         patient = configuration.requests.model_copy(update={"longest_wait_seconds": 60.0})
         with Client(configuration.model_copy(update={"requests": patient}), AGENT, _Nap(slept)) as client:
-            client.ask(Question("yahoo", f"{net.url}/yahoo/a", _check))
+            client.get(SourceRequest("yahoo", f"{net.url}/yahoo/a", _check))
     assert slept[0] == 7.0
 
 
@@ -113,12 +120,12 @@ class _Nap:
 
 def test_all_hosts_of_the_sec_share_a_pace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every attempt waits for its turn, retries and redirects too."""
-    turns: list[Pace] = []
-    monkeypatch.setattr(Pace, "wait", lambda pace: turns.append(pace))
+    turns: list[RateLimiter] = []
+    monkeypatch.setattr(RateLimiter, "wait", lambda pace: turns.append(pace))
     with Internet(_record, lambda url, times: "500" if times == 0 else "") as net, _client(net, tmp_path) as client:
         for place in ("sec/a", "sec_data/a"):
-            client.ask(Question("sec", f"{net.url}/{place}", _check))
-        client.ask(Question("fred", f"{net.url}/fred/a", _check))
+            client.get(SourceRequest("sec", f"{net.url}/{place}", _check))
+        client.get(SourceRequest("fred", f"{net.url}/fred/a", _check))
         assert len(turns) == len(net.asked) == 6
     assert len({id(pace) for pace in turns[:4]}) == 1
     assert turns[4] is turns[5] is not turns[0]
@@ -126,8 +133,8 @@ def test_all_hosts_of_the_sec_share_a_pace(tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_sec_is_told_who_asks_and_others_are_not(tmp_path: Path) -> None:
     with Internet(_record) as net, _client(net, tmp_path) as client:
-        client.ask(Question("sec", f"{net.url}/sec/a", _check))
-        client.ask(Question("fred", f"{net.url}/fred/a", _check))
+        client.get(SourceRequest("sec", f"{net.url}/sec/a", _check))
+        client.get(SourceRequest("fred", f"{net.url}/fred/a", _check))
         assert [one.headers["user-agent"] == AGENT for one in net.asked] == [True, False]
 
 
@@ -135,27 +142,27 @@ def test_a_key_that_a_server_sends_back_is_in_no_error(tmp_path: Path, monkeypat
     monkeypatch.setenv("TIINGO_API_KEY", "planted-key-123")
     echo = Served(401, b"no such token: planted-key-123")
     with Internet(lambda path, query, headers: echo) as net, _client(net, tmp_path) as client:
-        question = Question("tiingo", f"{net.url}/tiingo/a", _check, {"Authorization": "Token planted-key-123"})
+        question = SourceRequest("tiingo", f"{net.url}/tiingo/a", _check, {"Authorization": "Token planted-key-123"})
         with pytest.raises(DownloadError) as caught:
-            client.ask(question)
+            client.get(question)
         assert "planted-key-123" not in str(caught.value) + repr(question)
-        assert caught.value.hopeless
+        assert caught.value.permanent
         assert len(net.asked) == 1
 
 
 def test_what_has_not_changed_is_not_sent_again(tmp_path: Path) -> None:
     with Internet(_record) as net, _client(net, tmp_path) as client:
-        question = Question("sec", f"{net.url}/sec/a", _check)
-        first = client.ask(question)
-        again = client.ask(question, etag=first.etag, last_modified=first.last_modified)
+        question = SourceRequest("sec", f"{net.url}/sec/a", _check)
+        first = client.get(question)
+        again = client.get(question, etag=first.etag, last_modified=first.last_modified)
         assert again.body is None
         assert net.asked[1].headers["if-none-match"] == first.etag
 
 
 def test_what_is_not_there_is_told_apart(tmp_path: Path) -> None:
     with Internet(lambda path, query, headers: Served(404)) as net, _client(net, tmp_path) as client:
-        with pytest.raises(AbsentError, match="not there"):
-            client.ask(Question("sec", f"{net.url}/sec/a", _check))
+        with pytest.raises(AbsentError, match="not found"):
+            client.get(SourceRequest("sec", f"{net.url}/sec/a", _check))
         assert len(net.asked) == 1
 
 
@@ -166,7 +173,7 @@ def test_an_answer_beyond_the_limit_is_given_up(tmp_path: Path) -> None:
         _client(net, tmp_path, more=more) as client,
         pytest.raises(DownloadError, match="more than 1,000 bytes"),
     ):
-        client.ask(Question("sec", f"{net.url}/sec/a", _check))
+        client.get(SourceRequest("sec", f"{net.url}/sec/a", _check))
 
 
 def test_no_second_holds_more_requests_than_the_pace_allows() -> None:
@@ -178,7 +185,7 @@ def test_no_second_holds_more_requests_than_the_pace_allows() -> None:
         with lock:
             now[0] += seconds
 
-    pace = Pace(10, clock=lambda: now[0], sleep=sleep)
+    pace = RateLimiter(10, clock=lambda: now[0], sleep=sleep)
 
     def ask() -> None:
         for _ in range(8):
@@ -242,11 +249,11 @@ def test_what_is_no_json_is_refused(body: bytes) -> None:
     ("body", "told"),
     [
         (b"observation_date,DFF\n2026-01-02,4.3\n2026-01", "cut off"),
-        (b"observation_date,DGS10\n2026-01-02,4.3\n", "no header"),
+        (b"observation_date,DGS10\n2026-01-02,4.3\n", "not the header"),
         (b"observation_date,DFF\n", "without rows"),
         (b"<!doctype html><title>Oops</title>", "a page in place of CSV: 'Oops'"),
     ],
 )
 def test_what_is_no_csv_is_refused(body: bytes, told: str) -> None:
     with pytest.raises(Exception, match=told):
-        rows_of(body, ("observation_date,DFF",))
+        checked_csv(body, ("observation_date,DFF",))

@@ -23,14 +23,14 @@ from tests.fetch.world import World, without
 from finskillbench import extensions
 from finskillbench.edition.build import build_edition
 from finskillbench.errors import DownloadError, InputError, SourceError
-from finskillbench.fetch.client import Question
+from finskillbench.fetch.client import SourceRequest
 from finskillbench.fetch.collect import derive_statements, fetch_collection
 from finskillbench.fetch.configuration import Addresses, Window, window_of
-from finskillbench.fetch.fetcher import opened
+from finskillbench.fetch.fetcher import open_folder
 from finskillbench.fetch.prices import PriceProvider, provider
-from finskillbench.sources.companies.universe import Security
+from finskillbench.sources.companies.universe import SecurityRecord
 from finskillbench.sources.edgar.collection import load_filings
-from finskillbench.sources.fetched import read_journal, verified
+from finskillbench.sources.fetched import read_journal, verify_collection
 from finskillbench.sources.market.collection import load_market
 
 pytestmark = pytest.mark.enable_socket
@@ -71,7 +71,7 @@ def test_a_build_reads_of_it_what_it_reads_of_the_files_themselves(
         for folder, text in (("prices", world.reference(symbol).encode()), ("statements_derived", None)):
             (reference / folder).mkdir(exist_ok=True)
             facts = reference / "companyfacts" / f"CIK{world.ciks[symbol]}.json"
-            body = text or derive_statements(facts, Security(symbol, symbol))
+            body = text or derive_statements(facts, SecurityRecord(symbol, symbol))
             (reference / folder / f"{symbol}.{'csv' if text else 'json'}").write_bytes(body)
     shutil.copy(whole / "raw" / "universe.json", reference / "universe.json")
     mine, own = load_market(whole / "raw"), load_market(reference)
@@ -201,12 +201,12 @@ def test_a_build_refuses_what_was_altered_added_or_not_completed(mine: Path, nam
     (raw / "prices" / "EXTRA.csv").write_text(text)
     assert "is not listed in provenance.jsonl" in _refusal(raw, tmp_path / "edition")
     (raw / "prices" / "EXTRA.csv").unlink()
-    told = verified(raw, [])
+    told = verify_collection(raw, [])
     assert told is not None
     assert told.window == (WINDOW.first, WINDOW.last)
     journal = read_journal(raw)
     assert journal is not None
-    with opened(raw, msgspec.structs.replace(journal.asked, complete=False)):
+    with open_folder(raw, msgspec.structs.replace(journal.request, complete=False)):
         pass
     assert "the fetch is not complete" in _refusal(raw, tmp_path / "edition")
 
@@ -241,13 +241,13 @@ def test_prices_of_a_provider_from_outside(
     """It asks two questions about each name, at a host that no configuration knows, and its answers become one file."""
     yahoo = provider("yahoo")
 
-    def questions(symbol: str, window: Window, addresses: Addresses, key: str) -> tuple[Question, ...]:
-        (question,) = yahoo.questions(symbol, window, addresses, key)
+    def questions(symbol: str, window: Window, addresses: Addresses, key: str) -> tuple[SourceRequest, ...]:
+        (question,) = yahoo.requests(symbol, window, addresses, key)
         first, second = (replace(question, source="outside", url=f"{question.url}&part={part}") for part in "ab")
         return first, second
 
     module = ModuleType("outside_prices")
-    module.provider = PriceProvider(questions=questions, file_of=yahoo.file_of)  # type: ignore[attr-defined]
+    module.provider = PriceProvider(requests=questions, file_of=yahoo.file_of)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     point = EntryPoint("outside", "outside_prices:provider", extensions.PRICES)
     monkeypatch.setattr(extensions, "entry_points", lambda group: [point])
@@ -322,13 +322,13 @@ def test_a_source_that_refuses_everything_is_asked_no_further(
             fetched(net, tmp_path, prices="tiingo")
         assert sum(one.path.startswith("/tiingo") for one in net.asked) <= 8
     with pytest.raises(SourceError, match="not complete"):
-        verified(tmp_path / "raw", [])
+        verify_collection(tmp_path / "raw", [])
 
 
 @pytest.mark.parametrize(
     ("start", "end", "told"),
     [
-        ("2025-13", "2025-12", "no month"),
+        ("2025-13", "2025-12", "not a month"),
         ("2025-12", "2025-10", "exchange them"),
         ("2012-01", "2025-12", "2017-01 or later"),
         ("2026-10", "2026-11", "not over yet"),
@@ -354,7 +354,7 @@ def test_who_does_not_say_who_he_is_asks_nothing(agent: str, net: Internet, tmp_
     ("text", "told"),
     [
         ("", "is empty"),
-        ("# none\n", "names nobody"),
+        ("# none\n", "has no tickers"),
         ("A B\n", "no ticker"),
         ("ZZZZ\n", "line 1: ZZZZ is not"),
     ],
@@ -373,6 +373,6 @@ def test_a_folder_of_other_files_and_one_in_use_are_refused(mine: Path, net: Int
         fetch_collection(other, wish(net, mine))
     journal = read_journal(mine / "raw")
     assert journal is not None
-    with opened(mine / "raw", journal.asked), pytest.raises(InputError, match="another process"):
+    with open_folder(mine / "raw", journal.request), pytest.raises(InputError, match="another process"):
         fetched(net, mine)
     assert AGENT

@@ -20,7 +20,7 @@ from finskillbench import cli
 from finskillbench.edition.build import build_edition
 from finskillbench.edition.load import load_edition
 from finskillbench.fetch.collect import derive_statements
-from finskillbench.sources.companies.universe import Security
+from finskillbench.sources.companies.universe import SecurityRecord
 
 pytestmark = pytest.mark.enable_socket
 MONTHS = ["--from", "2025-12", "--to", "2025-12"]
@@ -58,8 +58,8 @@ def test_a_fetch_says_what_it_has_and_what_comes_next(
     ("more", "told"),
     [
         ([], "FINSKILLBENCH_USER_AGENT"),
-        (["--seed", "3"], "add --build EDITION"),
-        (["--prices-dir", "."], "only read with --prices csv"),
+        (["--seed", "3"], "--seed needs --build EDITION"),
+        (["--prices-dir", "."], "--prices-dir needs --prices csv"),
         (["--user-agent", AGENT, "--prices", "csv"], "--prices-dir DIR"),
         (["--user-agent", AGENT, "--config", "none.toml"], "none.toml: cannot be read"),
         (["--user-agent", AGENT, "--universe", "none.txt"], "none.txt: no such file"),
@@ -85,7 +85,7 @@ def test_from_nothing_to_the_edition_of_the_same_files(world: World, tmp_path: P
         (reference / "prices" / f"{symbol}.csv").write_text(world.reference(symbol))
         facts = reference / "companyfacts" / f"CIK{cik}.json"
         (reference / "statements_derived" / f"{symbol}.json").write_bytes(
-            derive_statements(facts, Security(symbol, symbol))
+            derive_statements(facts, SecurityRecord(symbol, symbol))
         )
     start = "import sys; from finskillbench.cli import main; sys.exit(main(sys.argv[1:]))"
 

@@ -14,13 +14,13 @@ from tests.fetch.world import World
 
 from finskillbench.fetch.client import Client
 from finskillbench.fetch.configuration import Configuration, Window, read_configuration
-from finskillbench.fetch.fetcher import Fetcher, opened
+from finskillbench.fetch.fetcher import Fetcher, open_folder
 from finskillbench.fetch.members import Members, read_members
 from finskillbench.sources.companies.universe import load_universe
-from finskillbench.sources.fetched import Asked
+from finskillbench.sources.fetched import FetchRequest
 
 pytestmark = pytest.mark.enable_socket
-ASKED = Asked(start="2025-10", end="2025-12", universe="any", prices="yahoo")
+ASKED = FetchRequest(start="2025-10", end="2025-12", universe="any", prices="yahoo")
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def configuration(realdata: Path, tmp_path: Path) -> Iterator[Configuration]:
 
 
 def _read(universe: str, configuration: Configuration, folder: Path, window: Window = WINDOW) -> Members:
-    with opened(folder / "raw", ASKED) as into, Client(configuration, AGENT) as client:
+    with open_folder(folder / "raw", ASKED) as into, Client(configuration, AGENT) as client:
         fetcher = Fetcher(into, client, since=window.last.isoformat(), refresh=False)
         return read_members(fetcher, universe, window, configuration.addresses)
 

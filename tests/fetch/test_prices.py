@@ -13,7 +13,7 @@ from tests.fetch.world import World
 
 from finskillbench.errors import InputError
 from finskillbench.fetch.configuration import Addresses, ContentError, Window
-from finskillbench.fetch.prices import own_files, provider
+from finskillbench.fetch.prices import provider, user_files
 from finskillbench.sources.market.prices import PriceFile, parse_prices
 from finskillbench.sources.market.splice import splice
 
@@ -42,7 +42,7 @@ def _served(world: World, name: str, symbol: str, tmp_path: Path) -> PriceFile:
     """The price file of a provider's answers, as a build reads it."""
     item = provider(name).item(symbol, WINDOW, Addresses())
     bodies: list[bytes] = []
-    for question in item.questions:
+    for question in item.requests:
         path, _, query = question.url.partition("?")
         where = "/" + name + "/" + path.split("/", 3)[3]
         pairs = dict(pair.split("=", 1) for pair in query.split("&"))
@@ -106,11 +106,11 @@ def test_yahoo_sessions_are_days_of_the_exchange_and_nulls_are_none() -> None:
         (_yahoo(_chart(meta={"symbol": "MSFT", "gmtoffset": 0})), "'MSFT' in place of AAPL"),
         (_yahoo(_chart(meta={"symbol": "AAPL", "gmtoffset": 0, "dataGranularity": "1mo"})), "'1mo' in place of days"),
         (_yahoo(_chart(timestamp=[1, 2, 3])), "2 values for 3 times"),
-        (b"Edge: Too Many Requests", "no JSON"),
+        (b"Edge: Too Many Requests", "not JSON"),
     ],
 )
 def test_what_yahoo_serves_in_place_of_prices_is_refused(body: bytes, told: str) -> None:
-    question = YAHOO.questions("AAPL", WINDOW, Addresses(), "")[0]
+    question = YAHOO.requests("AAPL", WINDOW, Addresses(), "")[0]
     with pytest.raises(ContentError, match=told):
         question.check(body)
 
@@ -118,7 +118,7 @@ def test_what_yahoo_serves_in_place_of_prices_is_refused(body: bytes, told: str)
 def test_an_allowance_that_is_used_up_ends_all_questions() -> None:
     told = b'{"detail": "Error: You have run over your hourly request allocation."}'
     with pytest.raises(ContentError, match="hourly request allocation") as caught:
-        TIINGO.questions("AAPL", WINDOW, Addresses(), "key")[0].check(told)
+        TIINGO.requests("AAPL", WINDOW, Addresses(), "key")[0].check(told)
     assert caught.value.hopeless
 
 
@@ -127,11 +127,11 @@ def test_a_key_is_wanted_in_the_environment_and_is_in_no_address(monkeypatch: py
     with pytest.raises(InputError, match="TIINGO_API_KEY"):
         TIINGO.secret()
     monkeypatch.setenv(TIINGO.key, "planted-key-123")
-    (question,) = TIINGO.item("AAPL", WINDOW, Addresses()).questions
+    (question,) = TIINGO.item("AAPL", WINDOW, Addresses()).requests
     assert "planted" not in question.url
     assert any("planted-key-123" in value for value in question.headers.values())
     monkeypatch.setenv(TIINGO.key, "planted\nkey")
-    with pytest.raises(InputError, match="no key"):
+    with pytest.raises(InputError, match="cannot hold"):
         TIINGO.secret()
 
 
@@ -142,9 +142,9 @@ def test_an_unknown_provider_is_told_which_there_are() -> None:
 
 def test_own_files_are_one_a_ticker(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no files"):
-        own_files(tmp_path)
+        user_files(tmp_path)
     (tmp_path / "bf.b.csv").write_text("Date,Open,High,Low,Close,Volume\n")
-    assert set(own_files(tmp_path)) == {"BF-B"}
+    assert set(user_files(tmp_path)) == {"BF-B"}
     (tmp_path / "BF-B.csv.gz").write_bytes(b"")
     with pytest.raises(InputError, match="a second file of BF-B"):
-        own_files(tmp_path)
+        user_files(tmp_path)

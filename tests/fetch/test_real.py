@@ -15,7 +15,7 @@ from tests.fetch.world import World
 
 from finskillbench.fetch.collect import derive_statements
 from finskillbench.fetch.configuration import Window
-from finskillbench.sources.companies.universe import Security
+from finskillbench.sources.companies.universe import SecurityRecord
 from finskillbench.sources.edgar.companyfacts import parse_companyfacts
 from finskillbench.sources.market.collection import load_french, load_market
 from finskillbench.sources.market.prices import parse_prices
@@ -72,7 +72,7 @@ def test_the_factors_are_those_of_the_library(raw: Path, realdata: Path) -> None
 def test_derived_statements_agree_with_those_that_were_published(symbol: str, realdata: Path) -> None:
     """Net income, earnings per share and diluted shares of every period that both have; equity is the parent's."""
     facts = realdata / "companyfacts" / "full_2026-07" / f"CIK{NAMES[symbol]:010d}.json.gz"
-    mine = json.loads(derive_statements(facts, Security(symbol, symbol)))
+    mine = json.loads(derive_statements(facts, SecurityRecord(symbol, symbol)))
     own = json.loads((realdata / "statements_derived" / f"{symbol}.json").read_text())
     compared = 0
     for block, field in (("quarterly", "netIncome"), ("quarterly", "eps"), ("annual", "netIncome"), ("annual", "eps")):
@@ -89,6 +89,6 @@ def test_derived_statements_agree_with_those_that_were_published(symbol: str, re
 def test_apples_net_income_of_2024_and_its_fourth_quarter(realdata: Path) -> None:
     """93,736 M in the year to 2024-09-28, of which 14,736 M in its last quarter, which no report states."""
     facts = realdata / "companyfacts" / "full_2026-07" / f"CIK{NAMES['AAPL']:010d}.json.gz"
-    mine = json.loads(derive_statements(facts, Security("AAPL", "Apple")))
+    mine = json.loads(derive_statements(facts, SecurityRecord("AAPL", "Apple")))
     assert {"end": "2024-09-28", "v": 93736000000} in mine["annual"]["netIncome"]
     assert {"end": "2024-09-28", "v": 14736000000, "d": 1} in mine["quarterly"]["netIncome"]

@@ -25,7 +25,7 @@ from tests.fetch.world import World
 from finskillbench.errors import DownloadError, SourceError
 from finskillbench.fetch.collect import fetch_collection
 from finskillbench.fetch.configuration import Window
-from finskillbench.sources.fetched import PARTS, digest_of_file, read_journal, verified
+from finskillbench.sources.fetched import PARTS_FOLDER, digest_of_file, read_journal, verify_collection
 
 KINDS = (*FAULTS, "killed", "disk full", "altered")
 """What may befall a fetch: what goes wrong with a request, the end of its process, a full disk, a hand on its files."""
@@ -164,21 +164,23 @@ class _Counter:
 def _after_the_fault(raw: Path) -> list[str]:
     """What is wrong with a folder after a fault, if anything."""
     if not (raw / "provenance.jsonl").exists():
-        return [f"{path} without a journal" for path in raw.rglob("*") if path.is_file() and PARTS not in path.parts]
+        return [
+            f"{path} without a journal" for path in raw.rglob("*") if path.is_file() and PARTS_FOLDER not in path.parts
+        ]
     journal = read_journal(raw)
     assert journal is not None
     wrong: list[str] = []
     for path in raw.rglob("*"):
         name = path.relative_to(raw).as_posix()
-        if not path.is_file() or name.startswith((PARTS, "provenance.")):
+        if not path.is_file() or name.startswith((PARTS_FOLDER, "provenance.")):
             continue
         entry = journal.entries.get(name)
         if entry is None or entry.sha256 != digest_of_file(path):
             wrong.append(f"{name} is half a file")
-    if journal.asked.complete:
+    if journal.request.complete:
         return wrong
     try:
-        verified(raw, [])
+        verify_collection(raw, [])
     except SourceError:
         return wrong
     return [*wrong, "an incomplete collection can be built"]
@@ -190,7 +192,7 @@ def _held(raw: Path, net: Internet) -> Mapping[str, int]:
     there: dict[str, int] = {}
     for entry in journal.entries.values() if journal is not None else ():
         place = raw / entry.path
-        beside = raw / PARTS
+        beside = raw / PARTS_FOLDER
         whole = place.is_file() and digest_of_file(place) == entry.sha256
         waiting = any(digest_of_file(one) == entry.sha256 for one in beside.glob("*.new"))
         if whole or waiting:
@@ -212,7 +214,7 @@ def _alter(raw: Path, draw: random.Random) -> str:
     victim = raw / draw.choice(made)
     victim.write_bytes(victim.read_bytes()[:-7])
     try:
-        verified(raw, [])
+        verify_collection(raw, [])
     except SourceError:
         return f"refused: {victim.relative_to(raw)}"
     return "built from an altered file"

@@ -24,7 +24,7 @@ from finskillbench.harness.conditions import (
 )
 from finskillbench.harness.model import ToolCall, Turn
 from finskillbench.harness.programs.program import result_of
-from finskillbench.harness.prompts.compose import LAST_TURN, arm_prompt, left_words, system_prompt
+from finskillbench.harness.prompts.compose import LAST_TURN, arm_prompt, remaining_text, system_prompt
 from finskillbench.harness.skills import loader
 from finskillbench.harness.skills.user_skills import Feedback, Memory, UserSkills
 from finskillbench.harness.tools.contracts import tool_specs
@@ -256,7 +256,7 @@ def test_every_arm_reads_the_same_base_and_ends_with_the_submission_alone(
     model = scripted([Turn("hm")])
     trace = play(model, condition, base_prompt=base)
     assert trace.messages[0].content == system_prompt(ARMS[condition])
-    left = left_words(Remaining(FULL))
+    left = remaining_text(Remaining(FULL))
     assert trace.messages[1].content == f"{arm_prompt(base, mounts[condition], DOMAIN)}\n\n{left}"
     assert trace.messages[1].content.encode().startswith(base.encode())
     assert trace.condition == condition.value

@@ -291,8 +291,8 @@ def test_code_is_refused_where_files_cannot_be_guarded(
     (tmp_path / "open.py").write_text(
         "from script_server.guards import confine\nconfine.landlock_version = lambda: 0\n"
     )
-    honest = access.environment
-    monkeypatch.setattr(access, "environment", lambda extra: honest({**extra, "PYTHONPATH": str(tmp_path)}))
+    honest = access.script_environment
+    monkeypatch.setattr(access, "script_environment", lambda extra: honest({**extra, "PYTHONPATH": str(tmp_path)}))
     monkeypatch.setattr(module, "_PRELOAD", ("open", *module._PRELOAD))
     with pytest.raises(InputError, match=f"^condition code: .*{reason}"):
         Interpreters([ARMS[Condition.CODE]], allow_unconfined=allow_unconfined).__enter__()

@@ -85,7 +85,7 @@ def test_an_entry_is_known_by_what_changes_its_answers():
     assert entry == key_of_name(SERVED, options)
     assert entry == key_of_name(SERVED, replace(options, request_timeout=9.0))
     assert entry != key_of_name(SERVED, replace(options, seed=4))
-    assert (entry.by_name["seed"], entry.by_name["base_url"], "reasoning_effort" in entry.by_name) == (
+    assert (entry.named_arguments["seed"], entry.named_arguments["base_url"], "reasoning_effort" in entry.named_arguments) == (
         3,
         options.base_url,
         False,

@@ -11,9 +11,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from finskillbench.domains import by_name
-from finskillbench.domains.interactive import Ask, Budget, InteractiveCase, InvalidActionError, ToolContract
-from finskillbench.domains.tables import Table, reference
+from finskillbench.domains import subtask_named
+from finskillbench.domains.interactive import ProcedureCall, EpisodeBudget, InteractiveCase, InvalidActionError, ToolContract
+from finskillbench.domains.tables import EpisodeTable, reference
 from finskillbench.episode import Episode
 from finskillbench.harness.allowance import FULL, Allowance
 from finskillbench.harness.conditions import Condition, mount
@@ -60,9 +60,9 @@ class Walk:
         return {"moves_left": 2 - len(self.moves)}
 
 
-def procedure() -> Generator[tuple[Ask, ...], list[Mapping[str, Any]], dict[str, Any]]:
-    first = yield (Ask("read_table", {"table": "history", "rows": 1}), Ask("load_skill", {"skill_name": "x"}))
-    second = yield (Ask("advance", {"trades": {"A": first[0]["rows"][0][2]}}),)
+def procedure() -> Generator[tuple[ProcedureCall, ...], list[Mapping[str, Any]], dict[str, Any]]:
+    first = yield (ProcedureCall("read_table", {"table": "history", "rows": 1}), ProcedureCall("load_skill", {"skill_name": "x"}))
+    second = yield (ProcedureCall("advance", {"trades": {"A": first[0]["rows"][0][2]}}),)
     return {"seen": [first[0]["matching"], second[0]["moves_left"]]}
 
 
@@ -70,9 +70,9 @@ def procedure() -> Generator[tuple[Ask, ...], list[Mapping[str, Any]], dict[str,
 def played(monkeypatch: pytest.MonkeyPatch, episode: Episode, tabled: str):
     """Plays turns, or a program, on an episode with a table, a stage and a budget."""
     toy = replace(
-        by_name(episode.sub_task),
+        subtask_named(episode.sub_task),
         interactive=InteractiveCase(
-            budget=Budget(turns=5, output_tokens=400, data_calls=2),
+            budget=EpisodeBudget(turns=5, output_tokens=400, data_calls=2),
             procedures={"textbook": procedure},
             tools=(ADVANCE,),
             open_state=lambda task_input, hidden: Walk(),
@@ -82,7 +82,7 @@ def played(monkeypatch: pytest.MonkeyPatch, episode: Episode, tabled: str):
     monkeypatch.setattr(program, "by_name", lambda name: toy)
     given = {"history": reference("t", "history", FRAME), "current": {"moves": 0}, "memo": {"text": "Read me."}}
     shown = replace(episode, skill=tabled, input=given)
-    data = {**given, "history": Table(FRAME)}
+    data = {**given, "history": EpisodeTable(FRAME)}
 
     def play(model: object, condition: Condition = Condition.NO_SKILL, allowance: Allowance = FULL, **around) -> Trace:
         mounted = around.pop("mounted", mount(Condition.NO_SKILL, {}, {}))

@@ -11,7 +11,7 @@ import pytest
 from tests.editions import write_edition
 from tests.scoring.examples import truth
 
-from finskillbench.domains import by_name, domain_of
+from finskillbench.domains import subtask_named, domain_of
 from finskillbench.edition import Edition, load_edition
 from finskillbench.episode import Episode, Prompt, Truth
 
@@ -42,7 +42,7 @@ def small_edition(tmp_path_factory: pytest.TempPathFactory) -> Edition:
         label = {**example.expected_output, "new_weights": {"AAA": 0.51234567891}, "PLANTED-LABEL": 1}
         verification = {**example.verification, "planted": "PLANTED-VERIFICATION"}
         for number in range(2):
-            task_id = f"{by_name(name).prefix}_{number}"
+            task_id = f"{subtask_named(name).prefix}_{number}"
             prompt = Prompt(f"Do task {number}.", "Answer as JSON.")
             episode = Episode(task_id, domain_of(name).name, name, day, "easy", {"cash": 1}, prompt, metadata)
             tasks.append((episode, replace(example, task_id=task_id, expected_output=label, verification=verification)))

@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from finskillbench.domains.tables import Table
+from finskillbench.domains.tables import EpisodeTable
 
 
 def members(path: Path) -> str:
@@ -26,7 +26,7 @@ def numbers(value: Any) -> set[str]:
 
     The value is JSON, with tables of an episode in it.
     """
-    if isinstance(value, Table):
+    if isinstance(value, EpisodeTable):
         return numbers(value.frame.to_dict(as_series=False))
     if isinstance(value, dict):
         return set().union(*map(numbers, value.values()), set())

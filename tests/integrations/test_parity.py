@@ -18,7 +18,7 @@ from tests.sampling import THOROUGH, sampled, thorough
 from finskillbench.edition import Edition
 from finskillbench.harness.allowance import FULL, Remaining
 from finskillbench.harness.models import BASELINES
-from finskillbench.harness.prompts.compose import left_words
+from finskillbench.harness.prompts.compose import remaining_text
 from finskillbench.harness.tools.contracts import GET_TASK_DATA, READ_TABLE, budget_of
 from finskillbench.integrations.logs import export_run
 from finskillbench.integrations.tasks import EVERYTHING, TASKS
@@ -88,7 +88,7 @@ def test_statuses_and_scores_are_the_same(ours: RunResult, theirs: list[EvalLog]
 def _told(sub_task: str) -> str:
     """What our loop says of a budget at the end of the task, which an exported run keeps as it was sent."""
     allowance = FULL.within(budget_of(sub_task))
-    return f"\n\n{left_words(Remaining(allowance), [GET_TASK_DATA.name, READ_TABLE], allowance.data_calls)}"
+    return f"\n\n{remaining_text(Remaining(allowance), [GET_TASK_DATA.name, READ_TABLE], allowance.data_calls)}"
 
 
 @thorough

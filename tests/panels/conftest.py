@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from finskillbench.arrays import FACTORS
-from finskillbench.sources.market.collection import MarketData, Security, Statements
+from finskillbench.sources.market.collection import MarketData, SecurityRecord, Statements
 from finskillbench.sources.synthetic.calendar import quarter_ends
 
 
@@ -63,7 +63,7 @@ def build_market(
     wide = {"date": pl.Series(days), **{name: factors[:, k] for k, name in enumerate(FACTORS)}}
     return MarketData(
         securities=tuple(
-            Security(symbol, symbol, None, None, None, "Technology", "Software", "NYSE", "US", None)
+            SecurityRecord(symbol, symbol, None, None, None, "Technology", "Software", "NYSE", "US", None)
             for symbol in symbols
         ),
         prices=pl.DataFrame(long),

@@ -16,7 +16,7 @@ from finskillbench.panels import Panels, build_panels
 from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS
 from finskillbench.panels.market.benchmark_weights import build_benchmark_weights
 from finskillbench.panels.market.estimates.factor_exposures import build_factor_exposures
-from finskillbench.panels.market.estimates.views import Setting, build_covariance, build_views
+from finskillbench.panels.market.estimates.views import ViewInputs, build_covariance, build_views
 from finskillbench.panels.market.macro import build_macro
 from finskillbench.panels.market.prices import build_prices
 from finskillbench.panels.market.regimes import build_returns, returns_frame
@@ -60,7 +60,7 @@ def _tables(
     ).frame
     rates = build_risk_free(market.macro, month_ends)
     settings = {
-        row[day]: Setting(
+        row[day]: ViewInputs(
             places[row[day]],
             weights.filter(pl.col("date") == day)["market_cap_usd"].to_numpy(),
             weights.filter(pl.col("date") == day)["weight"].to_numpy(),

@@ -18,7 +18,7 @@ from finskillbench.engines.statistics.covariance import ledoit_wolf
 from finskillbench.errors import EditionError, InputError
 from finskillbench.panels import Panels, build_panels, read_panels, write_panels
 from finskillbench.panels.filings.statements import FundamentalPanels
-from finskillbench.panels.store import DENSE_LIMIT, TABLES, covariance_bytes, read_covariance
+from finskillbench.panels.store import DENSE_LIMIT, TABLES, covariance_bytes, read_covariance_file
 from finskillbench.panels.tables import Jump, Tables
 from finskillbench.sources.market.collection import MarketData
 
@@ -30,7 +30,7 @@ def panels(lab: SimpleNamespace, market: MarketData) -> Panels:
     built = build_panels(holed)
     report = replace(built.report, jumps=(Jump("N000", date(2023, 1, 4), -0.45),))
     assert report.gaps
-    return replace(built, report=report, tables=Tables(_filed()).over(built.tables))
+    return replace(built, report=report, tables=Tables(_filed()).merged_over(built.tables))
 
 
 def _filed() -> dict[str, pl.DataFrame]:
@@ -106,7 +106,7 @@ def test_covariance_files_are_read_by_plain_numpy(panels: Panels, folder: Path) 
     content = covariance_bytes(large)
     assert len(content) < 8 * n * n
     (folder / "large.npz").write_bytes(content)
-    np.testing.assert_array_equal(read_covariance(folder / "large.npz").loadings, large.loadings)
+    np.testing.assert_array_equal(read_covariance_file(folder / "large.npz").loadings, large.loadings)
 
 
 def test_a_market_without_filings_has_fundamental_panels_without_rows(market: MarketData, tmp_path: Path) -> None:

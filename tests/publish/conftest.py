@@ -22,7 +22,7 @@ from finskillbench.edition.withheld import export_public
 from finskillbench.episode import Episode, Prompt
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
 from finskillbench.publish.bundle import Submitter
-from finskillbench.publish.bundle.write import submit
+from finskillbench.publish.bundle.write import submit_run
 
 SUBTASKS = ("normalization", "stress_testing", "risk_identification")
 EPISODES = 12
@@ -102,7 +102,7 @@ def bundled(small: Edition, runs: dict[str, Path], keys: dict[str, Path], tmp_pa
     def make(which: str = "strong", name: str = "Ann", key: str | None = "ann", **more: Any) -> Path:
         out = tmp_path / f"{which}-{name.lower()}.zip"
         submitter = Submitter(name=name, url=more.pop("url", None), contact=more.pop("contact", None))
-        submit(runs[which], small, out, submitter, key=None if key is None else keys[key], **more)
+        submit_run(runs[which], small, out, submitter, key=None if key is None else keys[key], **more)
         return out
 
     return make

@@ -83,7 +83,7 @@ def test_arguments_of_one_change_no_label_of_another(bundled: Bundled, keys: dic
         ('{"note":"verified"}', "unknown field `note`"),
         ('{"max_tokens":"many"}', "Expected `int"),
         ('{"seed": 1}', "not as runs write them"),
-        ('{"base_url":"a\\u202eb"}', "not as runs write them|cannot be seen"),
+        ('{"base_url":"a\\u202eb"}', "not as runs write them|invisible character"),
         ("[]", "Expected `object`"),
     ],
 )
@@ -97,7 +97,7 @@ def test_only_arguments_of_runs_are_taken(
 def test_pairs_are_not_dropped_by_another_harness(bundled: Bundled, keys: dict[str, Path], small: Edition) -> None:
     forger = Forger(bundled(), keys["ann"])
     path = forger.rows(lambda place, row: replace(row, harness="mine") if row.task_id == "normalization_0" else row)
-    with pytest.raises(InputError, match="its harness is 'mine', and 'finskillbench' by its arguments"):
+    with pytest.raises(InputError, match="its harness is 'mine', but 'finskillbench' by its arguments"):
         board_of(small, path)
 
 

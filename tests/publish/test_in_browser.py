@@ -19,7 +19,7 @@ from tests.publish.hostile import Forger
 from tests.publish.test_hostile import EVIL
 
 from finskillbench.edition import Edition
-from finskillbench.publish.leaderboard import gather, write_site
+from finskillbench.publish.leaderboard import gather_bundles, write_site
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 QUIET = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
@@ -42,7 +42,7 @@ def site(bundled: Bundled, small: Edition, keys: dict[str, Path], tmp_path: Path
     broken.write_bytes(b"x")
     paths = [good, evil.path, weak, broken]
     programs = bundled("baselines", "House", None)
-    gathered = gather(paths, small, programs=programs, unsigned=True, keep_going=True)
+    gathered = gather_bundles(paths, small, programs=programs, unsigned=True, keep_going=True)
     write_site(gathered, small, tmp_path / "site", today=date(2026, 1, 2))
     return tmp_path / "site" / "index.html"
 

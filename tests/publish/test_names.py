@@ -13,22 +13,22 @@ from tests.publish.hostile import Forger, model_name
 from tests.publish.test_ranking import results
 
 from finskillbench.analysis.inference import holm, holm_weighted
-from finskillbench.analysis.ranking import differences
+from finskillbench.analysis.ranking import paired_differences
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
-from finskillbench.publish.bundle import refuse_words
-from finskillbench.publish.leaderboard import gather
+from finskillbench.publish.bundle import check_display_text
+from finskillbench.publish.leaderboard import gather_bundles
 
 
 @pytest.mark.parametrize("name", ["Bob\u200b", "\u202eBob", "B\u00adob", "Bob\ue000"])
 def test_characters_that_are_not_visible_are_refused(name: str) -> None:
-    with pytest.raises(InputError, match="cannot be seen"):
-        refuse_words("name", name)
+    with pytest.raises(InputError, match="invisible character"):
+        check_display_text("name", name)
 
 
 def test_names_of_any_alphabet_are_taken() -> None:
     for name in ("Лаборатория Bob", "α-Lab", "株式会社カブ", "Müller & Söhne", "Lab №1"):
-        refuse_words("name", name)
+        check_display_text("name", name)
 
 
 @pytest.mark.slow
@@ -43,9 +43,9 @@ def test_who_comes_first_does_not_take_the_name(
     paths.append(bundled("middle", "Bob", second).rename(tmp_path / "2.zip"))
     third = bundled("strong", "Carl", None)
     for order in (paths, paths[::-1]):
-        found = gather([*order, third], small, unsigned=True, keep_going=True)
+        found = gather_bundles([*order, third], small, unsigned=True, keep_going=True)
         assert [each.bundle.path.name for each in found.taken] == [*taken, third.name]
-        assert all("calls itself 'Bob'" in each.reason for each in found.refused)
+        assert all("has the submitter 'Bob'" in each.reason for each in found.refused)
 
 
 def test_many_entries_of_one_make_it_no_harder_for_others() -> None:
@@ -58,7 +58,7 @@ def test_many_entries_of_one_make_it_no_harder_for_others() -> None:
 
     def of_a_and_b(more: dict[str, list[float]], whose: dict[str, str] | None) -> float:
         every = {**scores, **more}
-        told = differences(results(**every), "no_skill", list(every), whose)
+        told = paired_differences(results(**every), "no_skill", list(every), whose)
         return dict(zip(told.select("a", "b").iter_rows(), told["p_holm"].to_list(), strict=True))["a", "b"]
 
     alone = of_a_and_b({}, None)
@@ -84,9 +84,9 @@ def test_a_board_takes_so_many_entries_of_one(
         for number in range(3)
     ]
     monkeypatch.setattr(import_module("finskillbench.publish.leaderboard.gather"), "MOST_ENTRIES", 2)
-    with pytest.raises(InputError, match="makes 3 entries of 'Ann', and a board takes 2 of each submitter"):
-        gather(paths, small)
-    assert len(gather(paths[:2], small).taken) == 2
+    with pytest.raises(InputError, match="makes 3 entries of 'Ann', but a leaderboard takes 2 of each submitter"):
+        gather_bundles(paths, small)
+    assert len(gather_bundles(paths[:2], small).taken) == 2
 
 
 def test_what_a_reader_should_know_is_remarked(
@@ -98,7 +98,7 @@ def test_what_a_reader_should_know_is_remarked(
         lambda _, row: replace(row, run_idx=7, skills_loaded=("x",) if row.condition == "no_skill" else ()),
     )
     forger.answers(lambda lines: [{**line, "run_idx": 7} for line in lines])
-    told = {each.bundle.path.name: each.remarks for each in gather([first, forger.path], small).taken}
-    assert "of its repeats only 7, counted from 0" in told["weak-bob.zip"]
-    assert "skills were loaded in 36 episodes without any" in told["weak-bob.zip"]
+    told = {each.bundle.path.name: each.remarks for each in gather_bundles([first, forger.path], small).taken}
+    assert "only repeats 7, counted from 0" in told["weak-bob.zip"]
+    assert "skills were loaded in 36 no_skill episodes" in told["weak-bob.zip"]
     assert not any("repeats" in remark for remark in told["strong-ann.zip"])

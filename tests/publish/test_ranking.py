@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from tests.small_rows import table
 
-from finskillbench.analysis.ranking import Place, differences, places
+from finskillbench.analysis.ranking import RankRange, paired_differences, rank_ranges
 from finskillbench.analysis.results import collect
 
 
@@ -26,8 +26,8 @@ def results(**scores: list[float]):
 
 
 def placed(**scores: list[float]) -> dict[str, str]:
-    told = differences(results(**scores), "no_skill", list(scores))
-    return {place.model: str(place) for place in places(list(scores), told)}
+    told = paired_differences(results(**scores), "no_skill", list(scores))
+    return {place.model: str(place) for place in rank_ranges(list(scores), told)}
 
 
 def test_what_is_alike_shares_its_places() -> None:
@@ -42,7 +42,7 @@ def test_a_difference_that_never_varies_is_told_by_the_sign_test() -> None:
     """Eight of eight: two-sided 2 / 2^8 = 0.0078; five of five: 2 / 2^5 = 0.0625."""
     assert placed(a=[1.0] * 8, b=[0.0] * 8) == {"a": "1", "b": "2"}
     assert placed(a=[1.0] * 5, b=[0.0] * 5) == {"a": "1-2", "b": "1-2"}
-    (p,) = differences(results(a=[1.0] * 8, b=[0.0] * 8), "no_skill", ["a", "b"])["p"]
+    (p,) = paired_differences(results(a=[1.0] * 8, b=[0.0] * 8), "no_skill", ["a", "b"])["p"]
     assert p == pytest.approx(2 / 2**8)
 
 
@@ -50,7 +50,7 @@ def test_a_difference_that_varies_is_told_by_the_t_test() -> None:
     """Against a paired t test by hand: one episode in each cluster, so CR2 is the usual standard error."""
     generator = np.random.default_rng(3)
     a, b = generator.random(12), generator.random(12)
-    (line,) = differences(results(a=a.tolist(), b=b.tolist()), "no_skill", ["a", "b"]).iter_rows(named=True)
+    (line,) = paired_differences(results(a=a.tolist(), b=b.tolist()), "no_skill", ["a", "b"]).iter_rows(named=True)
     change = a - b
     assert line["mean"] == pytest.approx(change.mean())
     assert line["error"] == pytest.approx(change.std(ddof=1) / math.sqrt(12))
@@ -76,16 +76,16 @@ def test_where_mean_and_most_clusters_disagree_nothing_is_told() -> None:
             for number in range(200 if month == 0 else 1)
         )
     )
-    told = differences(
+    told = paired_differences(
         collect(rows.with_columns(cluster=pl.col("task_id").str.split("_").list.first())), "no_skill", ["a", "b"]
     )
     assert told["mean"].item() > 0.4
-    assert [str(place) for place in places(["a", "b"], told)] == ["1-2", "1-2"]
+    assert [str(place) for place in rank_ranges(["a", "b"], told)] == ["1-2", "1-2"]
 
 
 def test_pairs_that_never_differ_count_in_the_family() -> None:
     """Seven of seven: 2 / 2^7 = 0.0156, and three pairs with that of a and b, which are the same: Holm's is 0.047."""
-    told = differences(results(a=[1.0] * 7, b=[1.0] * 7, c=[0.0] * 7), "no_skill", ["a", "b", "c"])
+    told = paired_differences(results(a=[1.0] * 7, b=[1.0] * 7, c=[0.0] * 7), "no_skill", ["a", "b", "c"])
     assert told["p"].to_list() == [1.0, 2 / 2**7, 2 / 2**7]
     assert told["p_holm"].to_list() == pytest.approx([1.0, 6 / 2**7, 6 / 2**7])
 
@@ -93,4 +93,4 @@ def test_pairs_that_never_differ_count_in_the_family() -> None:
 def test_the_middle_may_be_either() -> None:
     said = [("x", "y", 0.5, 0.001), ("x", "m", 0.2, 0.3), ("m", "y", 0.3, 0.2)]
     told = pl.DataFrame(said, schema=["a", "b", "mean", "p_holm"], orient="row")
-    assert places(["x", "m", "y"], told) == [Place("x", 1, 2), Place("m", 1, 3), Place("y", 2, 3)]
+    assert rank_ranges(["x", "m", "y"], told) == [RankRange("x", 1, 2), RankRange("m", 1, 3), RankRange("y", 2, 3)]

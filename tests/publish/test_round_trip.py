@@ -14,17 +14,17 @@ from tests.publish.conftest import CONDITIONS, EPISODES, SUBTASKS, Bundled
 from finskillbench.analysis.results import collect
 from finskillbench.cli import main
 from finskillbench.edition import Edition
-from finskillbench.publish.bundle.judge import required
+from finskillbench.publish.bundle.judge import headline_tasks
 from finskillbench.publish.bundle.read import read_bundle
-from finskillbench.publish.leaderboard import gather, write_site
+from finskillbench.publish.leaderboard import gather_bundles, write_site
 from finskillbench.publish.leaderboard.ranking import make_leaderboard
-from finskillbench.reports.read import joined, read_runs
+from finskillbench.reports.read import join_runs, read_runs
 from finskillbench.reports.report import report
 from finskillbench.runs.postprocess.rescore import rescore
 
 
 def board_of(edition: Edition, *paths: Path, **more):
-    return make_leaderboard(gather(paths, edition, **more), required(edition.episodes()))
+    return make_leaderboard(gather_bundles(paths, edition, **more), headline_tasks(edition.episodes()))
 
 
 def tables(board) -> dict:
@@ -49,7 +49,7 @@ def test_an_archive_is_opened_once_whatever_it_holds(bundled: Bundled, monkeypat
 def test_the_figures_are_those_of_the_report(bundled: Bundled, runs: dict[str, Path], small: Edition) -> None:
     paths = [bundled("strong"), bundled("weak"), bundled("middle", "Bob", "bob")]
     found = tables(board_of(small, *paths))
-    rows = joined(read_runs([runs["strong"], runs["weak"], runs["middle"]]))
+    rows = join_runs(read_runs([runs["strong"], runs["weak"], runs["middle"]]))
     said = {table.name: table for table in report(rows).tables()}["models"]
     ours = {(row[1], condition): row for condition in CONDITIONS for row in found[f"ranking_{condition}"].rows}
     for model, no_skill, curated, gain in zip(
@@ -91,14 +91,14 @@ def test_a_run_without_the_truth_is_judged_where_it_is(
 
     from finskillbench import run
     from finskillbench.publish.bundle import Submitter
-    from finskillbench.publish.bundle.write import submit
+    from finskillbench.publish.bundle.write import submit_run
 
     result = run(public, [Player("lab/strong", 10)], CONDITIONS, out=tmp_path / "run")
     assert set(result.rows["status"]) == {"unjudged"}
     assert result.rows["score"].null_count() == result.rows.height == 2 * EPISODES * len(SUBTASKS)
     # It resumes as any other.
     assert run(public, [Player("lab/strong", 10)], CONDITIONS, out=tmp_path / "run").kept == result.rows.height
-    submit(tmp_path / "run", public, tmp_path / "b.zip", Submitter(name="Ann"), key=keys["ann"])
+    submit_run(tmp_path / "run", public, tmp_path / "b.zip", Submitter(name="Ann"), key=keys["ann"])
     ours = tables(board_of(small, tmp_path / "b.zip"))
     # Where the truth is at hand later, the run is judged as any other.
     rescore(tmp_path / "run", small)
@@ -144,9 +144,9 @@ def test_a_folder_is_a_bundle_too(
     small: Edition, runs: dict[str, Path], keys: dict[str, Path], tmp_path: Path, bundled: Bundled
 ) -> None:
     from finskillbench.publish.bundle import Submitter
-    from finskillbench.publish.bundle.write import submit
+    from finskillbench.publish.bundle.write import submit_run
 
-    submit(runs["strong"], small, tmp_path / "b", Submitter(name="Ann"), key=keys["ann"])
+    submit_run(runs["strong"], small, tmp_path / "b", Submitter(name="Ann"), key=keys["ann"])
     assert read_bundle(tmp_path / "b").digest == read_bundle(bundled()).digest
 
 
@@ -160,8 +160,8 @@ def test_a_page_is_written_whole_or_not_at_all(
     def broken(*_: object) -> None:
         raise OSError("no space")
 
-    gathered = gather([bundled()], small)
-    monkeypatch.setattr(leaderboard, "write_beside", broken)
+    gathered = gather_bundles([bundled()], small)
+    monkeypatch.setattr(leaderboard, "write_atomic", broken)
     with pytest.raises(OSError, match="no space"):
         write_site(gathered, small, tmp_path / "site", today=date(2026, 1, 2))
     assert not (tmp_path / "site").exists()
@@ -171,4 +171,4 @@ def test_a_page_is_written_whole_or_not_at_all(
 def test_what_a_report_of_rows_without_scores_says(public: Edition, tmp_path: Path, capsys) -> None:
     assert main(["run", "--edition", str(public.path), "--model", "baseline/nop", "--out", str(tmp_path / "r")]) == 0
     assert "No scores" in capsys.readouterr().out
-    assert collect(joined(read_runs([tmp_path / "r"]))).episodes.is_empty()
+    assert collect(join_runs(read_runs([tmp_path / "r"]))).episodes.is_empty()

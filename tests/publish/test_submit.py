@@ -30,7 +30,7 @@ from finskillbench.publish.bundle import (
     signer_of,
 )
 from finskillbench.publish.bundle.read import read_bundle
-from finskillbench.publish.bundle.write import cleaner, submit
+from finskillbench.publish.bundle.write import cleaner, submit_run
 
 SECRETS = {
     "of this process": "qX7-very-secret-value-91",
@@ -92,7 +92,7 @@ def test_a_key_that_a_model_says_does_not_leave(
     folder = small_run(small, tmp_path / "run", model)
     # Known to the process that submits, not to the one that ran.
     monkeypatch.setenv("EXAMPLE_API_KEY", SECRETS["of this process"])
-    submit(folder, small, tmp_path / "b.zip", Submitter(name="Ann"), key=keys["ann"], trajectories=True)
+    submit_run(folder, small, tmp_path / "b.zip", Submitter(name="Ann"), key=keys["ann"], trajectories=True)
     said = everything(tmp_path / "b.zip")
     for secret in SECRETS.values():
         assert secret.removeprefix("Authorization: Bearer ").splitlines()[-1 if "\n" not in secret else 1] not in said
@@ -107,8 +107,8 @@ def test_a_key_in_an_answer_is_refused(whose: str, small: Edition, tmp_path: Pat
     folder = small_run(small, tmp_path / "run", Player("lab/careless", 0, extra=secret), limit=1)
     if whose == "of this process":
         monkeypatch.setenv("EXAMPLE_API_KEY", secret)
-    with pytest.raises(InputError, match="the answer holds what looks like a key") as refused:
-        submit(folder, small, tmp_path / "b.zip", Submitter(name="Ann"), key=None, partial="a test")
+    with pytest.raises(InputError, match="the answer contains what looks like a key") as refused:
+        submit_run(folder, small, tmp_path / "b.zip", Submitter(name="Ann"), key=None, partial="a test")
     assert secret not in str(refused.value)
     assert not (tmp_path / "b.zip").exists()
 
@@ -144,7 +144,7 @@ def test_a_run_that_is_not_whole_needs_a_reason(
     folder = small_run(small, tmp_path / "run", Player("lab/short", 9), limit=11)
     asked = ["submit", str(folder), "--out", str(tmp_path / "b.zip"), "--name", "Ann", "--key", str(keys["ann"])]
     assert main(asked) == 2
-    assert "normalization_11 of lab/short under no_skill, repeat 0 is missing, which a full run plays" in (
+    assert "normalization_11 of lab/short under no_skill, repeat 0 is missing from a full run" in (
         capsys.readouterr().err
     )
     assert main([*asked, "--partial", "  "]) == 2
@@ -169,8 +169,8 @@ def test_a_run_with_an_error_needs_a_reason(small: Edition, keys: dict[str, Path
 
     folder = small_run(small, tmp_path / "run", Broken("lab/broken", 9))
     with pytest.raises(InputError, match="normalization_3 of lab/broken under no_skill, repeat 0 ended in an error"):
-        submit(folder, small, tmp_path / "b.zip", Submitter(name="Ann"), key=keys["ann"])
-    submit(folder, small, tmp_path / "b.zip", Submitter(name="Ann"), key=keys["ann"], partial="one was down")
+        submit_run(folder, small, tmp_path / "b.zip", Submitter(name="Ann"), key=keys["ann"])
+    submit_run(folder, small, tmp_path / "b.zip", Submitter(name="Ann"), key=keys["ann"], partial="one was down")
     assert len(read_bundle(tmp_path / "b.zip").rows) == 36
 
 
@@ -184,8 +184,8 @@ def test_an_edition_that_is_another_is_refused(
     tasks = [(episode, small.truth(episode.task_id)) for episode in small.episodes()][:3]
     other = load_edition(write_edition(tmp_path / "other", tasks))
     with pytest.raises(InputError, match="was run on another edition"):
-        submit(runs["strong"], other, tmp_path / "b.zip", Submitter(name="Ann"), key=None)
-    submit(runs["strong"], public, tmp_path / "b.zip", Submitter(name="Ann"), key=keys["ann"])
+        submit_run(runs["strong"], other, tmp_path / "b.zip", Submitter(name="Ann"), key=None)
+    submit_run(runs["strong"], public, tmp_path / "b.zip", Submitter(name="Ann"), key=keys["ann"])
 
 
 def test_an_answer_that_was_replaced_is_refused(small: Edition, tmp_path: Path) -> None:
@@ -194,8 +194,8 @@ def test_an_answer_that_was_replaced_is_refused(small: Edition, tmp_path: Path) 
     told = json.loads(gzip.decompress(path.read_bytes()))
     told["trace"]["answer"] = "{}"
     path.write_bytes(gzip.compress(json.dumps(told).encode()))
-    with pytest.raises(InputError, match="is not of the episode that was judged"):
-        submit(folder, small, tmp_path / "b.zip", Submitter(name="Ann"), key=None, partial="a test")
+    with pytest.raises(InputError, match="does not belong to the judged episode"):
+        submit_run(folder, small, tmp_path / "b.zip", Submitter(name="Ann"), key=None, partial="a test")
 
 
 def test_the_signature_is_of_openssh_and_for_this_purpose(
@@ -211,14 +211,14 @@ def test_the_signature_is_of_openssh_and_for_this_purpose(
     file = tmp_path / "other"
     file.write_bytes(manifest)
     subprocess.run(["ssh-keygen", "-q", "-Y", "sign", "-f", str(keys["ann"]), "-n", "git", str(file)], check=True)
-    with pytest.raises(ValueError, match="is not of this manifest"):
+    with pytest.raises(ValueError, match="does not match the manifest"):
         signer_of(manifest, (tmp_path / "other.sig").read_bytes())
-    with pytest.raises(ValueError, match="is not of this manifest"):
+    with pytest.raises(ValueError, match="does not match the manifest"):
         signer_of(manifest + b" ", signature)
     allowed = tmp_path / "allowed"
     allowed.write_text(f"ann {keys['ann'].with_suffix('.pub').read_text()}")
     of_another_text = sign(b"else", keys["ann"])
-    with pytest.raises(ValueError, match="is not of this manifest"):
+    with pytest.raises(ValueError, match="does not match the manifest"):
         signer_of(manifest, of_another_text, allowed)
 
 
@@ -229,7 +229,7 @@ def test_a_signer_must_be_allowed_for_this_purpose(bundled: Bundled, keys: dict[
     assert signer is not None
     assert signer.owner == "ann@x"
     (tmp_path / "allowed").write_text(f'git@x namespaces="git" {key}')
-    with pytest.raises(InputError, match="the signature is not of this manifest"):
+    with pytest.raises(InputError, match="the signature does not match the manifest"):
         read_bundle(tmp_path / "strong-ann.zip", signers=tmp_path / "allowed")
 
 
@@ -248,7 +248,7 @@ def test_who_has_no_key_is_told_so(
     assert read_bundle(tmp_path / "b.zip").signer == signer_of(b"x", sign(b"x", keys["ann"]))
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main([*asked[:3], str(tmp_path / "c.zip"), *asked[4:]]) == 2
-    assert "ssh-keygen is not there, which signs and checks bundles" in capsys.readouterr().err
+    assert "ssh-keygen is not installed, but signs and checks bundles" in capsys.readouterr().err
     assert main([*asked[:3], str(tmp_path / "c.zip"), *asked[4:], "--unsigned"]) == 0
 
 
@@ -261,9 +261,9 @@ def test_who_has_no_key_is_told_so(
         (["--partial", "=SUM(1)"], "partial: "),
         (["--partial", "a" * 201], "partial: "),
         (["--cutoff", "none/such=2025-01-01"], "the run has no model none/such"),
-        (["--cutoff", "soon"], "is no DATE"),
+        (["--cutoff", "soon"], "not DATE"),
         (["--unsigned", "--key", "x"], "give one of the two"),
-        (["--key", "nowhere"], "there is no such key"),
+        (["--key", "nowhere"], "no such key file"),
     ],
 )
 def test_what_cannot_be_shown_is_not_written(
@@ -279,6 +279,6 @@ def test_what_cannot_be_shown_is_not_written(
 def test_a_file_that_is_there_is_kept(bundled: Bundled, runs: dict[str, Path], small: Edition) -> None:
     path = bundled()
     content = path.read_bytes()
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         bundled()
     assert path.read_bytes() == content

@@ -25,7 +25,7 @@ from attacks import ATTACKS, LIBRARY, PRELUDE
 
 import finskillbench
 from finskillbench.harness.tools.interpreters import Interpreter, code_runner
-from finskillbench.sandbox.limits import Limits
+from finskillbench.sandbox.limits import ScriptLimits
 from finskillbench.sandbox.runner import ScriptRunner
 
 OPEN = """
@@ -35,11 +35,11 @@ from script_server.guards import calls, confine
 def none(*arguments): raise confine.ConfineError("taken away")
 confine.landlock_version = lambda: 0
 calls.restrict = confine._set_mounts = none
-send_order, read = child.send_order, []
-def reading(channel, order, descriptors):
+send_request, read = child.send_request, []
+def reading(channel, request, descriptors):
     read.append(os.pread(descriptors[0], 1 << 20, 0))
-    send_order(channel, order, descriptors)
-child.send_order = reading
+    send_request(channel, request, descriptors)
+child.send_request = reading
 """
 HOLDER = """
 import ctypes, time
@@ -206,7 +206,7 @@ def main() -> None:
     # An empty part, as `PYTHONPATH=$PYTHONPATH:folder` makes it.
     os.environ["PYTHONPATH"] = os.pathsep.join((os.environ.get("PYTHONPATH", ""), "", str(targets.search)))
     os.environ["PLANTED_API_KEY"] = "planted-key"
-    way, limits, trusted = sys.argv[2], Limits(wall_seconds=300.0), [Path("/")]
+    way, limits, trusted = sys.argv[2], ScriptLimits(wall_seconds=300.0), [Path("/")]
     if way == "script":
         runner = ScriptRunner(limits, 2, preload=("opened",) * ("open" in sys.argv), trusted=trusted)
     else:

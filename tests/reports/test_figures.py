@@ -60,7 +60,7 @@ def test_steps_go_from_one_end_to_the_other() -> None:
 def test_a_drawing_is_well_formed_whatever_it_says(text: str) -> None:
     drawing = Drawing(100, 100)
     drawing.text((0, 10), text, most=60)
-    with drawing.told(text):
+    with drawing.tooltip(text):
         drawing.mark((5, 5), 3)
     drawing.legend([text], (0, 0))
     table = Table("name", text, (Column("a", "A"),), (("x",),))

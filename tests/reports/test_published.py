@@ -17,7 +17,7 @@ from scipy import stats
 from finskillbench.analysis.results import Results, collect
 from finskillbench.domains import domain_of
 from finskillbench.episode import Profile
-from finskillbench.reports.published import PublishedRow, beside, published, to_cell
+from finskillbench.reports.published import PublishedRow, with_paper_columns, paper_values, to_cell
 from finskillbench.reports.tables.base import Estimate, Table, cell_text
 from finskillbench.reports.tables.episodes.conduct import resources_table
 from finskillbench.reports.tables.scores.grouped import domains_table, harnesses_table, pooled_table, subtasks_table
@@ -110,31 +110,31 @@ def episodes(row: PublishedRow, count: int = 40, **where: str) -> Iterable[pl.Da
 
 
 def pooled() -> Iterable[pl.DataFrame]:
-    cells = {row.key[0]: row.cells for row in published().tables["pooled"].rows}
+    cells = {row.key[0]: row.cells for row in paper_values().tables["pooled"].rows}
     values = {f"mean_{name}": cells[name]["mean"] for name in ARMS}
     changes = {f"{name}_minus_no_skill": cells[name]["difference"] for name in ARMS[1:]}
     return episodes(PublishedRow(("m",), {**values, **changes}), 5280)
 
 
 def domains() -> Iterable[pl.DataFrame]:
-    for row in published().tables["domains"].rows:
+    for row in paper_values().tables["domains"].rows:
         yield from episodes(row, sub_task=HOMES[row.key[0] or ""])
 
 
 def subtasks() -> Iterable[pl.DataFrame]:
-    for row in published().tables["subtasks"].rows:
+    for row in paper_values().tables["subtasks"].rows:
         yield from episodes(row, sub_task=row.key[0] or "")
 
 
 def models() -> Iterable[pl.DataFrame]:
-    for row in published().tables["models"].rows:
+    for row in paper_values().tables["models"].rows:
         for sub_task, count in (("rebalancing", 4), ("normalization", 10)):
             yield from episodes(row, count, model=f"provider/{row.key[0]}", sub_task=sub_task)
 
 
 def resources() -> Iterable[pl.DataFrame]:
     """A hundred rows each: 49 below the median, two at it, 49 above."""
-    for row in published().tables["resources"].rows:
+    for row in paper_values().tables["resources"].rows:
         cells = row.cells
         middle, mean, turns = (
             cells["median_tokens"],
@@ -180,7 +180,7 @@ def results(rows: Iterable[pl.DataFrame]) -> Results:
 
 def check(table: Table, keys: set[tuple]) -> None:
     """Every value that the paper prints of some rows is printed of ours."""
-    known = published().tables[table.name]
+    known = paper_values().tables[table.name]
     columns = {column.name: column for column in table.columns}
     ours = {
         tuple(str(cell).rsplit("/", 1)[-1] if cell is not None else None for cell in key): place
@@ -211,21 +211,21 @@ MADE: list[tuple[Callable[[Results], Table], Callable[[], Iterable[pl.DataFrame]
 @pytest.mark.parametrize(("make", "rows"), MADE)
 def test_every_printed_value_comes_out(make, rows) -> None:
     table = make(results(rows()))
-    check(table, {row.key for row in published().tables[table.name].rows})
+    check(table, {row.key for row in paper_values().tables[table.name].rows})
 
 
-@pytest.mark.parametrize("row", published().tables["harnesses"].rows, ids=lambda row: row.key[2])
+@pytest.mark.parametrize("row", paper_values().tables["harnesses"].rows, ids=lambda row: row.key[2])
 def test_every_printed_value_of_a_harness_comes_out(row) -> None:
     check(harnesses_table(results(harness(row))), {row.key})
 
 
 def test_printed_values_stand_beside_ours() -> None:
     table = models_table(results(models()))
-    both = beside(table)
+    both = with_paper_columns(table)
     assert [column.name for column in both.columns][:4] == ["model", "overall", "overall_paper", "mean_no_skill"]
     assert len(both.rows) == len(table.rows) == 9
     assert both.column("overall_paper")[0] == 0.488
-    own = beside(models_table(results([arm("no_skill", [0.5, 0.6], model="mine")])))
+    own = with_paper_columns(models_table(results([arm("no_skill", [0.5, 0.6], model="mine")])))
     assert own.column("model")[:2] == ("mine", "gpt-4.1")
     assert own.column("overall_paper")[:2] == (None, 0.488)
     assert own.column("overall")[1] is None
@@ -236,13 +236,13 @@ def test_printed_values_stand_beside_ours() -> None:
 
 def test_a_table_that_the_paper_has_not_stays() -> None:
     table = Table("own", "Own", (), ())
-    assert beside(table) is table
+    assert with_paper_columns(table) is table
 
 
 def test_the_printed_values_are_those_of_the_tables_of_ours() -> None:
-    for table in published().tables.values():
+    for table in paper_values().tables.values():
         assert len({row.key for row in table.rows}) == len(table.rows)
-    assert {domain_of(str(row.key[0])).name for row in published().tables["subtasks"].rows} == set(HOMES)
+    assert {domain_of(str(row.key[0])).name for row in paper_values().tables["subtasks"].rows} == set(HOMES)
 
 
 def test_what_the_release_displays_otherwise_is_all_that_it_does() -> None:
@@ -251,10 +251,10 @@ def test_what_the_release_displays_otherwise_is_all_that_it_does() -> None:
     if not file.is_file():
         pytest.skip("the sample of the release is absent")
     tables = {each["table"]: each["data"] for each in json.loads(file.read_text())["tables"]}
-    otherwise = {(each.table, each.key, each.column): each.value for each in published().release}
+    otherwise = {(each.table, each.key, each.column): each.value for each in paper_values().release}
     cells = {
         (name, row.key, column): value
-        for name, table in published().tables.items()
+        for name, table in paper_values().tables.items()
         for row in table.rows
         for column, value in row.cells.items()
     }

@@ -8,7 +8,7 @@ import pytest
 
 from finskillbench.episode import Profile, Status
 from finskillbench.errors import InputError
-from finskillbench.reports.read import read_run
+from finskillbench.reports.read import read_run_rows
 from finskillbench.runs.store.rows import Row, sealed, to_frame, write_rows
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -34,7 +34,7 @@ def row() -> Row:
 
 def test_a_lone_table_is_read_without_a_record(tmp_path: Path) -> None:
     write_rows(tmp_path / "rows.parquet", to_frame([row()]))
-    found = read_run(tmp_path / "rows.parquet")
+    found = read_run_rows(tmp_path / "rows.parquet")
     assert (found.rows.height, found.record, found.has_trajectories) == (1, None, False)
 
 
@@ -42,33 +42,33 @@ def test_a_row_that_somebody_edited_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "rows.parquet"
     write_rows(file, to_frame([row()]).with_columns(status=pl.lit("error")))
     with pytest.raises(InputError, match=r"rows.parquet: the row of t1 was altered; judge the run again"):
-        read_run(file)
+        read_run_rows(file)
     # A column that stands beside ours is no reason to believe it.
     pl.read_parquet(file).with_columns(mine=1).write_parquet(file)
     with pytest.raises(InputError, match="was altered"):
-        read_run(file)
+        read_run_rows(file)
 
 
 def test_rows_without_digests_are_told_so(tmp_path: Path) -> None:
     table = to_frame([row()])
     table.drop("digest").write_parquet(tmp_path / "open.parquet")
     write_rows(tmp_path / "sealed.parquet", table)
-    assert [read_run(tmp_path / name).sealed for name in ("open.parquet", "sealed.parquet")] == [False, True]
+    assert [read_run_rows(tmp_path / name).sealed for name in ("open.parquet", "sealed.parquet")] == [False, True]
 
 
 def test_rows_of_another_program_are_taken_as_they_are(tmp_path: Path) -> None:
     pl.DataFrame({"model": ["m"]}).write_parquet(tmp_path / "x.parquet")
-    assert read_run(tmp_path / "x.parquet").rows.columns == ["model"]
+    assert read_run_rows(tmp_path / "x.parquet").rows.columns == ["model"]
 
 
 def test_what_is_no_run_is_refused_with_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no run folder"):
-        read_run(tmp_path)
+        read_run_rows(tmp_path)
     with pytest.raises(InputError, match="no run folder"):
-        read_run(tmp_path / "absent")
+        read_run_rows(tmp_path / "absent")
     (tmp_path / "run.json").write_text("{}")
     with pytest.raises(InputError, match=r"run\.json"):
-        read_run(tmp_path)
+        read_run_rows(tmp_path)
     (tmp_path / "rows.parquet").write_text("no table")
     with pytest.raises(InputError, match="not a table of rows"):
-        read_run(tmp_path / "rows.parquet")
+        read_run_rows(tmp_path / "rows.parquet")

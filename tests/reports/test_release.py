@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from finskillbench.errors import InputError
-from finskillbench.reports.read import joined, read_run, read_runs
+from finskillbench.reports.read import join_runs, read_run_rows, read_runs
 from finskillbench.reports.release import cluster_of_task
 from finskillbench.reports.report import report
 from finskillbench.runs.store.rows import SCHEMA
@@ -80,7 +80,7 @@ def write(path: Path, *rows: object) -> Path:
 
 
 def test_a_row_of_the_full_run(tmp_path: Path) -> None:
-    frame = read_run(write(tmp_path / "results_all.jsonl", FULL)).rows
+    frame = read_run_rows(write(tmp_path / "results_all.jsonl", FULL)).rows
     assert dict(frame.schema) == dict(SCHEMA)
     row = frame.row(0, named=True)
     assert row["scores"] == {"paper": 0.25, "strict": None, "certified": None}
@@ -91,7 +91,7 @@ def test_a_row_of_the_full_run(tmp_path: Path) -> None:
 
 
 def test_a_row_of_a_hermes_run(tmp_path: Path) -> None:
-    row = read_run(write(tmp_path / "no_skill.jsonl", HERMES)).rows.row(0, named=True)
+    row = read_run_rows(write(tmp_path / "no_skill.jsonl", HERMES)).rows.row(0, named=True)
     assert (row["harness"], row["arguments"]) == ("hermes", '{"harness":"hermes"}')
     assert (row["total_input_tokens"], row["total_cached_tokens"], row["total_output_tokens"]) == (1000, 900, 50)
     assert (row["cost_usd"], row["cluster"]) == (0.01, "portfolio_factor_tilted_2023_24_rebound_000")
@@ -109,13 +109,13 @@ def test_a_row_of_a_hermes_run(tmp_path: Path) -> None:
     ],
 )
 def test_the_status_is_what_can_be_told(tmp_path: Path, changed, status) -> None:
-    frame = read_run(write(tmp_path / "x.jsonl", {**FULL, **changed})).rows
+    frame = read_run_rows(write(tmp_path / "x.jsonl", {**FULL, **changed})).rows
     assert frame["status"].to_list() == [status]
     assert frame["score"].to_list() == [0.25]  # the paper counts it whatever the status
 
 
 def test_an_answer_that_hermes_could_not_score_is_no_zero(tmp_path: Path) -> None:
-    frame = read_run(write(tmp_path / "x.jsonl", {**HERMES, "score": None, "scoring_error": "crashed"})).rows
+    frame = read_run_rows(write(tmp_path / "x.jsonl", {**HERMES, "score": None, "scoring_error": "crashed"})).rows
     assert frame.select("status", "score", "error").row(0) == ("error", None, "crashed")
 
 
@@ -142,7 +142,7 @@ def test_clusters_are_read_from_names(task_id, cluster) -> None:
 
 def test_both_stand_in_one_report_which_says_what_they_do_not_tell(tmp_path: Path) -> None:
     paths = [write(tmp_path / "full.jsonl", FULL), write(tmp_path / "hermes.jsonl", HERMES)]
-    found = report(joined(read_runs([*paths, paths[0]])), paper=True)
+    found = report(join_runs(read_runs([*paths, paths[0]])), paper=True)
     assert found.results.rows.height == 2
     assert found.results.models == ["gpt-x harness=-", "gpt-x harness=hermes"]
     assert any("do not tell their status" in note for note in found.overview.notes)
@@ -161,12 +161,12 @@ def test_both_stand_in_one_report_which_says_what_they_do_not_tell(tmp_path: Pat
 )
 def test_a_bad_line_is_told_with_its_field(tmp_path: Path, line, told) -> None:
     with pytest.raises(InputError, match=rf"x\.jsonl, line 2: .*{told}.*take the file from the release again"):
-        read_run(write(tmp_path / "x.jsonl", FULL, line))
+        read_run_rows(write(tmp_path / "x.jsonl", FULL, line))
 
 
 def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is empty"):
-        read_run(write(tmp_path / "x.jsonl"))
+        read_run_rows(write(tmp_path / "x.jsonl"))
     (tmp_path / "y.jsonl").write_text("{")
     with pytest.raises(InputError, match=r"y\.jsonl, line 1: no row"):
-        read_run(tmp_path / "y.jsonl")
+        read_run_rows(tmp_path / "y.jsonl")

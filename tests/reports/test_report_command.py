@@ -14,7 +14,7 @@ from tests.oracles.report.rows import Shape, table
 from finskillbench import cli
 from finskillbench.reports.figures.forest import Figure
 from finskillbench.reports.formats import render_latex
-from finskillbench.reports.read import RunRows, joined
+from finskillbench.reports.read import RunRows, join_runs
 from finskillbench.reports.tables.base import Column, Kind, Table
 from finskillbench.runs.store.rows import SCHEMA
 
@@ -122,7 +122,7 @@ def test_the_papers_values_stand_beside_ours(file: Path, capsys) -> None:
 def test_runs_are_joined_and_a_row_counts_once(tmp_path: Path) -> None:
     whole = rows()
     parts = [RunRows(tmp_path / name, part) for name, part in (("a", whole.head(20)), ("b", whole.tail(30)))]
-    both = joined([*parts, RunRows(tmp_path / "c", whole)])
+    both = join_runs([*parts, RunRows(tmp_path / "c", whole)])
     assert both.sort("task_id", "model", "condition").equals(whole.sort("task_id", "model", "condition"))
 
 
@@ -130,7 +130,7 @@ def test_an_error_gives_way_to_what_another_run_has(tmp_path: Path) -> None:
     one = rows(models=1, subtasks=1, tasks=1)
     failed = one.with_columns(status=pl.lit("error"))
     for order in ([one, failed], [failed, one]):
-        found = joined([RunRows(tmp_path / str(place), part) for place, part in enumerate(order)])
+        found = join_runs([RunRows(tmp_path / str(place), part) for place, part in enumerate(order)])
         assert "error" not in found["status"].to_list()
         assert found.height == one.height
 
@@ -207,7 +207,7 @@ def test_a_cutoff_makes_two_pages(file: Path, tmp_path: Path, capsys, monkeypatc
 
 
 def test_a_cutoff_that_is_none(file: Path, tmp_path: Path, capsys) -> None:
-    assert "is no DATE or MODEL=DATE" in refused(capsys, file, "--cutoff", "summer")
-    assert "no row is of gpt" in refused(capsys, file, "--cutoff", "gpt=2025-01-01")
+    assert "not DATE or MODEL=DATE" in refused(capsys, file, "--cutoff", "summer")
+    assert "gpt has no rows" in refused(capsys, file, "--cutoff", "gpt=2025-01-01")
     pack = refused(capsys, file, "--format", "validation", "--cutoff", "2025-01-01", "--out", tmp_path / "pack")
     assert "leave --by, --paper and --cutoff out" in pack

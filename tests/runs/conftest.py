@@ -53,7 +53,7 @@ class MemoryEdition:
         }[episode.sub_task]
         return Truth(task_id, episode.sub_task, expected, {"method": "x"})
 
-    def stage(self, episode: Episode) -> None:
+    def open_interactive_state(self, episode: Episode) -> None:
         """No episode of these is played move by move."""
 
     def full_input(self, episode: Episode) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from tests.sampling import examples
 from tests.scoring.examples import EXPECTED, truth, unproved
 from tests.scoring.strategies import HOSTILE_TEXTS
 
-from finskillbench.domains import Scorer, by_name, subtasks
+from finskillbench.domains import Scorer, subtask_named, subtasks
 from finskillbench.episode import JsonObject, Profile, Score, Status, Submission, Truth
 from finskillbench.errors import EditionError, InputError, InternalError
-from finskillbench.garbage import SELDOM
+from finskillbench.garbage import GC_THRESHOLD
 from finskillbench.runs import verdicts
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
 
@@ -31,7 +31,7 @@ def test_a_right_answer_is_scored_under_every_profile(name: str) -> None:
     assert (verdict.status, verdict.valid_json, verdict.sub_task) == (Status.SCORED, True, name)
     assert set(verdict.scores) == set(unproved(name)) >= {Profile.STRICT}
     assert verdict.scores[Profile.STRICT] == pytest.approx(1.0)
-    assert set(verdict.details) == {profile.value for profile in by_name(name).scorers}
+    assert set(verdict.details) == {profile.value for profile in subtask_named(name).scorers}
     assert orjson.dumps(verdict.details)
 
 
@@ -57,7 +57,7 @@ def test_the_search_for_garbage_is_put_off_and_then_as_it_was_before(
     monkeypatch.setattr(verdicts, "parse_submission", parse)
     before = gc.get_threshold()
     verdicts.judge(Submission("t1", text), truth("earnings_quality"), {})
-    assert seen == [SELDOM]
+    assert seen == [GC_THRESHOLD]
     assert gc.get_threshold() == before
 
 
@@ -133,9 +133,9 @@ def test_a_crashed_scorer_is_our_bug_unless_the_label_is_wrong(
     broken: Mapping[Profile, Scorer] = {Profile.PAPER: scorer}
     label = truth("normalization")
     subtask = replace(
-        by_name("normalization"), scorers=broken, second=lambda task_input: label.expected_output, proof=None
+        subtask_named("normalization"), scorers=broken, rederive=lambda task_input: label.expected_output, proof=None
     )
-    monkeypatch.setattr(verdicts, "by_name", lambda name: subtask)
+    monkeypatch.setattr(verdicts, "subtask_named", lambda name: subtask)
     with pytest.raises(InternalError, match=f"the paper scorer of normalization on t1 {words}"):
         verdicts.judge(Submission("t1", "{}"), label, {})
     wrong = replace(label, expected_output={"metrics": {"net_income": 1.0}})
@@ -150,8 +150,8 @@ def test_the_task_input_reaches_the_scorers(monkeypatch: pytest.MonkeyPatch) -> 
         seen.append(task_input)
         return Score(0.5)
 
-    subtask = replace(by_name("normalization"), scorers={Profile.CERTIFIED: spy})
-    monkeypatch.setattr(verdicts, "by_name", lambda name: subtask)
+    subtask = replace(subtask_named("normalization"), scorers={Profile.CERTIFIED: spy})
+    monkeypatch.setattr(verdicts, "subtask_named", lambda name: subtask)
     proved = replace(truth("normalization"), proof={"kind": "rederived"})
     verdict = verdicts.judge(Submission("t1", "{}"), proved, {"symbol": "AAA"})
     assert (dict(verdict.scores), seen) == ({Profile.CERTIFIED: 0.5}, [{"symbol": "AAA"}])
@@ -159,9 +159,9 @@ def test_the_task_input_reaches_the_scorers(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_certified_is_left_out_where_the_label_has_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     """An imported label may lack what the profile recomputes: that is no crash, and no zero either."""
-    subtask = by_name("normalization")
+    subtask = subtask_named("normalization")
     with_certified = replace(subtask, scorers={**subtask.scorers, Profile.CERTIFIED: _crash})
-    monkeypatch.setattr(verdicts, "by_name", lambda name: with_certified)
+    monkeypatch.setattr(verdicts, "subtask_named", lambda name: with_certified)
     verdict = verdicts.judge(Submission("t1", "{}"), truth("normalization"), {})
     assert set(verdict.scores) == {Profile.PAPER, Profile.STRICT}
     assert verdict.details["certified"] == {"not_judged": "the label carries no proof"}

@@ -8,10 +8,10 @@ from textwrap import dedent
 
 import pytest
 
-from finskillbench.sandbox.limits import MIB, Limits, ScriptResult
+from finskillbench.sandbox.limits import MIB, ScriptLimits, ScriptResult
 from finskillbench.sandbox.runner import ScriptRunner
 
-SMALL = Limits(
+SMALL = ScriptLimits(
     wall_seconds=1.0,
     cpu_seconds=5.0,
     memory_bytes=128 * MIB,

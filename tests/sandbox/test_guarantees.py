@@ -13,7 +13,7 @@ from finskillbench.cli import main
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ARMS, Condition, Mount
 from finskillbench.harness.skills import runner
-from finskillbench.sandbox.guarantees import GUARDS, PLACES, Place
+from finskillbench.sandbox.guarantees import GUARDS, PLATFORMS, Platform
 from finskillbench.sandbox.runner import ScriptRunner
 
 SECURITY = (Path(__file__).resolve().parents[2] / "SECURITY.md").read_text(encoding="utf-8")
@@ -49,7 +49,7 @@ def test_its_tables_are_those_of_the_code() -> None:
         [name, guard.keeps, guard.by] for name, guard in GUARDS.items()
     ]
     assert _rows("| where | guards | scripts of others |") == [
-        [place.where, place.told, place.scripts_of_others] for place in PLACES
+        [place.where, place.summary, place.untrusted_scripts] for place in PLATFORMS
     ]
 
 
@@ -59,8 +59,8 @@ def test_the_guards_are_those_that_the_sandbox_tries() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.where.split(" (")[0])
-def test_a_place_lacks_what_is_said_of_it(place: Place) -> None:
+@pytest.mark.parametrize("place", PLATFORMS, ids=lambda place: place.where.split(" (")[0])
+def test_a_place_lacks_what_is_said_of_it(place: Platform) -> None:
     """Each guard is tried in a process from which is taken away what the place does not have."""
     (taken_away,) = (change for name, change in TAKEN_AWAY.items() if place.where.startswith(f"{name}"))
     probe = _PROBE.format(taken_away=taken_away)
@@ -71,9 +71,9 @@ def test_a_place_lacks_what_is_said_of_it(place: Place) -> None:
     assert {name for name, there in held.items() if not there} == place.lacks
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.where.split(" (")[0])
+@pytest.mark.parametrize("place", PLATFORMS, ids=lambda place: place.where.split(" (")[0])
 def test_doctor_and_a_run_say_the_same_of_it(
-    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    place: Platform, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     held = {name: name not in place.lacks for name in GUARDS}
     monkeypatch.setattr(runner, "sandbox_guards", lambda: held)
@@ -83,7 +83,7 @@ def test_doctor_and_a_run_say_the_same_of_it(
     assert missing == [name for name in GUARDS if name in place.lacks]
     assert all(any(guard.line in line for line in said) for guard in GUARDS.values())
     code = [Mount(ARMS[Condition.CODE])]
-    if place.scripts_of_others == "run":
+    if place.untrusted_scripts == "run":
         assert runner.check_guards(code, allow_unconfined=False) == held
     else:
         with pytest.raises(InputError, match=", ".join(missing)):

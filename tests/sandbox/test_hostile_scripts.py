@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from finskillbench.sandbox.limits import Limits, ScriptResult
+from finskillbench.sandbox.limits import ScriptLimits, ScriptResult
 from finskillbench.sandbox.runner import ScriptRunner
 
 Write = Callable[..., Path]
@@ -204,7 +204,7 @@ def test_a_script_reads_the_libraries_and_little_else(runner: ScriptRunner, writ
 
 @pytest.mark.slow
 def test_cpu_time_is_limited_apart_from_wall_time(write: Write, good: Path) -> None:
-    limits = Limits(wall_seconds=20.0, cpu_seconds=1.0)
+    limits = ScriptLimits(wall_seconds=20.0, cpu_seconds=1.0)
     with ScriptRunner(limits, workers=1) as own:
         bad, after = calls(own, write(planted("while True: pass")), good)
     assert bad.error == "script exceeded 1 s of CPU time and was stopped"

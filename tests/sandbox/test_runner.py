@@ -15,7 +15,7 @@ import pytest
 from finskillbench.errors import SkillError
 from finskillbench.sandbox import runner as runner_module
 from finskillbench.sandbox.channel import Channel
-from finskillbench.sandbox.limits import Limits, ScriptResult
+from finskillbench.sandbox.limits import ScriptLimits, ScriptResult
 from finskillbench.sandbox.runner import ScriptRunner
 
 Write = Callable[..., Path]
@@ -25,7 +25,7 @@ SLOW = "import time\ndef main(payload):\n    time.sleep(0.4)\n    return {'n': p
 
 
 def fresh(workers: int = 1, wall_seconds: float = 5.0) -> ScriptRunner:
-    return ScriptRunner(Limits(wall_seconds=wall_seconds), workers)
+    return ScriptRunner(ScriptLimits(wall_seconds=wall_seconds), workers)
 
 
 def gone(pid: int) -> bool:
@@ -271,7 +271,7 @@ def test_a_runner_outside_its_block_is_refused(write: Write) -> None:
 @pytest.mark.parametrize("value", [0, -1.0, float("nan"), float("inf")])
 def test_limits_that_limit_nothing_are_refused(value: float) -> None:
     with pytest.raises(ValueError, match=r"Limits.wall_seconds"):
-        Limits(wall_seconds=value)
+        ScriptLimits(wall_seconds=value)
 
 
 @pytest.mark.slow

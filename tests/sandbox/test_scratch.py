@@ -12,7 +12,7 @@ import pytest
 
 from finskillbench.sandbox import runner as runner_module
 from finskillbench.sandbox import scratch
-from finskillbench.sandbox.limits import Limits
+from finskillbench.sandbox.limits import ScriptLimits
 from finskillbench.sandbox.runner import ScriptRunner
 
 Write = Callable[..., Path]
@@ -49,8 +49,8 @@ def test_removing_gives_up_in_time_and_the_bin_goes_on(tmp_path: Path) -> None:
     for folder in (root / "call", root):
         assert not scratch.remove(folder, 0.001)
         assert len(list((root / "call").iterdir())) > 1000
-    bin_ = scratch.Bin()
-    bin_.throw(root)
+    bin_ = scratch.ScratchCleaner()
+    bin_.discard(root)
     (deleter,) = bin_.pids
     assert Path(f"/proc/{deleter}/stat").read_text().rpartition(")")[2].split()[3] == str(deleter), "own session"
     bin_.close(60.0)
@@ -90,7 +90,7 @@ def test_a_call_does_not_wait_for_the_litter_of_the_last(
             folders.append(Path(result.output["at"]))
         return servers, folders
 
-    with ScriptRunner(Limits(wall_seconds=1.0), 1, preload=("unbounded",)) as runner:
+    with ScriptRunner(ScriptLimits(wall_seconds=1.0), 1, preload=("unbounded",)) as runner:
         servers, folders = asyncio.run(story(runner))
         # The runner's own side: what the server has left is not removed in the event loop either.
         monkeypatch.setattr(scratch, "remove", for_ever)

@@ -7,7 +7,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from pydantic import BaseModel
 from typing_extensions import is_typeddict
 
-from finskillbench.domains import by_name, subtasks
+from finskillbench.domains import subtask_named, subtasks
 from finskillbench.episode import JsonObject, Profile, Score, Truth
 
 _COMPONENTS = {
@@ -129,12 +129,12 @@ VERIFICATION: dict[str, dict[str, Any]] = {"stress_testing": {"metrics": ["secto
 
 def unproved(sub_task: str) -> list[Profile]:
     """The profiles of a subtask that judge an answer without a proof of its label."""
-    return [profile for profile in by_name(sub_task).scorers if profile is not Profile.CERTIFIED]
+    return [profile for profile in subtask_named(sub_task).scorers if profile is not Profile.CERTIFIED]
 
 
 def truth(sub_task: str, expected: JsonObject | None = None, **verification: Any) -> Truth:
     """The example truth of a subtask, or one with another expected output; keywords go to its verification."""
-    rules = {"method": by_name(sub_task).verification.method, **VERIFICATION.get(sub_task, {}), **verification}
+    rules = {"method": subtask_named(sub_task).verification.method, **VERIFICATION.get(sub_task, {}), **verification}
     return Truth("t1", sub_task, EXPECTED[sub_task] if expected is None else expected, rules)
 
 
@@ -146,4 +146,4 @@ def judged(
     **verification: Any,
 ) -> Score:
     """Score an answer against the example truth (or another expected output) under one profile."""
-    return by_name(sub_task).scorers[profile](answer, truth(sub_task, expected, **verification), {})
+    return subtask_named(sub_task).scorers[profile](answer, truth(sub_task, expected, **verification), {})

@@ -72,7 +72,7 @@ def test_ramps_stay_in_the_unit_interval(p: float, e: float, tolerance: float) -
 
 @pytest.mark.parametrize("value", [True, False, None, "1", [], {}, math.nan, math.inf, 10**400])
 def test_what_is_no_finite_number_is_absent(value: object) -> None:
-    assert values.number(value) is None
+    assert values.as_number(value) is None
 
 
 def test_aliases_skip_what_holds_no_number() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.sampling import THOROUGH, thorough
 
-from finskillbench.sources.raw.doctor import examine, write_template
+from finskillbench.sources.raw.doctor import diagnose_raw_files, write_template
 
 TRIES = 400 if THOROUGH else 30
 CELLS = ("", "-1", "0", "x", "nan", "inf", "1e400", "2024-13-01", "20240101", '"', "é", "-99.99", ".")
@@ -67,7 +67,7 @@ def test_no_damage_ends_it(damaged: Callable[[str, random.Random], bytes], tmp_p
         for path, text in kept.items():
             path.write_bytes(damaged(text, rng))
         # Two findings are of the template: it is too small.
-        found += len(examine(tmp_path / "raw").findings) > 2
+        found += len(diagnose_raw_files(tmp_path / "raw").findings) > 2
         for path, text in kept.items():
             path.write_text(text)
     assert found > TRIES // 6

@@ -12,7 +12,7 @@ import pytest
 
 from finskillbench.sources.companies import constituents
 from finskillbench.sources.companies.statements import FIGURES
-from finskillbench.sources.companies.universe import Security
+from finskillbench.sources.companies.universe import SecurityRecord
 from finskillbench.sources.edgar import companyfacts, submissions
 from finskillbench.sources.files import files_below
 from finskillbench.sources.market import collection, prices
@@ -50,7 +50,7 @@ def test_every_documented_field_is_read_and_every_field_read_is_documented() -> 
     documented = {name for name in formats.SUBMISSIONS.fields if name.startswith("filings.recent.")}
     assert documented == {f"filings.recent.{key}" for key in keys}
     documented = _last([name for name in formats.UNIVERSE.fields if name.startswith("securities.")])
-    assert documented == {field.name for field in fields(Security)} - {"symbol"}
+    assert documented == {field.name for field in fields(SecurityRecord)} - {"symbol"}
     documented = {
         name for name in formats.STATEMENTS.fields if name.partition(".")[0] in ("quarterly", "annual", "balances")
     }
@@ -92,6 +92,6 @@ def test_the_document_is_written_from_the_formats() -> None:
 
 
 @pytest.mark.parametrize("one", formats.FORMATS, ids=lambda one: one.path)
-def test_a_format_says_what_it_is_for(one: formats.Format) -> None:
+def test_a_format_says_what_it_is_for(one: formats.RawFormat) -> None:
     assert one.needed
     assert one.header

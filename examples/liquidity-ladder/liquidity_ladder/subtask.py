@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
-from finskillbench.domains.building import BuildContext, Task, drawn, shuffled
+from finskillbench.domains.building import BuildContext, BuiltTask, draw_evenly, shuffled
 from finskillbench.domains.risk.inputs import HoldingsInput, PortfolioInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
@@ -17,13 +17,13 @@ from finskillbench.domains.risk.shared import (
     PLANTED,
     PRECISION,
     SKILL,
-    by_ticker,
-    factor_exposures,
-    holdings,
-    planted,
+    values_by_ticker,
+    betas_by_ticker,
+    holding_count,
+    planted_facts,
     sector_mapping,
 )
-from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, required
+from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, require_field
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.scoring.values import closeness, mean, numbers
 
@@ -67,29 +67,29 @@ class LiquidityLadder(Answer):
     ladder: GradedExamples = Field(description="What can be sold within each step.")
 
 
-def build(context: BuildContext, objects: RiskObjects) -> list[Task]:
+def build(context: BuildContext, objects: RiskObjects) -> list[BuiltTask]:
     """Portfolios drawn by type, regime and rate, all of whose holdings are traded."""
     rates = context.generator(NAME, "rates").choice(RATES, size=len(objects.portfolios)).tolist()
     pool = [pair for pair in zip(objects.portfolios, rates, strict=True) if _traded(pair[0])]
-    tasks = drawn(pool, lambda pair: (pair[0].type, pair[0].regime, pair[1]), EPISODES, context.generator(NAME), _task)
+    tasks = draw_evenly(pool, lambda pair: (pair[0].type, pair[0].regime, pair[1]), EPISODES, context.generator(NAME), _task)
     return shuffled(tasks, context.generator(NAME, "order"))
 
 
 def _traded(case: PortfolioCase) -> bool:
     held = np.abs(case.portfolio.weights) > ZERO_WEIGHT
-    return bool((required(case.market.dollar_volume, "average daily volume")[held] > 0).all())
+    return bool((require_field(case.market.dollar_volume, "average daily volume")[held] > 0).all())
 
 
-def _task(pair: tuple[PortfolioCase, float]) -> Task:
+def _task(pair: tuple[PortfolioCase, float]) -> BuiltTask:
     case, rate = pair
     market = case.market
-    volume = required(market.dollar_volume, "average daily volume")
+    volume = require_field(market.dollar_volume, "average daily volume")
     task_id = f"{SUBTASK.prefix}_{case.as_of}_{case.portfolio_id}"
     task_input: LadderInput = {
         "portfolio": case.to_json(),
         "sector_mapping": sector_mapping(market),
-        "factor_exposures": factor_exposures(market),
-        "average_daily_volume_usd": by_ticker(market, volume),
+        "factor_exposures": betas_by_ticker(market),
+        "average_daily_volume_usd": values_by_ticker(market, volume),
         "participation_rate": rate,
         "conventions": CONVENTIONS,
     }
@@ -107,10 +107,10 @@ def _task(pair: tuple[PortfolioCase, float]) -> Task:
         "1, 5 and 20 days. conventions defines both.",
         f"Submit a JSON object with days_to_liquidate (ticker to days) and ladder. {PRECISION}",
     )
-    difficulty = "easy" if holdings(case) <= FEW else "hard"
-    return Task(
+    difficulty = "easy" if holding_count(case) <= FEW else "hard"
+    return BuiltTask(
         Episode(task_id, SKILL, NAME, case.as_of, difficulty, task_input, prompt),
-        Truth(task_id, NAME, expected, planted(case)),
+        Truth(task_id, NAME, expected, planted_facts(case)),
         {"kind": "rederived", "second": second(task_input)},
     )
 

@@ -1,14 +1,11 @@
-"""What agents of rising care earn on the allocation desk, by tier, and what a case costs.
+"""Shares of the attainable gain by agent and tier, and build time and size of allocation cases.
 
     python packages/finskillbench-desk/benchmarks/allocate.py [--seeds 1 2] [--cases 12]
 
-The ladder: the book as it is, equal weights, the largest t-value of each industry taken at its estimate (from columns
-as they come, and from columns read rightly), half of that, the posterior without regimes, two people with the scripts
-(`picks`: in each industry the best source in the best of seven windows that end now, shrunk; `skilled`: cuts the record
-where it looks cut, then weighs the five best sources with every start that is left), the exact posterior. Beside it two
-who see traps everywhere: one repairs what is in order, too, one leaves out every source of which anything could be
-said. Then what `baseline/reference`, `textbook` and `trapped` earn through the scripts of the skills, what each kind of
-mistake costs by itself, and how large and slow cases are.
+Agents range from the unchanged book through largest t-values and partial Bayesian methods to the exact posterior.
+`picks` takes the best source in the best of seven windows that end now; `skilled` cuts the record and averages the five
+best sources over possible starts. Two more agents suspect traps everywhere. It also prints what
+`baseline/reference`, `textbook` and `trapped` earn through the skill scripts, and the cost of each kind of mistake.
 """
 
 from __future__ import annotations
@@ -27,12 +24,12 @@ import numpy as np
 import orjson
 
 import finskillbench_desk
-from finskillbench.domains.tables import Table, dump
+from finskillbench.domains.tables import EpisodeTable, dump
 from finskillbench.episode import Profile, Truth
-from finskillbench_desk.allocate import SUBTASK, input_of, label_of, tables_of
+from finskillbench_desk.allocate import SUBTASK, allocation_tables, input_of, label_of
 from finskillbench_desk.allocate.posterior import STRETCHES, Hypotheses, forecast
-from finskillbench_desk.allocate.procedures import play
-from finskillbench_desk.allocate.prompts import notes
+from finskillbench_desk.allocate.procedures import run_procedure
+from finskillbench_desk.allocate.prompts import source_log
 from finskillbench_desk.allocate.sources import (
     GROUP_SIZE,
     GROUPS,
@@ -43,7 +40,7 @@ from finskillbench_desk.allocate.sources import (
     TIERS,
     vendor_of,
 )
-from finskillbench_desk.allocate.traps import Case, Study, draw_case, read
+from finskillbench_desk.allocate.traps import AllocationCase, Study, draw_allocation_case, scored_columns
 from finskillbench_desk.engines.sources import evidence, sums_by_group
 from finskillbench_desk.engines.trading.net_of_costs import optimum
 from finskillbench_desk.market import INDUSTRIES
@@ -53,12 +50,12 @@ UNIVERSE = [(f"N{place:03d}", INDUSTRIES[place // GROUP_SIZE]) for place in rang
 CHARACTERS_PER_TOKEN = 3.3
 
 
-def ladder(case: Case, log: str) -> dict[str, float]:
-    """Shares of the attainable gain, negative where an agent loses."""
+def agent_shares(case: AllocationCase, log: str) -> dict[str, float]:
+    """Return shares of the attainable gain by agent, negative for losses."""
     world, everything = case.world, np.arange(SOURCES)
-    study = Study.of(world, case.places)
-    in_order = frozenset(place.name for place in case.places if place.control)
-    right = read(world.sources, case.places, everything)
+    study = Study.of(world, case.pitfalls)
+    in_order = frozenset(place.name for place in case.pitfalls if place.control)
+    right = scored_columns(world.sources, case.pitfalls, everything)
     raw = world.sources.values / world.sources.scale
 
     def earns(effects: Any) -> float:
@@ -89,13 +86,13 @@ def ladder(case: Case, log: str) -> dict[str, float]:
         "picks, and shrinks": earns(picks(study)),
         "a skilled player": earns(skilled(study)),
         "exact posterior": earns(case.belief.alpha),
-        "repairs what is in order": earns(study.fallen(in_order).alpha),
+        "repairs what is in order": earns(study.misread_belief(in_order).alpha),
         "suspects everything": earns(without(study, suspicious(case, log))),
     }
 
 
-def suspicious(case: Case, log: str) -> Any:
-    """(C,) the sources of which anything could be said: named in the log, late, alike to others, odd in their units."""
+def suspicious(case: AllocationCase, log: str) -> Any:
+    """Return (C,) True for sources that are in the log, late, copied, or inconsistent in their units."""
     sources = case.world.sources
     spread = sources.values.std(axis=1)
     odd = (spread[1:] > 3 * spread[:-1]).any(axis=0) | (sources.values[-1] == sources.values[-2]).all(axis=0)
@@ -105,13 +102,13 @@ def suspicious(case: Case, log: str) -> Any:
 
 
 def without(study: Study, left_out: Any) -> Any:
-    """Effects on the names of whoever reads all rightly and then leaves some sources out."""
+    """Return effects on the names after omitting some sources from the right reading."""
     hypotheses = study.hypotheses
     return forecast(replace(hypotheses, odds=hypotheses.odds * ~left_out), study.world.family).alpha
 
 
 def picks(study: Study) -> Any:
-    """Effects on the names of whoever takes the best source in the best of a few windows, where it is likely enough."""
+    """Return effects from the best source in the best of a few windows, if it is likely enough."""
     odds, hypotheses, effects = _to_now(study.hypotheses), study.hypotheses, np.zeros((GROUPS, GROUP_SIZE))
     for group in range(GROUPS):
         window, source = np.unravel_index(odds[list(_SCANNED), group].argmax(), (len(_SCANNED), SOURCES))
@@ -123,10 +120,11 @@ def picks(study: Study) -> Any:
 
 
 def skilled(study: Study) -> Any:
-    """Effects on the names of whoever finds the likeliest cuts, and averages over what may have begun after the last.
+    """Return effects after cutting the record optimally and averaging over starts since the last cut.
 
-    The cuts are the best there are, of one source each, with the chance of a change for a price. If the stretch before
-    the last had an effect, the present regime began about its end or later; else with any year.
+    Cuts maximise single-source evidence less the price of a change. If the stretch before the last cut had an effect,
+    the
+    present regime began at its end or later, otherwise in any year.
     """
     hypotheses, change = study.hypotheses, study.world.family.change
     effects = np.zeros((GROUPS, GROUP_SIZE))
@@ -152,11 +150,11 @@ def skilled(study: Study) -> Any:
 
 
 _SCANNED = (0, 4, 8, 12, 14, 16, 18)
-"""Half-years with which the windows of who picks begin."""
+"""First half-years of the windows of `picks`."""
 
 
 def _to_now(hypotheses: Hypotheses) -> Any:
-    """(K, G, C) prior times evidence over the stretch from each half-year to now."""
+    """Return (K, G, C) prior times evidence over the stretch from each half-year to now."""
     return hypotheses.odds[STRETCHES[1] == HALVES]
 
 
@@ -164,29 +162,34 @@ def _scores(hypotheses: Hypotheses, group: int) -> Any:
     return hypotheses.now[group * GROUP_SIZE : (group + 1) * GROUP_SIZE]
 
 
-def baselines(case: Case, log: str) -> tuple[dict[str, float], dict[str, dict[str, str]], int]:
-    """What the programs earn and fell for, and how many characters the tables have when printed."""
-    frames = tables_of(case)
-    data: dict[str, Any] = {**input_of("case", case, frames, log), **{n: Table(frame) for n, frame in frames.items()}}
+def baselines(case: AllocationCase, log: str) -> tuple[dict[str, float], dict[str, dict[str, str]], int]:
+    """Return the programs' scores and trap verdicts, and the printed size of the tables in characters."""
+    frames = allocation_tables(case)
+    data: dict[str, Any] = {
+        **input_of("case", case, frames, log),
+        **{n: EpisodeTable(frame) for n, frame in frames.items()},
+    }
     label = label_of("case", case)
     truth = Truth("case", SUBTASK.name, label.expected_output, SUBTASK.verification.for_label(label.verification))
 
     def serve(ask: Any) -> Any:
-        asked = ask.arguments
+        arguments = ask.arguments
         if ask.tool == "read_table":
-            return data[asked["table"]].page()
+            return data[arguments["table"]].page()
         if ask.tool == "get_task_data":
-            first, _, rest = asked["field"].partition(".")
+            first, _, rest = arguments["field"].partition(".")
             return {"value": data[first][rest] if rest else data[first]}
         if ask.tool == "load_skill":
             return {}
-        main = runpy.run_path(str(SKILLS / asked["script_path"]))["main"]
-        payload = dump({**asked["input_data"], **{name: data[name] for name in asked["inject_task_fields"]}})
+        main = runpy.run_path(str(SKILLS / arguments["script_path"]))["main"]
+        payload = dump({**arguments["input_data"], **{name: data[name] for name in arguments["inject_task_fields"]}})
         return {"output": orjson.loads(orjson.dumps(main(orjson.loads(payload))))}
 
     scorer = SUBTASK.scorers[Profile.CERTIFIED]
-    scores = {name: scorer(play(each, serve), truth, data) for name, each in SUBTASK.interactive.procedures.items()}
-    printed = sum(len(dump(Table(frame))) for frame in frames.values())
+    scores = {
+        name: scorer(run_procedure(each, serve), truth, data) for name, each in SUBTASK.interactive.procedures.items()
+    }
+    printed = sum(len(dump(EpisodeTable(frame))) for frame in frames.values())
     return (
         {f"baseline/{name}": score.value for name, score in scores.items()},
         {name: dict(score.details["traps"]) for name, score in scores.items()},
@@ -206,18 +209,18 @@ def main() -> None:
         for number in range(arguments.cases):
             tier = list(TIERS)[number % len(TIERS)]
             rng, begun = np.random.default_rng([seed, number]), time.process_time()
-            case = draw_case(rng, UNIVERSE, tier)
+            case = draw_allocation_case(rng, UNIVERSE, tier)
             seconds.append(time.process_time() - begun)
             gains.append(case.gain)
-            log = notes(rng, case)
-            scores, told, characters = baselines(case, log)
+            log = source_log(rng, case)
+            scores, verdicts_by_program, characters = baselines(case, log)
             printed.append(characters)
-            for name, share in {**ladder(case, log), **scores}.items():
+            for name, share in {**agent_shares(case, log), **scores}.items():
                 for where in (tier, "all"):
                     shares[name][where].append(share)
             for name, weights in case.misread.items():
                 costs[name.partition("@")[0]].append(1 - case.share(weights))
-            for name, verdicts in told.items():
+            for name, verdicts in verdicts_by_program.items():
                 fell[name] += verdicts.values()
     print(f"{'share of the attainable gain':28}" + "".join(f"{where:>16}" for where in (*TIERS, "all")))
     for name, by_tier in shares.items():

@@ -1,8 +1,8 @@
-"""Prints what programs earn on the desk suite of whole editions, played in the loop: mean, standard error, least case.
+"""Print baseline scores on the desk suite of whole editions: mean, standard error, least case.
 
     python packages/finskillbench-desk/benchmarks/baselines.py --seeds 1 2 3 4 5 6
 
-Of finished runs it only prints: `--runs FOLDER...`. A seed takes five minutes of two cores.
+`--runs FOLDER...` prints finished runs instead. A seed takes five minutes on two cores.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5, 6])
     parser.add_argument("--runs", type=Path, nargs="+", default=[])
     arguments = parser.parse_args()
-    for name, rows in _given(arguments.runs) if arguments.runs else _played(arguments.seeds):
+    for name, rows in _finished_runs(arguments.runs) if arguments.runs else _played(arguments.seeds):
         print(name)
         for subtask in domain("desk").subtasks:
             for program in PROGRAMS:
@@ -42,7 +42,7 @@ def main() -> None:
                 )
 
 
-def _given(folders: Sequence[Path]) -> Iterator[tuple[str, pl.DataFrame]]:
+def _finished_runs(folders: Sequence[Path]) -> Iterator[tuple[str, pl.DataFrame]]:
     for folder in folders:
         yield str(folder), pl.read_parquet(folder / "rows.parquet")
 

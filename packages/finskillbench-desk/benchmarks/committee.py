@@ -1,9 +1,9 @@
-"""Prints figures of the committee cases: build, baselines by tier, what each trap costs, how many cases are signed.
+"""Print figures of the committee cases: build time, baselines by tier, cost of each trap, share of signed cases.
 
     export PYTHONPATH=.:packages/finskillbench-desk/tests
     python packages/finskillbench-desk/benchmarks/committee.py --seeds 1 2 --cases 40
 
-Programs play through the scripts' own functions, without the loop around them.
+Programs call the scripts' functions directly, without the agent loop.
 """
 
 from __future__ import annotations
@@ -24,27 +24,28 @@ import orjson
 from desk_tests.committee_case.slips import with_field
 
 import finskillbench_desk
-from finskillbench.domains.building import BuildContext, Task
-from finskillbench.domains.interactive import Ask
-from finskillbench.domains.tables import Table, dump
+from finskillbench.domains.building import BuildContext, BuiltTask
+from finskillbench.domains.interactive import ProcedureCall
+from finskillbench.domains.tables import EpisodeTable, dump
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.panels import Panels, build_panels
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.market.collection import load_market
 from finskillbench.sources.synthetic import write_collection
 from finskillbench_desk.committee_case import build, procedures
-from finskillbench_desk.committee_case.judging.later import score
+from finskillbench_desk.committee_case.judging.later import score_committee_case
 from finskillbench_desk.market import market
 
 PLAYERS: dict[str, Callable[[], Any]] = {
     "reference": procedures.reference,
-    "asks nothing": partial(procedures.case, asks=False),
-    "fifteen lines": partial(procedures.case, largest=15),
+    "asks nothing": partial(procedures.play_case, reconciles=False),
+    "fifteen lines": partial(procedures.play_case, largest=15),
     "textbook": procedures.textbook,
     "trapped": procedures.trapped,
 }
-"""Programs by name: beside the baselines, a careful reader who holds no paper against another, and one who adds up the
-fifteen largest lines alone."""
+"""Programs by name: the baselines, a reader who does not reconcile documents, and one who sums the fifteen largest
+lines.
+"""
 _ROOT = Path(finskillbench_desk.__file__).parent
 
 
@@ -75,14 +76,14 @@ def _panels(seed: int) -> Panels:
         return build_panels(load_market(Path(folder), names=30), load_filings(Path(folder)))
 
 
-def _baselines(tasks: Sequence[Task]) -> None:
+def _baselines(tasks: Sequence[BuiltTask]) -> None:
     found: dict[tuple[str, str], list[float]] = defaultdict(list)
     signed: dict[str, list[bool]] = defaultdict(list)
     for task in tasks:
         task_input = _input(task)
         answers = {name: _played(player, task_input) for name, player in PLAYERS.items()} | {"nothing": {}}
         for name, answer in answers.items():
-            judged = score(orjson.loads(orjson.dumps(answer)), task.truth, task_input)
+            judged = score_committee_case(orjson.loads(orjson.dumps(answer)), task.truth, task_input)
             found[name, "all"].append(judged.value)
             found[name, task.episode.difficulty].append(judged.value)
             signed[name].append(judged.details["signed"])
@@ -93,17 +94,17 @@ def _baselines(tasks: Sequence[Task]) -> None:
         print(f"  {name:14} {np.mean(values):.4f} +- {error:.4f}  {tiers}  signed {np.mean(signed[name]):.2f}")
 
 
-def _traps(tasks: Sequence[Task]) -> None:
-    """What each trap alone costs its part, least and mean by kind, and how long such answers take to judge.
+def _traps(tasks: Sequence[BuiltTask]) -> None:
+    """Print the cost of each trap for its part, and the time to judge such answers.
 
-    The first wrong answer of a case draws the probes of the clauses that it codes otherwise; that counts.
+    The first wrong answer of a case also draws the probes of its differing clauses.
     """
     costs: dict[str, list[float]] = defaultdict(list)
     seconds: list[float] = []
     for task in tasks:
         for kind, part, answer in _misled(task):
             start = time.process_time()
-            costs[kind].append(1 - score(answer, task.truth, {}).details["parts"][part])
+            costs[kind].append(1 - score_committee_case(answer, task.truth, {}).details["parts"][part])
             seconds.append(time.process_time() - start)
     for kind, found in sorted(costs.items()):
         print(f"  {kind:20} in {len(found):2} cases  costs {min(found):.3f} at least, {np.mean(found):.3f} on average")
@@ -115,8 +116,8 @@ def _traps(tasks: Sequence[Task]) -> None:
     print(f"  {over} of them took more than 0.25 s")
 
 
-def _misled(task: Task) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Each kind of trap, its part, and the true answer but for that trap; then all misreadings at once."""
+def _misled(task: BuiltTask) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield each kind of trap, its part, and the true answer with that trap only; then all misreadings at once."""
     expected, hidden = task.truth.expected_output, task.truth.verification
     for planted in hidden["planted"]:
         if planted["trap"]:
@@ -125,12 +126,12 @@ def _misled(task: Task) -> Iterator[tuple[str, str, dict[str, Any]]]:
     slips["all misreadings"] = {clause: rules for wrong in slips.values() for clause, rules in wrong.items()}
     for trap, wrong in slips.items():
         rules = [rule for rule in expected["rules"] if rule["clause"] not in wrong]
-        rules += [rule for own in wrong.values() for rule in own]
+        rules += [rule for replaced in wrong.values() for rule in replaced]
         yield trap, "rules", {**expected, "rules": rules}
 
 
-def _input(task: Task) -> dict[str, Any]:
-    tables = {name: Table(frame) for name, frame in task.tables.items()}
+def _input(task: BuiltTask) -> dict[str, Any]:
+    tables = {name: EpisodeTable(frame) for name, frame in task.tables.items()}
     return {**task.episode.input, **tables}
 
 
@@ -144,7 +145,7 @@ def _played(procedure: Callable[[], Any], task_input: dict[str, Any]) -> Any:
             return end.value
 
 
-def _served(ask: Ask, task_input: dict[str, Any]) -> Any:
+def _served(ask: ProcedureCall, task_input: dict[str, Any]) -> Any:
     arguments = ask.arguments
     if ask.tool == "get_task_data":
         return {"value": json.loads(dump(_field(task_input, arguments["field"])))}

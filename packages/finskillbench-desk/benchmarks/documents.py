@@ -1,11 +1,9 @@
-"""Figures of the committee case's documents: how unlike they are, what they hold, what traps cost, who can read them.
+"""Print figures of the committee case's documents: similarity, contents, and cost of traps.
 
     python packages/finskillbench-desk/benchmarks/documents.py [--seeds 0 1] [--documents 40] [--judged 10]
 
-For each seed an edition's documents are drawn without a book. Printed are words and paragraphs, the pairwise Jaccard
-similarity of 5-grams of words, the rarest kind of clause, how often each kind of amendment occurs, how many documents
-the independent reader recovers in full, and, over the first `--judged` documents, what a reader loses of the rules part
-who falls for one trap, or for all, with processor seconds for drawing a document's probes and for judging an answer.
+Covers words and paragraphs, pairwise Jaccard similarity of 5-grams of words, kinds of clauses and amendments, and the
+independent reader's score. The first `--judged` documents give the loss by trap and processor seconds.
 """
 
 from __future__ import annotations
@@ -22,30 +20,30 @@ from finskillbench_desk.committee_case.documents.amending import draw_guidelines
 from finskillbench_desk.committee_case.documents.drafting import rotation
 from finskillbench_desk.committee_case.documents.kinds import KINDS
 from finskillbench_desk.committee_case.documents.reader import read_guidelines
-from finskillbench_desk.committee_case.documents.rendering import Guidelines, Trap
+from finskillbench_desk.committee_case.documents.rendering import Guidelines, ReadingTrap
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
-from finskillbench_desk.committee_case.rules.judging import clauses_of, judge, withheld
+from finskillbench_desk.committee_case.rules.judging import clauses_of, coding_truth, judge_rules
 from finskillbench_desk.engines.guidelines.language import rule_json
 
-WORDS = Vocabulary({f"IS{i:02d}": f"Issuer {i:02d} Holdings" for i in range(24)})
+VOCABULARY = Vocabulary({f"IS{i:02d}": f"Issuer {i:02d} Holdings" for i in range(24)})
 
 
 def documents(seed: int, count: int) -> list[Guidelines]:
-    """One edition's documents."""
+    """Draw one edition's documents."""
     return [
-        draw_guidelines(np.random.default_rng([seed, i]), WORDS, date(2024, 6, 28), asked=rotation(i))
+        draw_guidelines(np.random.default_rng([seed, i]), VOCABULARY, date(2024, 6, 28), requested=rotation(i))
         for i in range(count)
     ]
 
 
 def five_grams(text: str) -> set[tuple[str, ...]]:
-    """Runs of five words, in lower case."""
-    words = text.lower().split()
-    return {tuple(words[i : i + 5]) for i in range(len(words) - 4)}
+    """Return runs of five words, in lower case."""
+    tokens = text.lower().split()
+    return {tuple(tokens[i : i + 5]) for i in range(len(tokens) - 4)}
 
 
 def contents(drawn: list[Guidelines]) -> None:
-    """Lengths, likeness, kinds and amendments."""
+    """Print lengths, similarity, kinds and amendments."""
     lengths = [len(each.text.split()) for each in drawn]
     grams = [five_grams(each.text) for each in drawn]
     likeness = [len(a & b) / len(a | b) for a, b in itertools.combinations(grams, 2)]
@@ -61,28 +59,28 @@ def contents(drawn: list[Guidelines]) -> None:
 
 
 def judged(drawn: list[Guidelines]) -> None:
-    """What the reader and those who fall for traps earn."""
+    """Print scores of the reader and losses by trap."""
     lost: dict[str, list[float]] = {}
     reader: list[float] = []
     drawing, judging = 0.0, 0.0
     for i, each in enumerate(drawn):
-        hidden = withheld(each, WORDS, i)
+        hidden = coding_truth(each, VOCABULARY, i)
         start = time.process_time()
         clauses = clauses_of(hidden)
         for clause in clauses.rules:
             clauses.probes(clause)
         drawing += time.process_time() - start
-        reader.append(judge(read_guidelines(each.text, WORDS), hidden).value)
-        cases = {trap.value: frozenset((trap,)) for trap in Trap} | {"all of them": frozenset(Trap)}
+        reader.append(judge_rules(read_guidelines(each.text, VOCABULARY), hidden).value)
+        cases = {trap.value: frozenset((trap,)) for trap in ReadingTrap} | {"all of them": frozenset(ReadingTrap)}
         start = time.process_time()
         for name, traps in cases.items():
-            value = judge([rule_json(rule) for rule in each.rules(traps)], hidden).value
+            value = judge_rules([rule_json(rule) for rule in each.rules(traps)], hidden).value
             lost.setdefault(name, []).append(1 - value)
         judging += time.process_time() - start
     print(f"reader earns {np.mean(reader):.4f} (least {min(reader):.4f})")
     for name, values in lost.items():
         print(f"falling for {name} costs {np.mean(values):.3f} of the rules part (least {min(values):.3f})")
-    each_judged = judging / len(drawn) / (len(Trap) + 1)
+    each_judged = judging / len(drawn) / (len(ReadingTrap) + 1)
     print(f"processor seconds: {drawing / len(drawn):.2f} to draw a document's probes, {each_judged:.3f} to judge")
 
 

@@ -1,10 +1,10 @@
-"""Figures of forensic screening: ladder per tier, programs, traps, calibration of the optimum, size and time of a case.
+"""Print figures of forensic screening: agents by tier, programs, traps, calibration, size and build time of a case.
 
     export PYTHONPATH=.:packages/finskillbench-desk/tests
     python packages/finskillbench-desk/benchmarks/forensic_screen.py --cases 40 --seed 1 --worlds 1000
 
-The ladder's agents have all data in order and differ in how they weigh: they threshold, plug in (one volatility and one
-size for all), halve that evidence, or do empirical Bayes as the reference does. Programs play through the scripts.
+Agents have correct data and differ in weighing: thresholds, plug-in (one volatility and one size for all), half of that
+evidence, or empirical Bayes as in the reference. Programs run through the skill scripts.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.building import Task
-from finskillbench_desk.engines.posterior.model import Model
+from finskillbench.domains.building import BuiltTask
+from finskillbench_desk.engines.posterior.model import RatioModel
 from finskillbench_desk.engines.posterior.signatures import (
     Innovations,
     innovations,
@@ -33,11 +33,11 @@ from finskillbench_desk.engines.posterior.signatures import (
     signature_evidence,
 )
 from finskillbench_desk.forensic_screen import procedures
-from finskillbench_desk.forensic_screen.difficulty import TIERS, Judged, parts, stored_posterior
-from finskillbench_desk.forensic_screen.generator.world import World, drawn_world
-from finskillbench_desk.forensic_screen.reading import Panel
-from finskillbench_desk.forensic_screen.rederive import posterior as second_posterior
-from finskillbench_desk.forensic_screen.subtask import certified, exact_posterior, quarters_until, task_of
+from finskillbench_desk.forensic_screen.difficulty import TIERS, ParsedAssessments, score_parts, stored_posterior
+from finskillbench_desk.forensic_screen.generator.world import ScreeningWorld, drawn_world
+from finskillbench_desk.forensic_screen.reading import AdjustedRatios
+from finskillbench_desk.forensic_screen.rederive import rederive_kinds
+from finskillbench_desk.forensic_screen.subtask import certified, exact_posterior, quarters_until, screening_task
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import itertools
@@ -61,16 +61,16 @@ def main() -> None:
 
 
 def programs(cases: int, seed: int) -> None:
-    """Cases as the build makes them, played by the three programs."""
+    """Print the three programs' scores on built cases."""
     scores: dict[str, dict[str, list[float]]] = {}
     costs: dict[str, list[float]] = {}
     widest, tokens, bytes_, spent = 0.0, [], [], 0.0
     for place in range(cases):
         tier = list(TIERS)[place % len(TIERS)]
         began = time.process_time()
-        task = task_of(np.random.default_rng([seed, place]), place, tier, DAY)
+        task = screening_task(np.random.default_rng([seed, place]), place, tier, DAY)
         fields = full_input(task)
-        again = np.array(list(second_posterior(fields).values()))
+        again = np.array(list(rederive_kinds(fields).values()))
         spent += time.process_time() - began
         widest = max(widest, float(np.abs(again - stored_posterior(task.truth.verification)[1]).max()))
         tokens.append(sum(len(json.dumps(frame.to_dict(as_series=False))) for frame in task.tables.values()) / 3.3e6)
@@ -94,8 +94,8 @@ def programs(cases: int, seed: int) -> None:
         print(f"    {kind:<15} {np.mean(found):.2f}  {min(found):.2f}  in {len(found)} cases")
 
 
-def trap_costs(task: Task) -> dict[str, float]:
-    """The best answer, but for what one kind of trap does to it."""
+def trap_costs(task: BuiltTask) -> dict[str, float]:
+    """Return the loss of the best answer by kind of trap."""
     stated = task.truth.verification
     companies, posterior = stored_posterior(stated)
     by_kind: dict[str, dict[str, float]] = {}
@@ -105,8 +105,8 @@ def trap_costs(task: Task) -> dict[str, float]:
     for kind, fallen in by_kind.items():
         q = posterior.sum(axis=1)
         q[[companies.index(name) for name in fallen]] = list(fallen.values())
-        said = Judged(q, posterior.argmax(axis=1))
-        found[kind] = 1.0 - parts(said, posterior, stated["base_rate"])["probabilities"]
+        parsed = ParsedAssessments(q, posterior.argmax(axis=1))
+        found[kind] = 1.0 - score_parts(parsed, posterior, stated["base_rate"])["probabilities"]
     return found
 
 
@@ -117,34 +117,34 @@ def _stored_bytes(frame: Any) -> int:
 
 
 def worlds(count: int, seed: int) -> None:
-    """GradedExamples by tier, and what became of companies by the probability that the optimum gave them."""
-    ladder: dict[str, dict[str, list[float]]] = {}
+    """Print the agents' scores by tier, and the calibration of the optimum's probabilities."""
+    scores: dict[str, dict[str, list[float]]] = {}
     gains: dict[str, list[float]] = {}
-    said: list[Floats] = []
+    probabilities: list[Floats] = []
     happened: list[np.ndarray] = []
     named: list[tuple[float, float]] = []
     for place in range(count):
         tier = list(TIERS)[place % len(TIERS)]
         world = drawn_world(np.random.default_rng([seed, 7, place]), tier, quarters_until(DAY))
         posterior, panel = exact_posterior(world)
-        said.append(posterior.sum(axis=1))
+        probabilities.append(posterior.sum(axis=1))
         happened.append(world.paths.kind >= 0)
         right = posterior[np.arange(len(posterior)), posterior.argmax(axis=1)]
         hit = (world.paths.kind == posterior.argmax(axis=1)).sum()
         named.append((float(right.sum()), float(hit)))
         rate = world.model.base_rate
         entropy = -(rate * np.log(rate) + (1 - rate) * np.log1p(-rate)) * len(posterior)
-        p = np.clip(said[-1], 1e-12, 1 - 1e-12)
+        p = np.clip(probabilities[-1], 1e-12, 1 - 1e-12)
         gains.setdefault(tier, []).append(1.0 + float((p * np.log(p) + (1 - p) * np.log1p(-p)).sum()) / entropy)
         if place < 60:
             for name, agent in AGENTS.items():
-                earned = parts(agent(world, panel), posterior, rate)
-                ladder.setdefault(tier, {}).setdefault(name, []).append(float(WEIGHTS @ list(earned.values())))
-    for tier, by_name in ladder.items():
+                earned = score_parts(agent(world, panel), posterior, rate)
+                scores.setdefault(tier, {}).setdefault(name, []).append(float(WEIGHTS @ list(earned.values())))
+    for tier, by_name in scores.items():
         shown = "  ".join(f"{name} {np.mean(found):.3f}" for name, found in by_name.items())
         print(f"{tier}: the optimum takes away {np.mean(gains[tier]):.2f} of the base rate's entropy; {shown}")
     print(f"calibration over {count} worlds, {200 * count} companies: probability, share managed, z, number")
-    p, truth = np.concatenate(said), np.concatenate(happened)
+    p, truth = np.concatenate(probabilities), np.concatenate(happened)
     edges = np.array([0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0 + 1e-9])
     for low, high in itertools.pairwise(edges):
         which = (p >= low) & (p < high)
@@ -155,8 +155,8 @@ def worlds(count: int, seed: int) -> None:
     print(f"kinds named right: expected {expected.sum():.0f}, found {hits.sum():.0f}")
 
 
-def _measured(world: World) -> list[tuple[Floats, float]]:
-    """Mean shift and spread of sizes by kind, from usable cases, as `case_effects.py` measures them."""
+def _measured(world: ScreeningWorld) -> list[tuple[Floats, float]]:
+    """Return mean shift and spread of sizes by kind, from usable cases as in `case_effects.py`."""
     prediction, model = world.prediction, world.model
     found: list[tuple[Floats, float]] = []
     for kind in range(len(model.shares)):
@@ -165,11 +165,11 @@ def _measured(world: World) -> list[tuple[Floats, float]]:
     return found
 
 
-def _seen(model: Model, panel: Panel) -> Innovations:
+def _seen(model: RatioModel, panel: AdjustedRatios) -> Innovations:
     return innovations(panel.y, model.persistence, model.starts, panel.acquired, model.freedom, model.deviation)
 
 
-def _weighed(world: World, found: Innovations, trust: float, spread: bool) -> Judged:
+def _weighed(world: ScreeningWorld, found: Innovations, trust: float, spread: bool) -> ParsedAssessments:
     model = world.model
     evidence = np.stack(
         [
@@ -180,42 +180,44 @@ def _weighed(world: World, found: Innovations, trust: float, spread: bool) -> Ju
     )
     odds = np.log(model.base_rate) - np.log1p(-model.base_rate) + trust * mixed_evidence(evidence, model.shares)
     by_kind = np.log(model.shares) + np.logaddexp.reduce(evidence, axis=2)
-    return Judged(1.0 / (1.0 + np.exp(-odds)), by_kind.argmax(axis=1))
+    return ParsedAssessments(1.0 / (1.0 + np.exp(-odds)), by_kind.argmax(axis=1))
 
 
-def _nothing(world: World, panel: Panel) -> Judged:
+def _nothing(world: ScreeningWorld, panel: AdjustedRatios) -> ParsedAssessments:
     n = len(panel.y)
-    return Judged(np.full(n, world.model.base_rate), np.full(n, world.model.shares.argmax()))
+    return ParsedAssessments(np.full(n, world.model.base_rate), np.full(n, world.model.shares.argmax()))
 
 
-def _thresholds(world: World, panel: Panel) -> Judged:
+def _thresholds(world: ScreeningWorld, panel: AdjustedRatios) -> ParsedAssessments:
     restless = (_seen(world.model, panel).standardised[:, -world.model.starts :] ** 2).mean(axis=(1, 2)) > 1.5
-    return Judged(np.where(restless, 0.4, 0.06), np.full(len(restless), world.model.shares.argmax()))
+    return ParsedAssessments(np.where(restless, 0.4, 0.06), np.full(len(restless), world.model.shares.argmax()))
 
 
-def _plug_in(world: World, panel: Panel, trust: float = 1.0, pooling: float = 1.0) -> Judged:
-    """Volatilities drawn to one by the power `1 - pooling`, one size of every kind."""
+def _plug_in(
+    world: ScreeningWorld, panel: AdjustedRatios, trust: float = 1.0, pooling: float = 1.0
+) -> ParsedAssessments:
+    """Plug in volatilities shrunk to one by the power `1 - pooling`, with one size for every kind."""
     found = _seen(world.model, panel)
     kept = found.volatility ** (1.0 - pooling)
     scale = (found.volatility / kept)[:, None, None]
     return _weighed(world, replace(found, standardised=found.standardised * scale, volatility=kept), trust, False)
 
 
-def _half_shrunk(world: World, panel: Panel) -> Judged:
+def _half_shrunk(world: ScreeningWorld, panel: AdjustedRatios) -> ParsedAssessments:
     return _plug_in(world, panel, 0.5, 0.5)
 
 
-def _empirical_bayes(world: World, panel: Panel) -> Judged:
+def _empirical_bayes(world: ScreeningWorld, panel: AdjustedRatios) -> ParsedAssessments:
     return _weighed(world, _seen(world.model, panel), 0.8, True)
 
 
-def _optimum(world: World, panel: Panel) -> Judged:
+def _optimum(world: ScreeningWorld, panel: AdjustedRatios) -> ParsedAssessments:
     del panel
     posterior, _ = exact_posterior(world)
-    return Judged(posterior.sum(axis=1), posterior.argmax(axis=1))
+    return ParsedAssessments(posterior.sum(axis=1), posterior.argmax(axis=1))
 
 
-AGENTS: dict[str, Callable[[World, Panel], Judged]] = {
+AGENTS: dict[str, Callable[[ScreeningWorld, AdjustedRatios], ParsedAssessments]] = {
     "base rate": _nothing,
     "thresholds": _thresholds,
     "plug-in": _plug_in,

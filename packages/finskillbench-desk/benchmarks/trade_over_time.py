@@ -1,10 +1,10 @@
-"""Figures of trading over time: ladder and baselines by tier, what traps cost, derivations, size and speed of cases.
+"""Print figures of trading over time: agents and baselines by tier, cost of traps, rederivation, size and speed.
 
     export PYTHONPATH=.:packages/finskillbench-desk/tests
     python packages/finskillbench-desk/benchmarks/trade_over_time.py [--seed 0] [--cases 40] [--attempts 2000]
 
-The cases are those of an invented market of 120 names. Agents of the ladder see what an agent sees; the baselines play
-their procedures on scripts and stage. `--attempts` random and optimised records are tried on the first case.
+Cases use an invented market of 120 names. Agents see the visible data; baselines run their procedures on scripts.
+`--attempts` random and optimised records are tried on the first case.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from desk_tests.trade_over_time.cases import DAYS, MARKET, full_input, play
 from desk_tests.trade_over_time.ladder import agents, score
 from threadpoolctl import threadpool_limits
 
-from finskillbench.domains.building import Task
+from finskillbench.domains.building import BuiltTask
 from finskillbench.domains.examples import Label
-from finskillbench.domains.tables import Table, dump
+from finskillbench.domains.tables import EpisodeTable, dump
 from finskillbench.findings import Findings
 from finskillbench_desk.trade_over_time import subtask
-from finskillbench_desk.trade_over_time.optimum import Desk, Optimum, from_json, losses
-from finskillbench_desk.trade_over_time.world import DECISIONS, TIERS, World
+from finskillbench_desk.trade_over_time.optimum import Optimum, TradingSetup, from_json, losses
+from finskillbench_desk.trade_over_time.world import DECISIONS, TIERS, TradingWorld
 
 CHARACTERS_PER_TOKEN = 3.3
 
@@ -36,29 +36,29 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cases", type=int, default=40)
     parser.add_argument("--attempts", type=int, default=2000)
-    given = parser.parse_args()
+    options = parser.parse_args()
     with threadpool_limits(1):
-        worlds: list[tuple[World, Optimum]] = []
+        worlds: list[tuple[TradingWorld, Optimum]] = []
         original = subtask.solved
         subtask.solved = lambda world, known: worlds.append((world, original(world, known))) or worlds[-1][1]
         started = time.process_time()
-        tasks: list[Task] = []
-        for number in range(given.cases):
+        tasks: list[BuiltTask] = []
+        for number in range(options.cases):
             tier = list(TIERS)[number % len(TIERS)]
-            rng = np.random.default_rng([given.seed, number])
-            tasks.append(subtask.task_of(rng, MARKET, tier, number, DAYS))
+            rng = np.random.default_rng([options.seed, number])
+            tasks.append(subtask.trading_task(rng, MARKET, tier, number, DAYS))
         seconds = time.process_time() - started
         subtask.solved = original
         size(tasks, seconds)
-        ladder(worlds)
+        agent_scores(worlds)
         baselines(tasks)
         traps(tasks)
         proofs(tasks)
-        attempts(tasks[0], given.attempts)
+        attempts(tasks[0], options.attempts)
 
 
-def size(tasks: list[Task], seconds: float) -> None:
-    """Speed of the build, and how large cases are."""
+def size(tasks: list[BuiltTask], seconds: float) -> None:
+    """Print build time and size of the cases."""
     stored, printed = 0, []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "table.parquet")
@@ -66,27 +66,27 @@ def size(tasks: list[Task], seconds: float) -> None:
             for frame in task.tables.values():
                 frame.write_parquet(path, compression="zstd", statistics=False)
                 stored += path.stat().st_size
-            printed.append(sum(len(dump(Table(frame))) for frame in task.tables.values()) / CHARACTERS_PER_TOKEN)
+            printed.append(sum(len(dump(EpisodeTable(frame))) for frame in task.tables.values()) / CHARACTERS_PER_TOKEN)
     print(f"{len(tasks)} cases in {seconds:.1f} s CPU; tables {stored / 1e6:.0f} MB;", end=" ")
     print(f"tokens per case {min(printed) / 1e6:.2f} million and more")
 
 
-def ladder(worlds: list[tuple[World, Optimum]]) -> None:
-    """Scores of agents by tier, not floored, and their floored means."""
+def agent_scores(worlds: list[tuple[TradingWorld, Optimum]]) -> None:
+    """Print agents' scores by tier, with and without the floor at 0."""
     found: dict[str, dict[str, list[float]]] = {}
     for place, (world, optimum) in enumerate(worlds):
-        desk = Desk.of(world)
-        for name, agent in agents(world, desk, optimum).items():
+        setup = TradingSetup.of(world)
+        for name, agent in agents(world, setup, optimum).items():
             scores = found.setdefault(name, {}).setdefault(list(TIERS)[place % len(TIERS)], [])
-            scores.append(score(desk, optimum, agent))
+            scores.append(score(setup, optimum, agent))
     print(f"\n{'agent':22}" + "".join(f"{tier:>20}" for tier in TIERS) + "   (floored mean, mean as it is)")
     for name, by_tier in found.items():
         cells = (f"{np.clip(each, 0, 1).mean():8.3f} ({np.mean(each):+8.3f})" for each in by_tier.values())
         print(f"{name:22}" + "".join(f"{cell:>20}" for cell in cells))
 
 
-def baselines(tasks: list[Task]) -> None:
-    """Means of the programs and their standard errors, by tier and in all."""
+def baselines(tasks: list[BuiltTask]) -> None:
+    """Print the programs' mean scores and standard errors, by tier and overall."""
     print()
     for name in subtask.SUBTASK.interactive.procedures:
         played = [play(task, name) for task in tasks]
@@ -101,8 +101,8 @@ def baselines(tasks: list[Task]) -> None:
         print(f"turns at most {max(turns for _, turns in played)}, traps {shares}")
 
 
-def traps(tasks: list[Task]) -> None:
-    """How many cases have each trap, and its cost at its decision."""
+def traps(tasks: list[BuiltTask]) -> None:
+    """Print the number of cases with each trap, and its cost at its decision."""
     costs: dict[str, list[float]] = {}
     for task in tasks:
         for trap in task.truth.verification["traps"]:
@@ -113,8 +113,8 @@ def traps(tasks: list[Task]) -> None:
         print(f"trap {kind:12} in {len(each):2} cases, costs {spread}")
 
 
-def proofs(tasks: list[Task]) -> None:
-    """The widest differences of the second derivation, and its speed."""
+def proofs(tasks: list[BuiltTask]) -> None:
+    """Print the widest differences of the rederivation, and its time."""
     findings, started = Findings(), time.process_time()
     for task in tasks:
         subtask.proof(Label(task.episode, full_input(task), task.truth, task.certificate), findings)
@@ -122,17 +122,17 @@ def proofs(tasks: list[Task]) -> None:
     print(f"\nderived again: {figures}; {len(findings.found)} defects; {time.process_time() - started:.1f} s CPU")
 
 
-def attempts(task: Task, count: int) -> None:
-    """The best of random records and of random steps from the optimum: none may exceed 1."""
+def attempts(task: BuiltTask, count: int) -> None:
+    """Print the best score of random steps from the optimum; none may exceed 1."""
     known = task.truth.verification
-    desk, aims = from_json(known["desk"]), np.array(known["aims"])
+    setup, aims = from_json(known["desk"]), np.array(known["aims"])
     textbook, rng, best = float(sum(known["textbook_losses"])), np.random.default_rng(0), -np.inf
     for _ in range(count):
-        books, size = [desk.book.holdings], 10.0 ** rng.uniform(-6, 3)
+        books, size = [setup.book.holdings], 10.0 ** rng.uniform(-6, 3)
         for place in range(DECISIONS):
-            wanted = desk.policy(place).best(place, aims[place], books[-1]) + rng.normal(0, size, len(desk.tickers))
-            books.append(desk.settled(place, wanted))
-        best = max(best, 1 - float(losses(desk, aims, books[1:]).sum()) / textbook)
+            wanted = setup.policy(place).best(place, aims[place], books[-1]) + rng.normal(0, size, len(setup.tickers))
+            books.append(setup.settled(place, wanted))
+        best = max(best, 1 - float(losses(setup, aims, books[1:]).sum()) / textbook)
     print(f"best of {count} attempts around the optimum: 1 - {1 - best:.1e}")
 
 

@@ -1,1 +1,1 @@
-"""From rows to what a reader wants to know."""
+"""Statistical analysis of result rows."""

@@ -1,7 +1,7 @@
-"""Clustered episodes: their sums by cluster, the cluster-robust t interval, and a bootstrap that draws clusters.
+"""Clustered episodes: sums by cluster, cluster-robust t intervals, and a bootstrap over clusters.
 
-Bootstrap groups of the same number of clusters share their draws, so that one product of matrices resamples them all.
-The draws come from the seed and that number alone: a group's interval does not depend on its neighbours.
+Bootstrap groups with the same number of clusters share their draws, so that one matrix product resamples them all. The
+draws depend on the seed and that number alone, so a group's interval does not depend on other groups.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from finskillbench.arrays import Floats, Integers
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """One group of episodes, told apart by part (a subtask, or several in one) and cluster.
+    """One group of episodes, by part (one or several subtasks) and cluster.
 
     Attributes
     ----------
-    counts : (K, C) episodes of each of the C clusters in each of the K parts.
-    sums : (K, C) sums of their values.
-    weights : (K,) what each part's mean counts for; they add up to 1.
+    counts, sums : (K, C) episodes, and sums of their values, of each of C clusters in each of K parts.
+    weights : (K,) weights of the parts' means; they sum to 1.
     """
 
     counts: Floats
@@ -34,43 +33,41 @@ class Cells:
 
     @property
     def clusters(self) -> int:
-        """How many clusters the group has."""
         return self.counts.shape[1]
 
     @property
     def means(self) -> Floats:
-        """(K,) The mean of each part."""
+        """(K,) Mean of each part."""
         return self.sums.sum(axis=1) / self.counts.sum(axis=1)
 
     @property
     def mean(self) -> float:
-        """The weighted mean of the parts."""
         return float(self.weights @ self.means)
 
     @property
     def deviations(self) -> Floats:
-        """(K, C) Sums of the deviations from the mean of their part."""
+        """(K, C) Sums of deviations from the part's mean."""
         return self.sums - self.counts * self.means[:, None]
 
     @property
     def effective_clusters(self) -> float:
-        """The number of clusters of one size that would say as much, were episodes of a cluster all alike.
+        """Number of clusters of equal size with the same information, if a cluster's episodes are all alike.
 
-        It is 1 / sum(share²) of the clusters' shares in the mean: (sum n)² / sum n² for a plain mean (Kish 1965), which
-        is G / (1 + CV²) of the sizes (Carter, Schnepel & Steigerwald 2017, at a correlation of one).
+        Equals 1 / sum(share²) of the clusters' shares in the mean: (sum n)² / sum n² for a plain mean (Kish 1965),
+        which is G / (1 + CV²) of the sizes (Carter, Schnepel & Steigerwald 2017, at a correlation of one).
         """
         shares = self.weights @ (self.counts / self.counts.sum(axis=1, keepdims=True))
         return float(1.0 / (shares**2).sum())
 
 
-def gather(part: Integers, cluster: Integers, counts: Floats, sums: Floats, *, alike: bool) -> Cells:
-    """Lay out the sums of one group.
+def gather_cells(part: Integers, cluster: Integers, counts: Floats, sums: Floats, *, alike: bool) -> Cells:
+    """Arrange the sums of one group by part and cluster.
 
     Parameters
     ----------
-    part, cluster : (n,) codes; together they name a sum once.
-    counts, sums : (n,) episodes behind it, and the sum.
-    alike : whether all parts weigh alike; otherwise all episodes do.
+    part, cluster : (n,) codes; each pair occurs once.
+    counts, sums : (n,) episodes and sums of values.
+    alike : weigh all parts alike; otherwise all episodes.
     """
     parts, row = np.unique(part, return_inverse=True)
     clusters, column = np.unique(cluster, return_inverse=True)
@@ -83,105 +80,99 @@ def gather(part: Integers, cluster: Integers, counts: Floats, sums: Floats, *, a
 
 
 def _joined(laid: Floats) -> Floats:
-    """(2, K, C) counts and sums with the parts taken together that are one cluster alone.
+    """Merge the parts of (2, K, C) counts and sums that have a single cluster.
 
-    They say nothing of how far they may be off, each by itself; together they do, and that their means are unlike makes
-    the interval wider than it need be. What is still one cluster alone joins the part of fewest clusters.
+    Such a part has no variance estimate. The merged part has one, which is conservative if the means differ. If the
+    merged part still has a single cluster, it joins the part with the fewest clusters.
     """
     clusters = (laid[0] > 0).sum(axis=1)
     if (clusters > 1).all():
         return laid
     joined = laid[:, clusters == 1].sum(axis=1, keepdims=True)
-    others, sizes = laid[:, clusters > 1], clusters[clusters > 1]
+    several, sizes = laid[:, clusters > 1], clusters[clusters > 1]
     if sizes.size and (joined[0] > 0).sum() == 1:
         fewest = int(sizes.argmin())
-        joined += others[:, fewest : fewest + 1]
-        others = np.delete(others, fewest, axis=1)
-    return np.concatenate([others, joined], axis=1)
+        joined += several[:, fewest : fewest + 1]
+        several = np.delete(several, fewest, axis=1)
+    return np.concatenate([several, joined], axis=1)
 
 
 Interval: TypeAlias = tuple[float, float]
-"""The lower and the upper end."""
+"""Lower and upper end."""
 LEVEL = 0.95
 MIN_CLUSTERS = 3
-"""With two clusters the interval has about one degree of freedom and spans every score there is."""
+"""With two clusters, t has about one degree of freedom and the interval spans all scores."""
 MIN_APART = 5
-"""Clusters that differ from the rest, where most differ alike: fewer than five rare successes say too little for an
-interval that is symmetric about their mean. At a rate of 0.02 in 150 it would cover the truth in 84 of 100 cases."""
+"""Minimum differing clusters if most are alike; with fewer rare successes a symmetric interval fails.
+
+At a rate of 0.02 in 150 it would cover the truth in 84 of 100 cases.
+"""
 
 
-class Spread(NamedTuple):
-    """How sure a mean is: its standard error, and the degrees of freedom of t."""
+class StandardError(NamedTuple):
+    """Standard error of a mean, and the degrees of freedom of t."""
 
     error: float
     freedom: float
 
     @property
     def half_width(self) -> float:
-        """Half the width of the 95 % interval."""
         return float(stdtrit(self.freedom, (1 + LEVEL) / 2)) * self.error
 
 
-def tells_enough(cells: Cells) -> bool:
-    """Whether an interval can be said, by whatever method: enough clusters, of which enough differ from the rest.
-
-    A part that is one cluster alone says nothing of how far it may be off; see `MIN_CLUSTERS` and `MIN_APART`.
-    """
+def supports_interval(cells: Cells) -> bool:
+    """Test for enough clusters, and enough that differ, for an interval; see `MIN_CLUSTERS` and `MIN_APART`."""
     if cells.clusters < MIN_CLUSTERS or ((cells.counts > 0).sum(axis=1) < 2).any():
         return False
     if not ((cells.weights / cells.counts.sum(axis=1)) @ cells.deviations).round(9).any():
         return False
     apart = np.zeros(cells.clusters, dtype=bool)
-    # Each part is held against itself: parts of unlike means make clusters differ in which nothing does.
+    # Compare clusters within their part: unequal part means would make identical clusters differ.
     for counts, sums in zip(cells.counts, cells.sums, strict=True):
         held = np.flatnonzero(counts)
         means = (sums[held] / counts[held]).round(9) + 0.0
         _, first, often = np.unique(means, return_index=True, return_counts=True)
-        # Among equally common ones that of the first cluster, so that the sign of the values decides nothing.
+        # Among equally common values take the first cluster's, so that signs do not matter.
         apart[held] |= means != means[first[often == often.max()].min()]
     return 2 * int(apart.sum()) >= apart.size or int(apart.sum()) >= MIN_APART
 
 
-def spread(cells: Cells) -> Spread:
-    """The standard error of a group's mean and its degrees of freedom; only where `tells_enough`.
+def standard_error(cells: Cells) -> StandardError:
+    """Return the CR2 standard error of a group's mean; requires `supports_interval`.
 
-    The variance is CR2, and t has the degrees of freedom of Satterthwaite's approximation under independence (Bell &
-    McCaffrey 2002; Imbens & Kolesar 2016), both for a regression on one constant for each part.
+    Degrees of freedom by Satterthwaite's approximation under independence (Bell & McCaffrey 2002; Imbens & Kolesar
+    2016), for a regression on one constant per part.
     """
     totals = cells.counts.sum(axis=1, keepdims=True)
     weights = cells.weights[:, None] / (totals * np.sqrt(1.0 - cells.counts / totals))
     variance = float(((weights * cells.deviations).sum(axis=0) ** 2).sum())
-    # The clusters' weighted sums of deviations, were all episodes independent with variance 1, have the covariance
+    # If all episodes were independent with variance 1, the clusters' weighted sums of deviations would have the
+    # covariance
     # diag(alone) - shared' shared.
     alone = (cells.counts * weights**2).sum(axis=0)
     shared = cells.counts * weights / np.sqrt(totals)
     lost = (shared**2).sum(axis=0)
     trace = float((alone - lost).sum())
     squares = float((alone**2).sum() - 2.0 * (alone * lost).sum() + ((shared @ shared.T) ** 2).sum())
-    return Spread(variance**0.5, trace**2 / squares)
+    return StandardError(variance**0.5, trace**2 / squares)
 
 
 TAILS = np.array([(1 - LEVEL) / 2, (1 + LEVEL) / 2])
 MOST_LOST = 0.05
-"""The share of resamples that may leave a part without an episode; they say no mean of the parts and are set aside."""
+"""Maximum share of resamples that leave a part without episodes; these are dropped."""
 _CHUNK = 512
-"""Resamples at a time: so many of a few hundred groups stay in a processor's cache."""
+"""Resamples per batch: a few hundred groups of this size fit into a processor's cache."""
 _EQUAL = 1e-12
 
 
 def resample(groups: Sequence[Cells], resamples: int, seed: int) -> Floats:
-    """Means of groups that have the same number of clusters.
-
-    Returns
-    -------
-    (groups, resamples) means, each row in ascending order; NaN, at its end, where a part of the group was not drawn.
-    """
+    """Return (groups, resamples) means of groups with equal numbers of clusters, ascending, NaN last."""
     counts = np.concatenate([group.counts for group in groups])
     sums = np.concatenate([group.sums * group.weights[:, None] for group in groups])
     starts = np.cumsum([0, *(group.weights.size for group in groups[:-1])])
     means = np.empty((len(groups), resamples))
     done = 0
-    # The products are small: on a busy machine BLAS threads would only wait for each other. 0 / 0: a part not drawn.
+    # Small products: BLAS threads would wait for each other on a busy machine. 0 / 0: a part was not drawn.
     with threadpool_limits(1), np.errstate(invalid="ignore"):
         for drawn in draws(groups[0].clusters, resamples, seed):
             of_parts = (sums @ drawn.T) / (counts @ drawn.T)
@@ -192,16 +183,13 @@ def resample(groups: Sequence[Cells], resamples: int, seed: int) -> Floats:
 
 
 def percentile(resampled: Floats) -> Interval | None:
-    """The 2.5 % and 97.5 % quantiles of a group's resampled means; None where too many say nothing."""
+    """Return the 2.5 % and 97.5 % quantiles of the resampled means; None if too many are NaN."""
     kept = _kept(resampled)
     return None if kept is None else _between(kept, TAILS)
 
 
 def bca(cells: Cells, resampled: Floats) -> Interval | None:
-    """The bias-corrected and accelerated interval (Efron 1987), accelerated by leaving out one cluster at a time.
-
-    None where too many resamples say nothing, all lie on one side of the mean, or a part hangs on one cluster.
-    """
+    """Return the BCa interval (Efron 1987) with a jackknife over clusters; None if undefined or too many NaN."""
     kept, acceleration = _kept(resampled), _acceleration(cells)
     if kept is None or acceleration is None:
         return None
@@ -216,7 +204,7 @@ def bca(cells: Cells, resampled: Floats) -> Interval | None:
 
 
 def draws(clusters: int, resamples: int, seed: int) -> Iterator[Floats]:
-    """How often each cluster is drawn in each resample: parts of a (resamples, clusters) array."""
+    """Yield (batch, clusters) numbers of draws of each cluster, `resamples` rows in all."""
     rng = np.random.default_rng([seed, clusters])
     for done in range(0, resamples, _CHUNK):
         rows = min(_CHUNK, resamples - done)
@@ -225,13 +213,11 @@ def draws(clusters: int, resamples: int, seed: int) -> Iterator[Floats]:
 
 
 def _kept(resampled: Floats) -> Floats | None:
-    """The resampled means that say something, None where too few do."""
     kept = resampled[: np.searchsorted(resampled, np.inf, side="right")]
     return kept if kept.size >= (1.0 - MOST_LOST) * resampled.size else None
 
 
 def _between(ordered: Floats, levels: Floats) -> Interval:
-    """Quantiles of ordered values, linear between neighbours."""
     places = levels * (ordered.size - 1)
     before = np.minimum(places.astype(int), ordered.size - 2)
     low, high = ordered[before] + (places - before) * (ordered[before + 1] - ordered[before])
@@ -239,7 +225,7 @@ def _between(ordered: Floats, levels: Floats) -> Interval:
 
 
 def _acceleration(cells: Cells) -> float | None:
-    """A sixth of the skewness of the means that leave one cluster out."""
+    """Sixth of the skewness of the jackknife means."""
     counts = cells.counts.sum(axis=1, keepdims=True) - cells.counts
     if not counts.all():
         return None

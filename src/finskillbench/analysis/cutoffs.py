@@ -1,8 +1,7 @@
-"""Episodes before and after the day up to which a model's training data reach, and what differs between the two.
+"""Scores before and after the training cut-off of a model.
 
-An episode asked as of a day after the cut-off rests on at least one figure, a price or a filing, that was not out when
-the training data ended; most of what it rests on may have been. One asked as of an earlier day may have been read with
-its answer.
+An episode dated after the cut-off depends on at least one price or filing that the training data cannot contain. An
+earlier one may be in the training data with its answer.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from enum import StrEnum
 
 import polars as pl
 
-from finskillbench.analysis.clusters import Cells, gather, spread, tells_enough
+from finskillbench.analysis.clusters import Cells, gather_cells, standard_error, supports_interval
 from finskillbench.analysis.results import Results
 from finskillbench.errors import InputError
 
@@ -35,8 +34,8 @@ _SCHEMA = {
 }
 
 
-class Side(StrEnum):
-    """On which side of the cut-off an episode is asked; on the day itself it is before."""
+class CutoffSide(StrEnum):
+    """Side of the cut-off; the day itself is before."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -44,91 +43,69 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cutoffs:
-    """The last day of training data: `models` of single ones, `every` of all others (None: they have none)."""
+    """Last day of training data: `models` by name, `every` for all others (None: no cut-off)."""
 
     every: date | None = None
     models: Mapping[str, date] = field(default_factory=dict[str, date])
 
     def of(self, model: str) -> date | None:
-        """The cut-off of a model, None where none was given."""
         return self.models.get(model, self.every)
 
 
 def parse_cutoffs(texts: Sequence[str]) -> Cutoffs:
-    """Read `DATE` and `MODEL=DATE`, in any order.
-
-    Raises
-    ------
-    InputError : a date that is none, or two for the same.
-    """
+    """Parse `DATE` and `MODEL=DATE`; raise `InputError` for an invalid date or two dates for the same model."""
     found: dict[str, date] = {}
     for text in texts:
         model, _, day = text.rpartition("=")
         try:
             cutoff = date.fromisoformat(day)
         except ValueError:
-            raise InputError(f"--cutoff {text!r} is no DATE or MODEL=DATE; write it as 2025-06-30") from None
+            raise InputError(f"--cutoff {text!r}: not DATE or MODEL=DATE; write a date as 2025-06-30") from None
         if found.setdefault(model, cutoff) != cutoff:
-            raise InputError(f"--cutoff: two dates for {model or 'every model'}; leave one out")
+            raise InputError(f"--cutoff: two dates for {model or 'every model'}; remove one")
     return Cutoffs(found.pop("", None), found)
 
 
 def dated(rows: pl.DataFrame, cutoffs: Cutoffs) -> pl.DataFrame:
-    """Rows with `cutoff`, that of their model; those of a model without one are left out.
-
-    Raises
-    ------
-    InputError : the rows do not say as of which day they were asked, a model that is not in them, or no model of
-        theirs has a cut-off.
-    """
+    """Add the column `cutoff` and drop models without one; raise `InputError` if no model has one."""
     if _AS_OF not in rows.columns:
         raise InputError(f"rows: --cutoff needs the column {_AS_OF!r}; give the rows.parquet of a run")
     there = rows["model"].unique(maintain_order=True).to_list()
     if unknown := [model for model in cutoffs.models if model not in there]:
-        raise InputError(f"--cutoff: no row is of {unknown[0]}; the models are {', '.join(sorted(there))}")
+        raise InputError(f"--cutoff: {unknown[0]} has no rows; models: {', '.join(sorted(there))}")
     days = pl.DataFrame(
         {"model": there, "cutoff": [cutoffs.of(model) for model in there]},
         schema={"model": pl.String, "cutoff": pl.Date},
     )
-    told = rows.join(days, on="model", how="left", maintain_order="left").filter(pl.col("cutoff").is_not_null())
-    if told.is_empty():
-        raise InputError(f"--cutoff: none was given of {', '.join(sorted(there))}; add --cutoff DATE for all of them")
-    return told
+    dated_rows = rows.join(days, on="model", how="left", maintain_order="left").filter(pl.col("cutoff").is_not_null())
+    if dated_rows.is_empty():
+        raise InputError(f"--cutoff: no date for {', '.join(sorted(there))}; add --cutoff DATE for all models")
+    return dated_rows
 
 
-def side(rows: pl.DataFrame, which: Side) -> pl.DataFrame:
-    """The rows of `dated` that lie on one side of the cut-off."""
+def side(rows: pl.DataFrame, which: CutoffSide) -> pl.DataFrame:
+    """Return the rows of `dated` on one side of the cut-off."""
     after = pl.col(_AS_OF) > pl.col("cutoff")
-    return rows.filter(after if which is Side.AFTER else ~after)
+    return rows.filter(after if which is CutoffSide.AFTER else ~after)
 
 
 def changes(results: Results) -> pl.DataFrame:
-    """What each model scores before and after its cut-off under each condition, every subtask weighing alike.
+    """Compare scores before and after the cut-off by model and condition, for rows as from `dated`.
 
-    Only subtasks of the headline count, or where there is none those of the suite, that have at least two clusters on
-    either side. The episodes of the two sides are not the same, but may be of the same company or mandate: the interval
-    is that of one contrast of stratified means, whose parts are the subtasks of each side, clusters that lie on both
-    counted once (CR2, Satterthwaite).
+    Subtasks of the headline (else of the suite) with two clusters on either side weigh equally. Both sides can share a
+    company or mandate, so the interval is that of one contrast of stratified means (CR2, Satterthwaite).
 
-    Parameters
-    ----------
-    results : of rows as from `dated`.
-
-    Returns
-    -------
-    A line for each model, harness and condition: `cutoff`, the means `before` and `after` with the
-    episodes behind them, `change` (after less before) with `low` and `high`, and `sub_tasks`, how many are counted.
-    Null where nothing can be said.
+    Returns one row per model, harness and condition: `cutoff`, means `before` and `after` with their episodes, `change`
+    with `low` and `high`, and the number of `sub_tasks`; null if undefined.
     """
-    asked = results.rows.select("model", "harness", "episode", _AS_OF, "cutoff").unique(maintain_order=True)
-    scored = results.episodes.filter("headline").join(asked, on=["model", "harness", "episode"], how="left")
+    dates = results.rows.select("model", "harness", "episode", _AS_OF, "cutoff").unique(maintain_order=True)
+    scored = results.episodes.filter("headline").join(dates, on=["model", "harness", "episode"], how="left")
     grouped = scored.group_by("model", "harness", "condition", "cutoff", maintain_order=True)
     lines = [(*keys[:3], str(keys[3]), *_contrast(group)) for keys, group in grouped]
     return pl.DataFrame(lines, schema=_SCHEMA, orient="row")
 
 
 def _contrast(group: pl.DataFrame) -> tuple[float | int | None, ...]:
-    """The figures of one line, from `before` on."""
     sided = group.with_columns(side=(pl.col(_AS_OF) > pl.col("cutoff")).cast(pl.Int64))
     clusters = sided.group_by("sub_task", "side").agg(pl.col("cluster").n_unique())
     enough = clusters.filter(pl.col("cluster") > 1).group_by("sub_task").len().filter(pl.col("len") == 2)["sub_task"]
@@ -139,14 +116,14 @@ def _contrast(group: pl.DataFrame) -> tuple[float | int | None, ...]:
     counts = [kept.filter(pl.col("side") == side).height for side in (0, 1)]
     before, after = cells.means[::2].mean(), cells.means[1::2].mean()
     low = high = None
-    if tells_enough(cells):
-        half = spread(cells).half_width
+    if supports_interval(cells):
+        half = standard_error(cells).half_width
         low, high = max(-1.0, cells.mean - half), min(1.0, cells.mean + half)
     return (float(before), counts[0], float(after), counts[1], cells.mean, low, high, cells.means.size // 2)
 
 
 def _cells(kept: pl.DataFrame) -> Cells:
-    """The parts are subtasks before and after in turn; their weights add up to the change of the mean."""
+    """Group by subtask and side, with weights that give the change of the mean."""
     sums = (
         kept.with_columns(
             _part=2 * pl.col("sub_task").rank("dense").cast(pl.Int64) + pl.col("side"),
@@ -157,7 +134,7 @@ def _cells(kept: pl.DataFrame) -> Cells:
         .sort("_part", "_cluster")
     )
     columns = (sums[name].to_numpy() for name in ("_part", "_cluster", "_count", "score"))
-    cells = gather(*columns, alike=True)
+    cells = gather_cells(*columns, alike=True)
     signs = cells.weights * 2.0
     signs[::2] *= -1.0
     return replace(cells, weights=signs)

@@ -1,14 +1,8 @@
-"""What figures can bear: proportions, many comparisons at once, and how small an effect would have been seen.
+"""Inference on estimates: multiple comparisons, detectable effects, proportions and sign tests.
 
-`detectable` and `adjust` add columns to the lines of `finskillbench.analysis.intervals`.
-
-Many comparisons at once: with twelve subtasks, one in two tables would show an effect where there is none.
-
-How small an effect would have been seen, and how many clusters a given one takes.
-
-Intervals of shares, which stay within 0 and 1 and can be said even where nothing or everything counts.
-
-The exact sign test over clusters: evidence where differences vary too little for a t test.
+`detectable` and `adjust` add columns to the result of `finskillbench.analysis.intervals.estimate_means`. Wilson
+intervals of shares stay within [0, 1] and exist at rates of 0 and 1. The exact sign test over clusters replaces a t
+test if differences vary too little.
 """
 
 from __future__ import annotations
@@ -23,7 +17,7 @@ import polars as pl
 from scipy.special import bdtrc, nctdtrinc, ndtri, stdtr, stdtrit
 
 from finskillbench.analysis.clusters import LEVEL, MIN_CLUSTERS, Interval
-from finskillbench.analysis.intervals import estimate
+from finskillbench.analysis.intervals import estimate_means
 from finskillbench.arrays import Floats
 from finskillbench.errors import InputError
 
@@ -31,12 +25,12 @@ _P = "p"
 
 
 def holm(values: Sequence[float | None]) -> list[float | None]:
-    """p-values adjusted so that 5 % is the chance of any false finding (Holm 1979); an absent one stays absent."""
+    """Adjust p-values for a family-wise error rate of 5 % (Holm 1979); None stays None."""
     return _adjusted(values, _holm)
 
 
 def holm_weighted(values: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """The same where tests share the chance of a false finding unevenly, by positive weights (Holm 1979, section 4)."""
+    """Adjust p-values by Holm's method with positive weights (Holm 1979, section 4)."""
     order = sorted(range(len(values)), key=lambda place: values[place] / weights[place])
     adjusted, least, left = [0.0] * len(values), 0.0, math.fsum(weights)
     for place in order:
@@ -47,23 +41,20 @@ def holm_weighted(values: Sequence[float], weights: Sequence[float]) -> list[flo
 
 
 def benjamini_hochberg(values: Sequence[float | None]) -> list[float | None]:
-    """p-values adjusted so that of the findings below 5 %, 5 % are expected to be false (Benjamini & Hochberg 1995).
-
-    An absent one stays absent.
-    """
+    """Adjust p-values for a false discovery rate of 5 % (Benjamini & Hochberg 1995); None stays None."""
     return _adjusted(values, _benjamini_hochberg)
 
 
 def adjust(lines: pl.DataFrame, family: Sequence[str] = ()) -> pl.DataFrame:
-    """The lines of `estimate` with the two-sided `p` of the clustered t test against 0, `p_holm` and `p_fdr`.
+    """Add `p` (two-sided clustered t test against 0), `p_holm` and `p_fdr` to estimates.
 
     Parameters
     ----------
-    lines : as `estimate` returns them; p is null where a line has no standard error, and counts in no family.
-    family : the columns that tell families of comparisons apart, such as `model`; by default all lines are one.
+    lines : as from `estimate_means`; p is null without a standard error, and then in no family.
+    family : columns that separate families of comparisons, such as `model`; by default all rows are one family.
     """
-    told = lines.select("mean", "error", "freedom").iter_rows()
-    tested = [None if error is None else _two_sided(mean, error, freedom) for mean, error, freedom in told]
+    estimates = lines.select("mean", "error", "freedom").iter_rows()
+    tested = [None if error is None else _two_sided(mean, error, freedom) for mean, error, freedom in estimates]
     lines = lines.with_columns(pl.Series(_P, tested, pl.Float64))
 
     def over(correct: Callable[[Sequence[float | None]], list[float | None]]) -> pl.Expr:
@@ -100,42 +91,33 @@ def _benjamini_hochberg(ascending: Floats) -> Floats:
 
 
 POWER = 0.8
-"""The chance with which an effect should be found."""
 _MOST_CLUSTERS = 1_000_000
 
 
 def detectable_effect(error: float, freedom: float) -> float:
-    """The least true effect that the clustered t test finds in 80 of 100 runs, in the unit of the error.
+    """Return the smallest true effect that the clustered t test finds with a power of 80 %.
 
-    From the non-central t distribution; the chance to find an effect of the wrong sign, below 1 in 10,000, is left out.
+    Uses the non-central t distribution, without the chance of the wrong sign, which is below 1 in 10,000.
 
     Parameters
     ----------
-    error, freedom : the standard error of a mean and its degrees of freedom, as `estimate` gives them.
+    error, freedom : standard error of a mean and its degrees of freedom; the result has the unit of the error.
     """
     return error * _multiple(freedom)
 
 
 def clusters_needed(effect: float, error: float, freedom: float, clusters: int) -> int | None:
-    """The least number of clusters with which a true effect would be found in 80 of 100 runs.
+    """Return the number of clusters that detects an effect with a power of 80 %.
 
-    The clusters are taken to be like those that were run: the squared error falls with their number, and the degrees of
-    freedom, of which clusters of one size have one less than there are, rise in proportion but for that one.
+    Assumes further clusters like the present ones: the squared error falls with their number. Degrees of freedom plus
+    one grow in proportion. Returns the number; None if it exceeds a million. Raises `InputError` for an effect of 0.
 
     Parameters
     ----------
-    effect : in the unit of the error, of any sign. error, freedom, clusters : as `estimate` gives them.
-
-    Returns
-    -------
-    The number; None where a million clusters would not do.
-
-    Raises
-    ------
-    InputError : the effect is 0.
+    effect : in the unit of the error, of any sign. error, freedom, clusters : as from `estimate_means`.
     """
     if effect == 0.0:
-        raise InputError("effect: no number of episodes finds an effect of 0; give the least one that matters")
+        raise InputError("effect: must not be 0; give the smallest effect of interest")
 
     def enough(count: int) -> bool:
         left = (freedom + 1.0) * count / clusters - 1.0
@@ -153,11 +135,7 @@ def clusters_needed(effect: float, error: float, freedom: float, clusters: int) 
 
 
 def detectable(lines: pl.DataFrame, effect: float | None = None) -> pl.DataFrame:
-    """The lines of `estimate` with the column `detectable`: the least true effect that would have been found.
-
-    Where an effect is given, also `clusters_needed`, and `pairs_needed` at as many pairs for each cluster as were run.
-    All are null where the line has no standard error.
-    """
+    """Add the smallest detectable effect, and for `effect` the clusters and pairs needed, to estimates."""
     found: list[tuple[float | None, int | None, int | None]] = []
     for error, freedom, clusters, pairs in lines.select("error", "freedom", "clusters", "pairs").iter_rows():
         if error is None:
@@ -167,12 +145,11 @@ def detectable(lines: pl.DataFrame, effect: float | None = None) -> pl.DataFrame
         episodes = None if needed is None else -(-needed * pairs // clusters)
         found.append((detectable_effect(error, freedom), needed, episodes))
     schema = {"detectable": pl.Float64, "clusters_needed": pl.Int64, "pairs_needed": pl.Int64}
-    beside = pl.DataFrame(found, schema=schema, orient="row")
-    return pl.concat([lines, beside if effect is not None else beside.select("detectable")], how="horizontal")
+    columns = pl.DataFrame(found, schema=schema, orient="row")
+    return pl.concat([lines, columns if effect is not None else columns.select("detectable")], how="horizontal")
 
 
 def _multiple(freedom: float) -> float:
-    """The detectable effect in standard errors."""
     return float(nctdtrinc(freedom, 1.0 - POWER, stdtrit(freedom, (1 + LEVEL) / 2)))
 
 
@@ -180,12 +157,7 @@ _Z = float(ndtri((1 + LEVEL) / 2))
 
 
 def wilson(share: float, trials: float) -> Interval | None:
-    """Wilson's 95 % interval (1927) of a share of `trials` independent episodes; None of no trial.
-
-    Parameters
-    ----------
-    share : successes over trials. trials : a fraction where it is an effective number.
-    """
+    """Return Wilson's 95 % interval (1927) of `share` over `trials` (possibly fractional); None without trials."""
     if trials <= 0:
         return None
     spread = _Z**2 / trials
@@ -195,28 +167,28 @@ def wilson(share: float, trials: float) -> Interval | None:
 
 
 def proportions(frame: pl.DataFrame, value: str, by: Sequence[str] = ()) -> pl.DataFrame:
-    """Shares of episodes in groups, with Wilson intervals that count what episodes share once.
+    """Estimate shares by group, with Wilson intervals that account for clusters.
 
-    The trials are the effective ones: as many independent episodes as would have the clustered standard error (Korn &
-    Graubard 1998), at most all and at least the effective clusters; these where the error is not known, as where
-    nothing or everything counts.
+    Trials are effective: the number of independent episodes with the same clustered standard error (Korn & Graubard
+    1998). They are limited to the effective clusters from below and all episodes from above. Without a standard error,
+    as at rates of 0 and 1, they are the effective clusters.
 
     Parameters
     ----------
-    frame : with `cluster` and a Boolean column `value`; nulls are left out. by : what groups are told apart by.
+    frame : with `cluster` and a Boolean column `value`; nulls are dropped. by : grouping columns.
 
     Returns
     -------
-    The columns of `by`, then `share`, `low`, `high` (null of no episode), `successes`, `trials`, `clusters` and
+    The columns of `by`, `share`, `low`, `high` (null without episodes), `successes`, `trials`, `clusters` and
     `effective_trials`.
     """
-    # Subtasks are no strata here: most shares are near 0 or 1 in some of them, and their errors not known.
+    # No strata by subtask: most shares are near 0 or 1 in some of them, without a known error.
     whole = frame if "sub_task" in by else frame.with_columns(sub_task=pl.lit(""))
     columns = list(dict.fromkeys((*by, "cluster", "sub_task")))
-    lines = estimate(whole.select(*columns, _counts=pl.col(value).cast(pl.Float64)), "_counts", by)
+    lines = estimate_means(whole.select(*columns, _counts=pl.col(value).cast(pl.Float64)), "_counts", by)
     found: list[tuple[float | None, ...]] = []
-    told = lines.select("mean", "error", "pairs", "clusters", "effective_clusters")
-    for share, error, pairs, clusters, effective in told.iter_rows():
+    estimates = lines.select("mean", "error", "pairs", "clusters", "effective_clusters")
+    for share, error, pairs, clusters, effective in estimates.iter_rows():
         if share is None:
             found.append((None, None, None, 0, 0, 0, None))
             continue
@@ -225,32 +197,29 @@ def proportions(frame: pl.DataFrame, value: str, by: Sequence[str] = ()) -> pl.D
         found.append((share, low, high, round(share * pairs), pairs, clusters, trials))
     shares = dict.fromkeys(("share", "low", "high"), pl.Float64)
     counts = dict.fromkeys(("successes", "trials", "clusters"), pl.Int64)
-    said = pl.DataFrame(found, schema={**shares, **counts, "effective_trials": pl.Float64}, orient="row")
-    return pl.concat([lines.select(by), said], how="horizontal") if by else said
+    columns = pl.DataFrame(found, schema={**shares, **counts, "effective_trials": pl.Float64}, orient="row")
+    return pl.concat([lines.select(by), columns], how="horizontal") if by else columns
 
 
 _LEAST = 1e-9
-"""A cluster that differs by less does not differ."""
+"""Smaller differences count as 0."""
 
 
 class Signs(NamedTuple):
-    """Clusters with a mean difference above 0 (`more`) and below 0 (`less`)."""
+    """Number of clusters with a mean difference above 0 (`more`) and below 0 (`less`)."""
 
     more: int
     less: int
 
     def p(self, mean: float | None) -> float:
-        """Return the two-sided p-value; 1 where the mean is 0, unknown, or opposite to most clusters.
-
-        Clusters count once in the test and by their episodes in the mean, so that the two can disagree.
-        """
+        """Return the two-sided p-value; 1 if the mean, by episodes, is 0, unknown, or opposite to most clusters."""
         if mean is None or mean * (self.more - self.less) <= 0:
             return 1.0
         return min(1.0, 2 * float(bdtrc(max(self) - 1, sum(self), 0.5)))
 
 
 def cluster_signs(frame: pl.DataFrame, by: Sequence[str], margin: float = 0.0) -> dict[tuple[object, ...], Signs]:
-    """Count the clusters of each group whose mean `difference` lies above and below `-margin`."""
+    """Count the clusters of each group whose mean `difference` is above and below `-margin`."""
     change = pl.col("difference") + margin
     means = frame.group_by(*by, "cluster").agg(change.mean().alias("_change"))
     counts = means.group_by(by).agg(_more=(pl.col("_change") > _LEAST).sum(), _less=(pl.col("_change") < -_LEAST).sum())

@@ -1,7 +1,4 @@
-"""Means of groups of episodes with their clustered intervals: `estimate` gives a line for each group of a frame.
-
-What two ingredients are worth, alone, beside each other and together: documents and scripts, skills and code.
-"""
+"""Clustered means and intervals by group, and factorial contrasts of conditions."""
 
 from __future__ import annotations
 
@@ -18,21 +15,21 @@ import polars as pl
 from finskillbench.analysis.clusters import (
     Cells,
     Interval,
-    Spread,
+    StandardError,
     bca,
-    gather,
+    gather_cells,
     percentile,
     resample,
-    spread,
-    tells_enough,
+    standard_error,
+    supports_interval,
 )
 from finskillbench.analysis.results import Results
 from finskillbench.errors import InternalError
 from finskillbench.harness.conditions import Condition
 
 BOUNDS = {"difference": (-1.0, 1.0), **dict.fromkeys(("score", "treated", "reference"), (0.0, 1.0))}
-"""What the means of the columns of `Results.episodes` and `pairs` can be; a t interval is cut off there."""
-_SAID = {
+"""Possible means of the columns of `Results.episodes` and `pairs`; t intervals are clipped to them."""
+_SCHEMA = {
     "mean": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,
@@ -43,17 +40,17 @@ _SAID = {
     "effective_clusters": pl.Float64,
 }
 _BATCH = 256
-"""Groups resampled at a time: 10,000 means of each are 20 MB."""
+"""Groups per resampling batch: 10,000 means of each take 20 MB."""
 
 
 class Method(StrEnum):
-    """How an interval is made; t is the default for its coverage.
+    """Interval method; t is the default for its coverage.
 
-    `benchmarks/intervals.py` measures how often a 95 % interval holds the truth, for clusters of one to nine episodes,
-    intra-cluster correlations of 0 to 0.85, and normal noise: t 0.94 to 0.96 from 5 clusters on; percentile and BCa
-    0.82 to 0.86 of 5, 0.89 to 0.90 of 12, 0.93 of 40, 0.94 to 0.95 of 150. Of noise as skewed as an exponential, t has
-    0.89 to 0.95, and more than the others at every number. From a correlation of 0.3 on, an interval that takes
-    episodes for independent has 0.54 to 0.80.
+    Coverage of 95 % intervals in `benchmarks/intervals.py`, for clusters of one to nine episodes, intra-cluster
+    correlations of 0 to 0.85, and normal noise: t 0.94 to 0.96 from 5 clusters on. Percentile and BCa have 0.82 to 0.86
+    at 5 clusters, 0.89 to 0.90 at 12, 0.93 at 40, 0.94 to 0.95 at 150. With exponential noise t has 0.89 to 0.95, and
+    exceeds the others at every number. Intervals for independent episodes have 0.54 to 0.80 from a correlation of 0.3
+    on.
     """
 
     T = "t"
@@ -62,13 +59,13 @@ class Method(StrEnum):
 
 
 class Weighting(StrEnum):
-    """What a mean weighs: every episode alike, or every subtask."""
+    """Equal weights for episodes (micro) or for subtasks (macro)."""
 
     MICRO = "micro"
     MACRO = "macro"
 
 
-def estimate(
+def estimate_means(
     frame: pl.DataFrame,
     value: str = "difference",
     by: Sequence[str] = (),
@@ -79,51 +76,48 @@ def estimate(
     bounds: Interval | None = None,
     part: str = "sub_task",
 ) -> pl.DataFrame:
-    """The mean of a column in each group, with a 95 % interval that counts what episodes share once.
+    """Estimate the mean of a column by group, with a clustered 95 % interval.
 
-    How many episodes each subtask has is fixed beforehand, so that unlike means of subtasks are no chance: under either
-    weighting the interval is that of a stratified mean, whose parts are the subtasks.
+    The number of episodes per subtask is fixed in advance, so differences between subtask means are not sampling error.
+    The interval is that of a mean stratified by subtask, under either weighting.
 
     Parameters
     ----------
-    frame : as from `pairs` or `Results.episodes`; any frame with `sub_task`, `cluster` and the value will do. Nulls of
-        the value are left out.
-    value : what is averaged.
-    by : what groups are told apart by; by nothing there is one group. They come in the order of the frame.
-    method : "t" (CR2 with Satterthwaite's degrees of freedom), or "percentile" or "bca" of a bootstrap that draws
-        clusters.
-    weighting : "micro": every episode weighs alike; "macro": every subtask does.
-    resamples, seed : of the bootstrap. A group's interval depends on no other group.
-    bounds : what a mean can be, where the column's name does not tell (`BOUNDS`).
-    part : the column of the strata, each of which has its own mean.
+    frame : with `sub_task`, `cluster` and the value, such as `pairs` or `Results.episodes`; null values are dropped.
+    value : the column to average.
+    by : grouping columns; none gives one group. Groups keep the order of the frame.
+    method : "t" (CR2 with Satterthwaite's degrees of freedom), or "percentile" or "bca" of a bootstrap over clusters.
+    weighting : "micro" weighs episodes equally, "macro" subtasks.
+    resamples, seed : of the bootstrap; groups are independent of each other.
+    bounds : range of the mean, if `BOUNDS` does not define it.
+    part : the column of strata.
 
     Returns
     -------
-    The columns of `by`, then `mean` (null where no episode has a value), `low` and `high` (null where no interval can
-    be said: too few clusters, or too few that differ from the rest), `error` and `freedom` (the CR2 standard error of
-    the mean and its degrees of freedom, whatever the method; null with the interval), `pairs` (the values behind the
-    mean), `clusters` and `effective_clusters` (how many of one size would say as much; null without any).
+    The columns of `by`, then `mean` (null without values), `low` and `high` (null with too few clusters, or too few
+    that differ), `error` and `freedom` (CR2 standard error and degrees of freedom, null with the interval), `pairs`
+    (number of values), `clusters` and `effective_clusters` (null without values).
     """
     method, weighting = Method(method), Weighting(weighting)
-    taken = sorted({*by} & {*_SAID})
+    taken = sorted({*by} & {*_SCHEMA})
     if taken:
-        raise InternalError(f"estimate: groups cannot be told apart by {taken[0]!r}: it is a column of the result")
+        raise InternalError(f"estimate_means: cannot group by {taken[0]!r}: it is a column of the result")
     groups = frame.select(by).unique(maintain_order=True) if by else pl.DataFrame({"_": [0]})
     gathered = _gather(frame, value, list(by), groups, weighting, part)
-    spreads = {place: spread(cells) for place, cells in gathered.items() if tells_enough(cells)}
+    spreads = {place: standard_error(cells) for place, cells in gathered.items() if supports_interval(cells)}
     if method is Method.T:
         intervals = _t_intervals(gathered, spreads, bounds or BOUNDS.get(value, (-inf, inf)))
     else:
         intervals = _bootstrapped(gathered, sorted(spreads), method, resamples, seed)
     lines = [_line(gathered.get(place), spreads.get(place), intervals.get(place)) for place in range(groups.height)]
-    said = pl.DataFrame(lines, schema=_SAID, orient="row")
-    return pl.concat([groups, said], how="horizontal") if by else said
+    table = pl.DataFrame(lines, schema=_SCHEMA, orient="row")
+    return pl.concat([groups, table], how="horizontal") if by else table
 
 
 def _gather(
     frame: pl.DataFrame, value: str, by: list[str], groups: pl.DataFrame, weighting: Weighting, part: str
 ) -> dict[int, Cells]:
-    """The cells of every group that has a value, by its place."""
+    """Return the cells of each group that has values, by its index."""
     kept = frame.filter(pl.col(value).is_not_null()).select(
         *by,
         _cluster=pl.col("cluster").rank("dense"),
@@ -141,17 +135,17 @@ def _gather(
     present, starts, sizes = np.unique(sums["_place"].to_numpy(), return_index=True, return_counts=True)
     alike = weighting is Weighting.MACRO
     return {
-        int(place): gather(*(column[start : start + size] for column in columns), alike=alike)
+        int(place): gather_cells(*(column[start : start + size] for column in columns), alike=alike)
         for place, start, size in zip(present, starts, sizes, strict=True)
     }
 
 
-def _t_intervals(groups: dict[int, Cells], spreads: dict[int, Spread], bounds: Interval) -> dict[int, Interval]:
+def _t_intervals(groups: dict[int, Cells], spreads: dict[int, StandardError], bounds: Interval) -> dict[int, Interval]:
     low, high = bounds
     intervals: dict[int, Interval] = {}
     for place, each in spreads.items():
         mean, half = groups[place].mean, each.half_width
-        # The published ranked list scores above 1: what a mean has passed is no bound of it.
+        # The paper's ranked list allows scores above 1: a bound that the mean exceeds does not apply.
         intervals[place] = (
             max(mean - half, low if low <= mean else -inf),
             min(mean + half, high if mean <= high else inf),
@@ -177,7 +171,7 @@ def _bootstrapped(
     return intervals
 
 
-def _line(cells: Cells | None, known: Spread | None, interval: Interval | None) -> tuple[float | None, ...]:
+def _line(cells: Cells | None, known: StandardError | None, interval: Interval | None) -> tuple[float | None, ...]:
     if cells is None:
         return (None, None, None, None, None, 0, 0, None)
     low, high = interval or (None, None)
@@ -192,27 +186,27 @@ TOGETHER = "together"
 
 @dataclass(frozen=True, slots=True)
 class Factorial:
-    """Two ingredients and the four conditions that have neither, the first, the second, and both."""
+    """Two factors and the four conditions: neither, the first, the second, both."""
 
-    first: str
-    second: str
+    factor_a: str
+    factor_b: str
     conditions: tuple[Condition, Condition, Condition, Condition]
 
     @property
     def contrasts(self) -> dict[str, tuple[float, float, float, float]]:
-        """Weights of the four conditions' scores, in their order.
+        """Return contrast weights of the four conditions, by effect name.
 
-        An ingredient's main effect, by its name, is the mean of what it adds alone and beside the other; the
-        interaction is what both bring beyond the sum of what each brings alone (not halved, as in Montgomery, ch. 5).
+        The main effect of a factor is the mean of its effects without and with the other factor. The interaction is the
+        effect of both beyond the sum of the single effects (not halved, unlike Montgomery, ch. 5).
         """
         return {
-            self.first: (-0.5, 0.5, -0.5, 0.5),
-            self.second: (-0.5, -0.5, 0.5, 0.5),
+            self.factor_a: (-0.5, 0.5, -0.5, 0.5),
+            self.factor_b: (-0.5, -0.5, 0.5, 0.5),
             INTERACTION: (1.0, -1.0, -1.0, 1.0),
-            f"{self.first} alone": (-1.0, 1.0, 0.0, 0.0),
-            f"{self.second} alone": (-1.0, 0.0, 1.0, 0.0),
-            f"{self.first} beside {self.second}": (0.0, 0.0, -1.0, 1.0),
-            f"{self.second} beside {self.first}": (0.0, -1.0, 0.0, 1.0),
+            f"{self.factor_a} alone": (-1.0, 1.0, 0.0, 0.0),
+            f"{self.factor_b} alone": (-1.0, 0.0, 1.0, 0.0),
+            f"{self.factor_a} given {self.factor_b}": (0.0, 0.0, -1.0, 1.0),
+            f"{self.factor_b} given {self.factor_a}": (0.0, -1.0, 0.0, 1.0),
             TOGETHER: (-1.0, 0.0, 0.0, 1.0),
         }
 
@@ -227,13 +221,10 @@ _KEYS = ["model", "harness", "episode"]
 
 
 def crossed(results: Results, factorial: Factorial) -> pl.DataFrame:
-    """The episodes that have a score under all four conditions, with a column for each contrast.
-
-    The columns are those of `pairs` without its scores; no line where a condition was not run.
-    """
-    neither, *others = (results.episodes.filter(pl.col("condition") == name.value) for name in factorial.conditions)
+    """Return the episodes scored under all four conditions, with one column per contrast instead of scores."""
+    neither, *treated = (results.episodes.filter(pl.col("condition") == name.value) for name in factorial.conditions)
     joined = neither.drop("condition", "repeats").rename({"score": "_0"})
-    for place, arm in enumerate(others, 1):
+    for place, arm in enumerate(treated, 1):
         scores = arm.select(*_KEYS, pl.col("score").alias(f"_{place}"))
         joined = joined.join(scores, on=_KEYS, how="inner", maintain_order="left")
     contrasts = {
@@ -250,21 +241,19 @@ def effects(
     method: Method = Method.T,
     weighting: Weighting = Weighting.MICRO,
 ) -> pl.DataFrame:
-    """Every contrast of the four conditions with its clustered interval.
+    """Estimate all contrasts of a factorial design.
+
+    Returns the columns of `by`, `effect` (a key of `Factorial.contrasts`), and those of `estimate_means`. No row
+    without an episode under all four conditions.
 
     Parameters
     ----------
-    by : columns of `Results.episodes`, at least one, but `condition`. method, weighting : as in `estimate`.
-
-    Returns
-    -------
-    The columns of `by`, `effect` (the names of `Factorial.contrasts`), and those of `estimate`. No line where no
-    episode has all four conditions.
+    by : at least one column of `Results.episodes`, without `condition`. method, weighting : as in `estimate_means`.
     """
     episodes = crossed(results, factorial)
     found: list[pl.DataFrame] = []
     for name, weights in factorial.contrasts.items():
         most = math.fsum(weight for weight in weights if weight > 0)
-        lines = estimate(episodes, name, by, method, weighting, bounds=(-most, most))
+        lines = estimate_means(episodes, name, by, method, weighting, bounds=(-most, most))
         found.append(lines.select(*by, pl.lit(name).alias("effect"), pl.exclude(*by)))
     return pl.concat(found)

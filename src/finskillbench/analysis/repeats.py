@@ -1,9 +1,7 @@
-"""What repeats of an episode tell: how much of a score is luck, and how often an agent gets it right once or always.
+"""Repeated episodes: variance components, pass@k, and scores within a budget.
 
-What agents reach within a budget of tokens, turns, seconds or dollars.
-
-S(B) is the mean over all scored episodes of the score where the submission came within B, and of 0 where it did not.
-For a strong model a skill is worth what it saves: the same score within a smaller budget.
+S(B) is the mean, over scored episodes, of the score if the submission came within the budget B, else 0. A skill can
+help a strong model by reaching the same score within a smaller budget.
 """
 
 from __future__ import annotations
@@ -13,26 +11,25 @@ from enum import StrEnum
 
 import polars as pl
 
-from finskillbench.analysis.intervals import Method, Weighting, estimate
+from finskillbench.analysis.intervals import Method, Weighting, estimate_means
 from finskillbench.analysis.results import EPISODE, Results
 from finskillbench.errors import InputError
 
 FULL = 1.0 - 1e-9
-"""The score from which on a repeat has passed."""
+"""Minimum score of a passed repeat."""
 
 
 def variances(results: Results, by: Sequence[str] = ("model", "harness", "condition")) -> pl.DataFrame:
-    """Variance of scores within episodes and between them, by a one-way analysis of variance.
+    """Estimate the variance of scores within and between episodes (one-way ANOVA).
 
     Parameters
     ----------
-    by : columns of `Results.episodes`, at least one.
+    by : at least one column of `Results.episodes`.
 
     Returns
     -------
-    The columns of `by`, then `episodes`, `repeats` (scored ones in all), `within` (null where no episode was scored
-    twice), `between` (null also of one episode; 0 where episodes differ by no more than repeats do) and `alike`, the
-    intra-class correlation: the share of the variance that lies between episodes, null where nothing varies.
+    The columns of `by`, `episodes`, `repeats` (scored), `within` (null without repeats), `between` (also null for one
+    episode; truncated at 0) and `alike`, the intra-class correlation (null without variance).
 
     Source: Searle, Casella & McCulloch (1992), ch. 3.6, for unequal numbers of repeats.
     """
@@ -51,12 +48,12 @@ def variances(results: Results, by: Sequence[str] = ("model", "harness", "condit
         apart=(size * (pl.col("mean") - grand) ** 2).sum(),
         usual=size.sum() - (size**2).sum() / size.sum(),
     )
-    spare, others = pl.col("repeats") - pl.col("episodes"), pl.col("episodes") - 1
+    within_freedom, between_freedom = pl.col("repeats") - pl.col("episodes"), pl.col("episodes") - 1
     found = (
-        sums.with_columns(within=pl.when(spare > 0).then(pl.col("squares") / spare))
+        sums.with_columns(within=pl.when(within_freedom > 0).then(pl.col("squares") / within_freedom))
         .with_columns(
-            between=pl.when(others > 0).then(
-                ((pl.col("apart") - others * pl.col("within")) / pl.col("usual")).clip(lower_bound=0.0)
+            between=pl.when(between_freedom > 0).then(
+                ((pl.col("apart") - between_freedom * pl.col("within")) / pl.col("usual")).clip(lower_bound=0.0)
             )
         )
         .with_columns(total=pl.col("within") + pl.col("between"))
@@ -66,32 +63,32 @@ def variances(results: Results, by: Sequence[str] = ("model", "harness", "condit
 
 
 def passes(results: Results, k: int, least: float = FULL) -> pl.DataFrame:
-    """The chance of each episode that at least one of k repeats passes, and that all of them do.
+    """Estimate, per episode, the chance that at least one of k repeats passes, and that all pass.
 
-    Both are unbiased: the share of the k-subsets of the n scored repeats in which one, or every one of c, has passed:
-    pass@k is 1 - C(n - c, k) / C(n, k) (Chen et al. 2021), pass^k is C(c, k) / C(n, k) (Yao et al. 2024).
+    Unbiased, with c passes in n scored repeats: pass@k is 1 - C(n - c, k) / C(n, k) (Chen et al. 2021), pass^k is C(c,
+    k) / C(n, k) (Yao et al. 2024).
 
     Parameters
     ----------
-    k : how many repeats. least : the score from which on a repeat has passed.
+    k : number of repeats. least : minimum score of a pass.
 
     Returns
     -------
-    The columns of `Results.episodes` with `pass_at` and `pass_hat`, null for episodes with fewer than k scored repeats;
-    for `estimate`.
+    The columns of `Results.episodes` with `pass_at` and `pass_hat`, null with fewer than k scored repeats; for
+    `estimate_means`.
 
     Raises
     ------
-    InputError : k is less than 1, or the episodes of some model and condition were all run fewer times.
+    InputError : k is less than 1, or exceeds the repeats of all episodes of a model and condition.
     """
     if k < 1:
-        raise InputError(f"pass@k: k is {k}; give 1 or more")
+        raise InputError(f"pass@k: k is {k}; use 1 or more")
     runs = results.rows.group_by(EPISODE).len().group_by("model", "condition").agg(pl.col("len").max())
     fewer = runs.filter(pl.col("len") < k).sort("len", "model", "condition")
     if not fewer.is_empty():
         model, condition, most = fewer.row(0)
         raise InputError(
-            f"pass@{k}: {model} under {condition} was run {most} times on an episode; run with --epochs {k} or more"
+            f"pass@{k}: {model} under {condition} has only {most} runs per episode; run with --epochs {k} or more"
         )
     scored = pl.col("score").is_not_null()
     passed = results.rows.filter(scored).group_by(EPISODE).agg(passed=(pl.col("score") >= least).sum())
@@ -108,7 +105,7 @@ def passes(results: Results, k: int, least: float = FULL) -> pl.DataFrame:
 
 
 def _subsets(chosen: pl.Expr, size: pl.Expr, k: int) -> pl.Expr:
-    """C(chosen, k) / C(size, k): the share of the k-subsets that lie within the chosen ones."""
+    """C(chosen, k) / C(size, k)."""
     share = pl.lit(1.0)
     for step in range(k):
         share *= (chosen - step).clip(lower_bound=0.0) / (size - step)
@@ -118,11 +115,10 @@ def _subsets(chosen: pl.Expr, size: pl.Expr, k: int) -> pl.Expr:
 GROUP = ("model", "harness", "condition")
 TOKEN_BUDGETS = (4_000.0, 8_000.0, 16_000.0, 32_000.0)
 POINTS = 24
-"""Budgets of a curve, where none are given."""
 
 
-class Measure(StrEnum):
-    """What is spent, by the columns of the rows; output tokens are with reasoning."""
+class SpendingMeasure(StrEnum):
+    """Spending, by row column; output tokens include reasoning."""
 
     TOKENS = "total_output_tokens"
     TURNS = "turns"
@@ -130,8 +126,8 @@ class Measure(StrEnum):
     DOLLARS = "cost_usd"
 
 
-def spending(results: Results, measure: Measure) -> pl.DataFrame:
-    """The scored rows with what each has `spent`; no row of a model and condition of which one's is not known."""
+def spending(results: Results, measure: SpendingMeasure) -> pl.DataFrame:
+    """Return the scored rows with `spent`, without models and conditions that have unknown spending."""
     kept = [*EPISODE, "sub_task", "domain", "cluster", "program", "headline", "score"]
     scored = results.rows.filter(pl.col("score").is_not_null())
     known = pl.col(measure.value).is_not_null().all().over(GROUP)
@@ -140,28 +136,26 @@ def spending(results: Results, measure: Measure) -> pl.DataFrame:
 
 def score_within(
     results: Results,
-    measure: Measure,
+    measure: SpendingMeasure,
     budgets: Sequence[float] | None = None,
     by: Sequence[str] = GROUP,
     method: Method = Method.T,
     weighting: Weighting = Weighting.MICRO,
 ) -> pl.DataFrame:
-    """The curve S(B) at some budgets, with intervals.
+    """Estimate S(B) at several budgets.
+
+    Returns the columns of `by`, `budget`, and those of `estimate_means`, without groups that have unknown spending.
 
     Parameters
     ----------
-    budgets : in the unit of the measure; by default 24 from the least to the most that was spent, evenly in their
-        logarithm. by : columns of `Results.episodes`. method, weighting : as in `estimate`.
-
-    Returns
-    -------
-    The columns of `by`, `budget`, and those of `estimate`; no line of a group whose spending is not known.
+    budgets : in the unit of the measure; by default 24, evenly spaced in their logarithm from least to most spending.
+    by : columns of `Results.episodes`. method, weighting : as in `estimate_means`.
     """
     rows = spending(results, measure)
     points = default_budgets(rows) if budgets is None else [float(budget) for budget in budgets]
     reached = [pl.when(pl.col("spent") <= budget).then("score").otherwise(0.0) for budget in points]
     scores = {str(place): score for place, score in enumerate(reached)}
-    # Texts are told apart once, and not once for each budget.
+    # Encode text columns once, not per budget.
     groups = rows.select(by).unique(maintain_order=True).with_row_index("_group")
     coded = (
         _of_episodes(rows, by, **scores)
@@ -169,42 +163,39 @@ def score_within(
         .with_columns(pl.col("sub_task", "cluster").rank("dense"))
         .unpivot(list(scores), index=["_group", "sub_task", "cluster"], variable_name="_budget", value_name="score")
     )
-    lines = estimate(coded, "score", ["_group", "_budget"], method, weighting)
+    lines = estimate_means(coded, "score", ["_group", "_budget"], method, weighting)
     budget = pl.col("_budget").replace_strict(dict(zip(scores, points, strict=True)), return_dtype=pl.Float64)
-    told = lines.join(groups, on="_group", how="left", maintain_order="left").with_columns(budget=budget)
-    return told.sort("_group", "budget").select(*by, "budget", *lines.columns[2:])
+    curve = lines.join(groups, on="_group", how="left", maintain_order="left").with_columns(budget=budget)
+    return curve.sort("_group", "budget").select(*by, "budget", *lines.columns[2:])
 
 
 def area_within(
     results: Results,
-    measure: Measure,
+    measure: SpendingMeasure,
     most: float | None = None,
     by: Sequence[str] = GROUP,
     method: Method = Method.T,
     weighting: Weighting = Weighting.MICRO,
 ) -> pl.DataFrame:
-    """The area under S(B) from 0 to the most that is spent, over that most: 1 is a full score for nothing.
+    """Estimate the area under S(B) from 0 to `most`, divided by `most`; 1 is a full score at no cost.
 
-    An episode adds its score times the share of the budget that it leaves, so that areas have clustered intervals.
+    Each episode adds its score times the unspent share of the budget, so that areas have clustered intervals. Returns
+    the columns of `by`, `most`, and those of `estimate_means`; empty if spending is 0 or unknown.
 
     Parameters
     ----------
-    most : the end of the curve, by default the most that any row has spent. Others : as in `score_within`.
-
-    Returns
-    -------
-    The columns of `by`, `most`, and those of `estimate`; no line where nothing was spent at all, or it is not known.
+    most : end of the curve, by default the greatest spending of a row. Others : as in `score_within`.
     """
     rows = spending(results, measure)
     end = _most(rows) if most is None else most
     rows = rows if end > 0.0 else rows.clear()
     left = (1.0 - pl.col("spent") / end).clip(lower_bound=0.0)
-    lines = estimate(_of_episodes(rows, by, score=pl.col("score") * left), "score", by, method, weighting)
+    lines = estimate_means(_of_episodes(rows, by, score=pl.col("score") * left), "score", by, method, weighting)
     return lines.select(*by, pl.lit(end).alias("most"), pl.exclude(*by))
 
 
 def default_budgets(rows: pl.DataFrame) -> list[float]:
-    """Budgets from the least to the most that was spent, evenly in their logarithm; none where nothing was."""
+    """Return budgets from least to most spending, evenly spaced in their logarithm; none if nothing was spent."""
     spent = rows.filter(pl.col("spent") > 0)["spent"]
     if spent.is_empty():
         return []
@@ -218,7 +209,6 @@ def _most(rows: pl.DataFrame) -> float:
 
 
 def _of_episodes(rows: pl.DataFrame, by: Sequence[str], **scores: pl.Expr) -> pl.DataFrame:
-    """Mean scores of every episode over its repeats."""
     keys = list(dict.fromkeys((*by, *EPISODE, "sub_task", "cluster")))
     means = {name: score.mean() for name, score in scores.items()}
     return rows.group_by(keys, maintain_order=True).agg(**means)

@@ -1,19 +1,12 @@
-"""Rows of any runs under one profile, as every table and figure takes them.
+"""Result rows under one profile, paired comparisons, strata and coverage.
 
-Rows of status `error` are no scores: they stay in the table with a null, are counted by themselves and enter no mean.
-Repeats of an episode are averaged first, so that an episode counts once however often it was run.
+Rows of status `error` have a null score and enter no mean. Repeats of an episode are averaged first, so that each
+episode counts once.
 
-What skills change where an agent does well without them, and where it does not.
+Stratifying episodes by the score used in the difference causes regression to the mean. So strata use the mean of a
+whole subtask under one model, or repeats that the difference does not use.
 
-Episodes must not be sorted by the score that the difference is taken from: those with a poor score without skills had
-bad luck more often than good, do better the next time whatever they are given, and seem to gain (regression to the
-mean). So a stratum is told by the mean of a whole subtask under one model, in which luck averages out, or by repeats
-that the difference does not use.
-
-How many episodes have a verdict, and what the others could change.
-
-Rows of status `error` enter no mean. What they would have scored is not known, but it lies between 0 and 1, which
-bounds every mean and every difference (Manski 1990).
+The unknown scores of failed rows are within [0, 1], which bounds every mean and difference (Manski 1990).
 """
 
 from __future__ import annotations
@@ -45,13 +38,13 @@ _FILLED: dict[str, pl.Expr] = {
     "edition": pl.lit(""),
     "scorer_version": pl.lit(""),
 }
-"""Columns that a table made by hand may leave out, and what they then hold."""
+"""Defaults of columns that hand-made tables may omit."""
 EPISODE = ("model", "harness", "condition", "episode")
-"""What an episode's mean over its repeats is told by."""
+"""Key of an episode's mean over its repeats."""
 
 
 class Comparison(NamedTuple):
-    """Two conditions, of which the first is measured against the second."""
+    """Two conditions: the treated one and its reference."""
 
     treated: str
     reference: str
@@ -59,16 +52,14 @@ class Comparison(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Rows of any runs under one profile.
+    """Rows of one or several runs under one profile.
 
-    `rows` has the columns of `rows.parquet`, in which `model` is what tables call the entry and `score` is the score
-    under the profile of the row's subtask (`profiles`), null where there is none; beside them `episode` and `cluster`
-    (told apart by edition where there are several), `program`, `headline` (whether the subtask counts towards it;
-    of rows of another suite alone, that is theirs),
-    `suite` (the headline of its own under which another domain is summed up, else empty) and `failed` (status `error`).
-    `episodes` has a line for each model, harness, condition and episode that has a score: its mean `score` over
-    `repeats`, with domain, sub_task, difficulty, cluster, program, headline and suite.
-    `excluded` are the models that were left out.
+    `rows` has the columns of `rows.parquet`; `model` is the label in tables and `score` the score under the subtask's
+    profile (`profiles`), null if none. Further columns are `episode` and `cluster` (unique across editions), `program`,
+    `headline`, `suite` and `failed` (status `error`). `headline` means that the subtask counts towards it, or towards
+    the suite's if all rows are of another suite. `suite` is that of a domain outside of the paper's, else empty.
+    `episodes` has one row per model, harness, condition and scored episode: mean `score` over `repeats`, with domain,
+    sub_task, difficulty, cluster, program, headline and suite. `excluded` are the models left out.
     """
 
     profile: Profile
@@ -80,17 +71,15 @@ class Results:
 
     @property
     def models(self) -> list[str]:
-        """What tables call the entries, in the order of the rows."""
-        return distinct(self.rows, "model")
+        return distinct_values(self.rows, "model")
 
     @property
     def sub_tasks(self) -> list[str]:
-        """The subtasks that were run, in the order of the domains."""
         return list(self.profiles)
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """Every condition that is measured against another that was run."""
+        """All pairs of a condition and its reference that were run."""
         against = {REFERENCE: [name for name in self.conditions if name != REFERENCE]}
         against[CURATED] = [name for name in self.conditions if name.startswith(USER_SKILLS_PREFIX)]
         against[Condition.CODE.value] = [name for name in self.conditions if name == Condition.CODE_CURATED]
@@ -105,23 +94,20 @@ class Results:
 def collect(rows: pl.DataFrame, profile: Profile = Profile.CERTIFIED, exclude: Collection[str] = ()) -> Results:
     """Prepare the rows of one or several runs.
 
+    Raises `InputError`: a column is missing, no rows are left, or an excluded model does not occur.
+
     Parameters
     ----------
     rows : as in `rows.parquet`.
-    profile : the wanted profile. A subtask that does not define it is taken in the next one of certified, strict, paper
-        that it has.
-    exclude : models to leave out, by their names in the rows or in tables.
-
-    Raises
-    ------
-    InputError : the table lacks a column, has no rows or none that are left, or a model to leave out is not in it.
+    profile : the wanted profile; subtasks without it use the next of certified, strict, paper that they have.
+    exclude : models to leave out, by name or label.
     """
-    rows = _without(complete(rows), exclude)
-    beside = [subtask.name for subtask in subtasks() if not subtask.headline]
+    rows = _without(fill_columns(rows), exclude)
+    outside_headline = [subtask.name for subtask in subtasks() if not subtask.headline]
     suites = {each.name: one.suite for one in domains() if one.suite != PAPER_SUITE for each in one.subtasks}
-    names = sorted(distinct(rows, "sub_task"), key=_place_in([subtask.name for subtask in subtasks()]))
+    names = sorted(distinct_values(rows, "sub_task"), key=_place_in([subtask.name for subtask in subtasks()]))
     profiles = {name: _profile_of(rows.filter(pl.col("sub_task") == name), profile) for name in names}
-    names_of_headline = set(names) - {*beside, *suites} or set(names) & suites.keys()
+    names_of_headline = set(names) - {*outside_headline, *suites} or set(names) & suites.keys()
     rows = rows.with_columns(
         score=_score(profiles),
         program=pl.col("model").str.starts_with("baseline/"),
@@ -136,18 +122,13 @@ def collect(rows: pl.DataFrame, profile: Profile = Profile.CERTIFIED, exclude: C
         profiles=profiles,
         rows=rows,
         episodes=_episodes(rows),
-        conditions=tuple(sorted(distinct(rows, "condition"), key=_place_in([each.value for each in Condition]))),
+        conditions=tuple(sorted(distinct_values(rows, "condition"), key=_place_in([each.value for each in Condition]))),
         excluded=tuple(exclude),
     )
 
 
-def complete(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows with every column that a table made by hand may leave out.
-
-    Raises
-    ------
-    InputError : the table lacks a column that cannot be filled in, or has no rows.
-    """
+def fill_columns(rows: pl.DataFrame) -> pl.DataFrame:
+    """Fill optional columns; raise `InputError` for other missing columns or no rows."""
     absent = [name for name in _NEEDED if name not in rows.columns]
     if absent:
         raise InputError(f"rows: the column {absent[0]!r} is missing; give the rows.parquet of a run")
@@ -161,10 +142,10 @@ def complete(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def pairs(results: Results, comparison: Comparison) -> pl.DataFrame:
-    """The episodes that both conditions have a score for, a line for each model and harness.
+    """Pair the episodes scored under both conditions, per model and harness.
 
-    The columns are those of `Results.episodes` but `condition`, `score` and `repeats`, with `treated` and `reference`
-    for the two scores and `difference` between them.
+    The columns are those of `Results.episodes` without `condition`, `score` and `repeats`, with the scores `treated`
+    and `reference` and their `difference`.
     """
     sides = [results.episodes.filter(pl.col("condition") == name).drop("condition", "repeats") for name in comparison]
     keys = ["model", "harness", "episode"]
@@ -176,8 +157,8 @@ def pairs(results: Results, comparison: Comparison) -> pl.DataFrame:
     return paired.with_columns(difference=pl.col("treated") - pl.col("reference"))
 
 
-def distinct(rows: pl.DataFrame, column: str) -> list[str]:
-    """The values of a column, in the order in which they come."""
+def distinct_values(rows: pl.DataFrame, column: str) -> list[str]:
+    """Return the distinct values of a column, in order of appearance."""
     return rows[column].unique(maintain_order=True).to_list()
 
 
@@ -185,16 +166,17 @@ def _check_scores(rows: pl.DataFrame) -> None:
     odd = rows.with_row_index("_row").filter(~pl.col("score").is_finite())
     if odd.height:
         place, task, score = odd.select("_row", "task_id", "score").row(0)
-        raise InputError(f"rows: row {place} ({task}) has a score of {score}; leave it null where nothing was scored")
+        raise InputError(
+            f"rows: row {place} ({task}) has a score of {score}; use a finite number, or null for no score"
+        )
 
 
 def _without(rows: pl.DataFrame, exclude: Collection[str]) -> pl.DataFrame:
-    """The rows under what tables call their entries, without those of some models."""
     entries = [ModelKey(*each) for each in rows.select("model", "arguments").unique(maintain_order=True).iter_rows()]
     names = labels(entries)
     unknown = sorted(set(exclude) - {entry.model for entry in entries} - set(names.values()))
     if unknown:
-        raise InputError(f"exclude: no row is of {unknown[0]}; the models are {', '.join(sorted(names.values()))}")
+        raise InputError(f"exclude: {unknown[0]} has no rows; models: {', '.join(sorted(names.values()))}")
     named = pl.DataFrame(
         [(entry.model, entry.arguments, name) for entry, name in names.items()],
         schema={"model": pl.String, "arguments": pl.String, "name": pl.String},
@@ -204,12 +186,12 @@ def _without(rows: pl.DataFrame, exclude: Collection[str]) -> pl.DataFrame:
     chosen = list(exclude)
     kept = rows.filter(~(pl.col("model").is_in(chosen) | pl.col("name").is_in(chosen)))
     if kept.is_empty():
-        raise InputError(f"exclude: no row is left without {', '.join(chosen)}; leave fewer models out")
+        raise InputError(f"exclude: no rows remain without {', '.join(chosen)}; exclude fewer models")
     return kept.with_columns(model="name").drop("name")
 
 
 def _apart(rows: pl.DataFrame) -> dict[str, pl.Expr]:
-    """Names of episodes and clusters: those of two editions are not the same even where they are called the same."""
+    """Make episode and cluster names unique across editions."""
     if rows["edition"].n_unique() == 1:
         return {"episode": pl.col("task_id")}
     mark = pl.col("edition").str.slice(0, 8)
@@ -220,7 +202,7 @@ def _apart(rows: pl.DataFrame) -> dict[str, pl.Expr]:
 
 
 def _profile_of(rows: pl.DataFrame, wanted: Profile) -> Profile:
-    """The wanted profile, or the first other that has a score; the wanted one where nothing was scored at all."""
+    """Return the wanted profile, or the first other one with a score; the wanted one if there are no scores."""
     for profile in (wanted, *(other for other in _FALLBACK if other is not wanted)):
         if rows["scores"].struct.field(profile.value).is_not_null().any():
             return profile
@@ -245,46 +227,33 @@ def _episodes(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _place_in(order: Sequence[str]) -> Callable[[str], int]:
-    """A sorting key: known names in their order, then the others."""
     return lambda name: order.index(name) if name in order else len(order)
 
 
 LEVELS = (0.25, 0.5, 0.75)
-"""Where one stratum ends and the next begins."""
 
 
 def by_cell(
     paired: pl.DataFrame, levels: Sequence[float] = LEVELS, cell: Sequence[str] = ("model", "harness", "sub_task")
 ) -> pl.DataFrame:
-    """Pairs by the mean reference score of their model on their subtask.
+    """Stratify pairs by the mean reference score of their model on their subtask.
+
+    Returns the pairs with `baseline`, that mean, and `stratum`, its range ("0.25-0.50", lower end included).
 
     Parameters
     ----------
-    paired : as from `pairs`. levels : ascending scores between strata. cell : what a mean is taken over.
-
-    Returns
-    -------
-    The pairs with `baseline`, that mean, and `stratum`, its range ("0.25-0.50", lower end included); for `estimate`.
+    paired : as from `pairs`. levels : ascending boundaries. cell : columns of the mean's groups.
     """
     return _labelled(paired.with_columns(baseline=pl.col("reference").mean().over(cell)), levels)
 
 
 def by_other_half(results: Results, comparison: Comparison, levels: Sequence[float] = LEVELS) -> pl.DataFrame:
-    """Pairs by the reference score of the even repeats of their episode; their difference takes the odd ones.
-
-    Returns
-    -------
-    As `by_cell`; episodes of which a half has no score are left out.
-
-    Raises
-    ------
-    InputError : no episode was repeated under the reference condition.
-    """
+    """Stratify as `by_cell`, by even repeats; differences use the odd ones. Raises `InputError` without repeats."""
     keys = ["model", "harness", "episode"]
     reference = results.rows.filter(pl.col("condition") == comparison.reference, pl.col("score").is_not_null())
     even, odd = (reference.filter(pl.col("run_idx") % 2 == rest) for rest in (0, 1))
     if odd.is_empty() or even.is_empty():
-        raise InputError(f"strata: no episode was repeated under {comparison.reference}; run with --epochs 2 or more")
+        raise InputError(f"strata: no repeated episodes under {comparison.reference}; run with --epochs 2 or more")
     baseline = even.group_by(keys).agg(baseline=pl.col("score").mean())
     other = odd.group_by(keys).agg(reference=pl.col("score").mean())
     halved = (
@@ -305,22 +274,20 @@ def _labelled(frame: pl.DataFrame, levels: Sequence[float]) -> pl.DataFrame:
 
 
 LEAST = 0.95
-"""The share of rows with a verdict below which a mean stands for too few."""
+"""Minimum share of rows with a verdict for a meaningful mean."""
 
 
-def coverage(
+def verdict_coverage(
     results: Results, by: Sequence[str] = ("model", "harness", "condition"), least: float = LEAST
 ) -> pl.DataFrame:
-    """The share of rows with a verdict in each group, and the bounds of its mean.
+    """Compute the share of rows with a verdict by group, and bounds of the mean.
+
+    Returns the columns of `by`, then `rows`, `verdicts`, `share`, `mean` (over episodes with a verdict), `worst` and
+    `best` (all missing scores 0, or 1), and `enough`.
 
     Parameters
     ----------
-    by : columns of `Results.rows`, at least one. least : the share from which on a group is covered.
-
-    Returns
-    -------
-    The columns of `by`, then `rows`, `verdicts`, `share`, `mean` (over episodes that have a verdict; null of none),
-    `worst` and `best` (over all episodes, had every row without a verdict scored 0, or 1), and `enough`.
+    by : at least one column of `Results.rows`. least : minimum share of a covered group.
     """
     keys = list(dict.fromkeys((*by, *EPISODE)))
     episodes = results.rows.group_by(keys, maintain_order=True).agg(
@@ -336,16 +303,13 @@ def coverage(
 def difference_bounds(
     results: Results, comparison: Comparison, by: Sequence[str] = ("model", "harness")
 ) -> pl.DataFrame:
-    """What the mean difference could be, over the episodes that were run under both conditions.
+    """Bound the mean difference over the episodes run under both conditions.
+
+    Returns the columns of `by`, `episodes`, `missing` (episodes with a failed row), `worst` and `best` mean difference.
 
     Parameters
     ----------
-    by : columns of `Results.rows`, at least one, that do not tell conditions apart.
-
-    Returns
-    -------
-    The columns of `by`, then `episodes`, `missing` (those of which a side has a row without a verdict), `worst` and
-    `best` mean difference for the treatment.
+    by : at least one column of `Results.rows`, without `condition`.
     """
     keys = list(dict.fromkeys((*by, "model", "harness", "episode")))
     sides = [

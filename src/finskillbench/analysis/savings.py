@@ -1,4 +1,4 @@
-"""How many times cheaper one condition reaches the score of another."""
+"""Ratio of the budgets that two conditions need for the same score."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 import polars as pl
 
 from finskillbench.analysis.clusters import MIN_CLUSTERS, MOST_LOST, TAILS, draws
-from finskillbench.analysis.repeats import Measure, spending
+from finskillbench.analysis.repeats import SpendingMeasure, spending
 from finskillbench.analysis.results import Comparison, Results
 from finskillbench.arrays import Floats, Integers
 
 NEARLY = 0.9
-"""The share of the reference's score that both must reach: its last tenth hangs on a few slow episodes."""
+"""Target as a share of the reference's score: its last tenth depends on a few slow episodes."""
 RESAMPLES = 1_000
-_SAID = {
+_SCHEMA = {
     **dict.fromkeys(("target", "treated_budget", "reference_budget", "times", "low", "high"), pl.Float64),
     **dict.fromkeys(("pairs", "clusters"), pl.Int64),
 }
@@ -24,10 +24,10 @@ _EQUAL = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class _Arm:
-    """Rows in the order of what they spent: (n,) spending, their part of the mean score, and the codes of clusters.
+    """Rows of a condition, sorted by spending.
 
-    `parts` are scores over the repeats of the episode, so that an episode weighs 1; `size` (C,) is the number of
-    episodes of each cluster.
+    `spent` (n,), `parts` (n,) score over the repeats of the episode, `cluster` (n,) codes, `size` (C,) episodes per
+    cluster.
     """
 
     spent: Floats
@@ -36,11 +36,11 @@ class _Arm:
     size: Floats
 
     def reached(self, drawn: Floats) -> Floats:
-        """(B, n) The score within each row's spending, for (B, C) how often clusters are drawn."""
+        """(B, n) Score within each row's spending, for (B, C) draws of the clusters."""
         return np.cumsum(drawn[:, self.cluster] * self.parts, axis=1) / (drawn @ self.size)[:, None]
 
     def budget(self, reached: Floats, target: Floats) -> Floats:
-        """(B,) The least spending with which the target is reached, NaN where none does."""
+        """(B,) Least spending that reaches the target, or NaN."""
         there = reached >= target[:, None] - _EQUAL
         return np.where(there.any(axis=1), self.spent[there.argmax(axis=1)], np.nan)
 
@@ -48,21 +48,20 @@ class _Arm:
 def savings(
     results: Results,
     comparison: Comparison,
-    measure: Measure = Measure.TOKENS,
+    measure: SpendingMeasure = SpendingMeasure.TOKENS,
     share: float = NEARLY,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> pl.DataFrame:
-    """The ratio of the budgets within which two conditions reach the same score, for each model and harness.
+    """Estimate the ratio of the budgets for the same score, per model and harness.
 
-    The score is a share of what the reference reaches in the end; over the episodes that both conditions have.
+    The target is a share of the reference's final score, over episodes of both conditions.
 
     Returns
     -------
-    `model`, `harness`, `target` (that score), `treated_budget` and `reference_budget`, null where a condition does not
-    reach it, `times` (how many times cheaper the treated one is; null where it cannot be said), `low` and `high` (the
-    percentile interval of a bootstrap that draws clusters; null where more than one in twenty resamples says none, or
-    nearly all say the same), `pairs` and `clusters`. No line of a model whose spending is not known.
+    `model`, `harness`, `target`, `treated_budget` and `reference_budget` (null if not reached), `times` (their ratio;
+    null if undefined), `low` and `high` (percentile bootstrap over clusters; null if over 5 % of resamples are
+    undefined or nearly all agree), `pairs` and `clusters`. No row for unknown spending.
     """
     rows = spending(results, measure)
     keys = ["model", "harness", "episode"]
@@ -75,7 +74,7 @@ def savings(
         names = paired[0].filter(*chosen)["cluster"].unique().sort()
         treated, reference = (_arm(side.filter(*chosen), names) for side in paired)
         lines.append((model, harness, *_line(treated, reference, share, resamples, seed)))
-    return pl.DataFrame(lines, schema={"model": pl.String, "harness": pl.String, **_SAID}, orient="row")
+    return pl.DataFrame(lines, schema={"model": pl.String, "harness": pl.String, **_SCHEMA}, orient="row")
 
 
 def _arm(rows: pl.DataFrame, names: pl.Series) -> _Arm:
@@ -103,7 +102,6 @@ def _line(treated: _Arm, reference: _Arm, share: float, resamples: int, seed: in
 
 
 def _budgets(treated: _Arm, reference: _Arm, share: float, drawn: Floats) -> tuple[Floats, tuple[Floats, Floats]]:
-    """The target of each resample, and the two budgets within which it is reached."""
     mine, other = treated.reached(drawn), reference.reached(drawn)
     target = share * other[:, -1]
     return target, (treated.budget(mine, target), reference.budget(other, target))
@@ -116,8 +114,8 @@ def _interval(treated: _Arm, reference: _Arm, share: float, resamples: int, seed
     found: list[Floats] = []
     for drawn in draws(clusters, resamples, seed):
         target, (mine, other) = _budgets(treated, reference, share, drawn)
-        said = (target > 0.0) & (mine > 0.0)
-        found.append(np.where(said, other / np.where(said, mine, 1.0), np.nan))
+        defined = (target > 0.0) & (mine > 0.0)
+        found.append(np.where(defined, other / np.where(defined, mine, 1.0), np.nan))
     times = np.concatenate(found)
     kept = times[~np.isnan(times)]
     if kept.size < (1.0 - MOST_LOST) * resamples:

@@ -1,13 +1,10 @@
-"""What a skill was worth, from the rows of a run: its gain, its price, when it was loaded, and what it changed.
+"""Effects of skills: gain, cost, triggers, and use.
 
-Episodes of the domains that a skill is for are told apart from the others, which are its negative controls: there it
-should be left alone and change nothing.
+Episodes of other domains than the skill's are negative controls: there it should not be loaded or change scores.
 
-Whether agents use the skills that they are offered, and what using them is worth.
-
-What a condition changes is the effect of the offer (intention-to-treat): agents are given skills, and use them or not.
-The difference over the episodes in which they were used is no effect of the use: an agent chooses in which episodes to
-look something up. The effect of the use can be told where the offer changes nothing but through it (`EXCLUSION`).
+A condition's effect is that of the offer (intention-to-treat), since agents choose to use skills or not. Differences
+over the episodes with use are therefore biased. The effect of use is identified if the offer acts only through it
+(`EXCLUSION`).
 """
 
 from __future__ import annotations
@@ -20,10 +17,10 @@ from enum import StrEnum
 
 import polars as pl
 
-from finskillbench.analysis.clusters import Interval, Spread
+from finskillbench.analysis.clusters import Interval, StandardError
 from finskillbench.analysis.inference import proportions
-from finskillbench.analysis.intervals import estimate
-from finskillbench.analysis.results import Comparison, Results, distinct, pairs
+from finskillbench.analysis.intervals import estimate_means
+from finskillbench.analysis.results import Comparison, Results, distinct_values, pairs
 from finskillbench.domains import domains
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ARMS, package_names
@@ -31,36 +28,30 @@ from finskillbench.harness.programs.reference import find_recipe
 from finskillbench.harness.skills.loader import SkillPackage
 
 EXCLUSION = (
-    "The effect of using skills takes it that being offered them changes a score only through their use, and that "
-    "nobody has them who is not offered them (Imbens & Angrist 1994)."
+    "The effect of using skills assumes that the offer changes a score only through their use, and that skills are "
+    "unavailable without the offer (Imbens & Angrist 1994)."
 )
-NOT_CAUSAL = "The difference over the episodes in which skills were used is no effect: agents choose when to use them."
+NOT_CAUSAL = "The difference over the episodes in which skills were used is not causal: agents choose when to use them."
 OUTPUT = "script_output"
-"""A column that a caller may join to the rows: what became of the output of a script, from the trajectory."""
+"""Optional row column: the fate of a script's output, from the trajectory."""
 UNCHANGED, ALTERED = "unchanged", "altered"
 MIN_USED = 5
-"""Clusters with any use: of fewer, the ratio of the two effects is far from normal."""
+"""Minimum clusters with any use: with fewer, the ratio of the two effects is far from normal."""
 
 
 class _Effect(StrEnum):
-    """What a mean difference is taken over."""
-
     OFFERED = "offered"
     WHERE_USED = "where used"
     USED = "used"
 
 
 def loads_any(packages: Collection[str]) -> pl.Expr:
-    """Whether any of some packages was loaded in a row."""
+    """Test if any of the packages was loaded in a row."""
     return pl.col("skills_loaded").list.eval(pl.element().is_in(list(packages))).list.any()
 
 
 def with_use(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows with `loaded` (any document), `ran` (any script), `used` (either), and `unchanged` and `altered`.
-
-    The last two say whether the output of a script was submitted as it came or changed; null where the rows have no
-    column `script_output`, and false where it is null.
-    """
+    """Add `loaded`, `ran`, `used`, and, from `script_output` (else null), `unchanged` and `altered` to rows."""
     output = pl.col(OUTPUT) if OUTPUT in rows.columns else None
     loaded, ran = pl.col("skills_loaded").list.len() > 0, pl.col("scripts_run").list.len() > 0
     became = {
@@ -71,12 +62,9 @@ def with_use(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def use_rates(results: Results, by: Sequence[str] = ("model", "harness", "condition")) -> pl.DataFrame:
-    """In what share of the rows without an error skills were loaded, run, and their output submitted.
+    """Compute the shares of rows without errors with skills loaded, run, and output submitted, by `by` and `step`.
 
-    Returns
-    -------
-    The columns of `by`, `step` ("loaded", "ran", "used", "unchanged", "altered"), and those of `proportions`, whose
-    share is null where the step is not known.
+    Shares of unknown steps are null; the other columns are those of `proportions`.
     """
     rows = with_use(results.rows.filter(~pl.col("failed")))
     steps = ("loaded", "ran", "used", UNCHANGED, ALTERED)
@@ -89,60 +77,60 @@ def trigger_rates(
     by: Sequence[str] = ("model", "harness", "condition"),
     meant_for: Mapping[str, Collection[str]] | None = None,
 ) -> pl.DataFrame:
-    """How often packages were loaded in episodes that they are for, and how often others were.
+    """Compute how often packages were loaded in episodes of their domains, and in others.
+
+    Returns the columns of `by`, `kind` ("trigger" or "false trigger"), and those of `proportions`, over rows without
+    errors. Conditions with self-written skills are left out.
 
     Parameters
     ----------
-    meant_for : domains by the name of a package; by default those of the packages of every domain. Other packages are
-        for no domain: loading them is a false trigger.
-
-    Returns
-    -------
-    The columns of `by`, `kind` ("trigger" or "false trigger"), and those of `proportions`, over the rows without an
-    error. Conditions under which agents write their own skills are left out: these are for what they load them in.
+    meant_for : domains by package; by default those of the built-in packages. Loading any other package is a false
+        trigger.
     """
     known = meant_for or {
         package: [domain.name for domain in domains() if package in package_names(domain.name)]
         for package in dict.fromkeys(name for domain in domains() for name in package_names(domain.name))
     }
-    own, other = pl.lit(value=False), pl.lit(value=False)
-    for domain in distinct(results.rows, "domain"):
-        here = pl.col("domain") == domain
+    triggered, false_triggered = pl.lit(value=False), pl.lit(value=False)
+    for domain in distinct_values(results.rows, "domain"):
+        in_domain = pl.col("domain") == domain
         fitting = [package for package, names in known.items() if domain in names]
-        own = own | (here & loads_any(fitting))
-        other = other | (here & pl.col("skills_loaded").list.eval(~pl.element().is_in(fitting)).list.any())
+        triggered = triggered | (in_domain & loads_any(fitting))
+        false_triggered = false_triggered | (
+            in_domain & pl.col("skills_loaded").list.eval(~pl.element().is_in(fitting)).list.any()
+        )
     written = [name for name, arm in ARMS.items() if arm.own]
     counted = results.rows.filter(~pl.col("failed"), ~pl.col("condition").is_in(written))
-    rows = counted.with_columns(trigger=own, false=other)
+    rows = counted.with_columns(trigger=triggered, false=false_triggered)
     kinds = {"trigger": "trigger", "false trigger": "false"}
     found = [proportions(rows, column, by).with_columns(kind=pl.lit(kind)) for kind, column in kinds.items()]
     return pl.concat(found).select(*by, "kind", pl.exclude(*by, "kind"))
 
 
 def use_effects(results: Results, comparison: Comparison, by: Sequence[str] = ("model", "harness")) -> pl.DataFrame:
-    """What offering skills changed, what changed where they were used, and what using them is worth.
+    """Estimate the effect of offering skills, the difference where they were used, and the effect of use.
 
-    Using is worth the effect of the offer over the share of use (the Wald estimator of the complier average causal
-    effect, under `EXCLUSION`). Its interval is that of the mean of `difference - effect x use`, over the share of use
-    (the delta method), clustered as every interval.
+    The effect of use is that of the offer over the share of use (Wald estimator of the complier average causal effect,
+    under `EXCLUSION`). Its interval is that of the mean of `difference - effect x use`, over the share of use (delta
+    method), clustered.
 
     Parameters
     ----------
-    by : columns of `pairs`, at least one.
+    by : at least one column of `pairs`.
 
     Returns
     -------
     The columns of `by`, `effect` ("offered", "where used", "used"), `mean`, `low`, `high`, `pairs`, `clusters`, and
-    `rate`, the share of use over the repeats of the episodes. The worth of use is null where none was, and has no
-    interval where fewer than five clusters have any.
+    `rate`, the share of use over repeats. The effect of use is null without use; its interval needs five clusters with
+    use.
     """
     keys = ["model", "harness", "episode"]
     treated = with_use(results.rows).filter(pl.col("condition") == comparison.treated, pl.col("score").is_not_null())
     share = treated.group_by(keys).agg(use=pl.col("used").mean())
     paired = pairs(results, comparison).join(share, on=keys, how="left", maintain_order="left")
-    offered = estimate(paired, by=by)
+    offered = estimate_means(paired, by=by)
     mostly = pl.when(pl.col("use") > 0.5).then("difference")
-    where = estimate(paired.with_columns(difference=mostly), by=by)
+    where = estimate_means(paired.with_columns(difference=mostly), by=by)
     rates = paired.group_by(by, maintain_order=True).agg(
         rate=pl.col("use").mean(), users=pl.col("cluster").filter(pl.col("use") > 0).n_unique()
     )
@@ -157,30 +145,27 @@ def _worth(paired: pl.DataFrame, offered: pl.DataFrame, by: Sequence[str]) -> pl
     worth = offered.with_columns(worth=pl.when(pl.col("rate") > 0).then(pl.col("mean") / pl.col("rate")))
     rest = pl.col("difference") - pl.col("worth") * pl.col("use")
     left = paired.join(worth.select(*by, "worth"), on=by, how="left", maintain_order="left").with_columns(rest=rest)
-    errors = estimate(left, "rest", by)
+    errors = estimate_means(left, "rest", by)
     lines: list[tuple[float | None, ...]] = []
-    told = zip(worth.iter_rows(named=True), errors.select("error", "freedom").iter_rows(), strict=True)
-    for line, (error, freedom) in told:
+    estimates = zip(worth.iter_rows(named=True), errors.select("error", "freedom").iter_rows(), strict=True)
+    for line, (error, freedom) in estimates:
         if error is None or line["users"] < MIN_USED:
             lines.append((line["worth"], None, None))
             continue
-        half = Spread(error, freedom).half_width / line["rate"]
+        half = StandardError(error, freedom).half_width / line["rate"]
         lines.append((line["worth"], line["worth"] - half, line["worth"] + half))
-    said = pl.DataFrame(lines, schema=dict.fromkeys(("mean", "low", "high"), pl.Float64), orient="row")
-    return pl.concat([worth.drop("mean", "low", "high"), said], how="horizontal")
+    intervals = pl.DataFrame(lines, schema=dict.fromkeys(("mean", "low", "high"), pl.Float64), orient="row")
+    return pl.concat([worth.drop("mean", "low", "high"), intervals], how="horizontal")
 
 
 LEAST_CHANGE = 1e-9
-"""A score that moves by less has not moved."""
-OWN, OTHER, ALL = "its domain", "other domains", "all"
+"""Smaller changes of a score count as none."""
+IN_DOMAIN, OTHER_DOMAINS, ALL = "its domain", "other domains", "all"
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Mean scores over the `episodes` that both arms have a score for, and the difference with its 95 % interval.
-
-    The means are None of no episode, the interval where none can be said.
-    """
+    """Mean scores over episodes scored under both conditions, their difference and interval; None if undefined."""
 
     name: str
     episodes: int
@@ -192,11 +177,8 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """Resources of one condition: rows, rows in error, means per episode, and the total price (None: unknown).
-
-    Tokens are means over the `counted` rows of which input and output are known, None of none.
-    """
+class ConditionUsage:
+    """Rows, errors, mean resources and price of a condition; token means cover the `counted` rows with known tokens."""
 
     condition: str
     rows: int
@@ -211,20 +193,20 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Loads:
-    """In how many of some episodes the skill was loaded."""
+    """Number of episodes in which the skill was loaded."""
 
     loaded: int
     episodes: int
 
     @property
     def rate(self) -> float | None:
-        """The share; None of no episode."""
+        """Share of episodes, None without any."""
         return self.loaded / self.episodes if self.episodes else None
 
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """An episode whose score the skill moved."""
+    """An episode whose score changed."""
 
     task_id: str
     sub_task: str
@@ -233,22 +215,21 @@ class Flip:
 
     @property
     def change(self) -> float:
-        """How much, and which way."""
         return self.treated - self.reference
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """One arm against another under one model.
+    """Comparison of two conditions under one model.
 
-    `meant_for` are the domains that the skill is for; where none is known, nothing is a trigger or a false one, and
-    `parts` has `ALL` alone. `flips` go from the best to the worst.
+    `meant_for` are the skill's domains. Without any, there are no triggers and `parts` has only `ALL`. `flips` are
+    sorted from best to worst.
     """
 
     model: str
     meant_for: tuple[str, ...]
     parts: tuple[_Part, ...]
-    sides: tuple[Side, Side]
+    sides: tuple[ConditionUsage, ConditionUsage]
     loads: Mapping[str, Loads]
     trigger: Loads
     false_trigger: Loads
@@ -258,26 +239,30 @@ class Evaluation:
 def evaluate_skills(
     results: Results, comparison: Comparison, packages: Collection[str], meant_for: Collection[str]
 ) -> Evaluation:
-    """Compare two arms of a run of one model.
+    """Compare two conditions of a run of one model.
+
+    Raises `InputError`: the rows are of several models, or a condition has none.
 
     Parameters
     ----------
-    comparison : the condition with the skill, and what it is compared with.
-    packages : names of the packages that are evaluated.
-    meant_for : the domains that they are for, empty if that is not known.
-
-    Raises
-    ------
-    InputError : the rows are of several models, or an arm has none.
+    comparison : the condition with the skill, and its reference.
+    packages : names of the evaluated packages.
+    meant_for : their domains, empty if unknown.
     """
     arms = [results.rows.filter(pl.col("condition") == name) for name in comparison]
     for name, arm in zip(comparison, arms, strict=True):
         if arm.is_empty():
-            raise InputError(f"the run has no finished episode under {name}; the same command goes on with it")
+            raise InputError(f"no finished episode under {name}; rerun the command to resume the run")
     if len(results.models) != 1:
-        raise InputError(f"skills are evaluated under one model at a time, not {', '.join(sorted(results.models))}")
-    own = pl.col("domain").is_in(list(meant_for))
-    groups = {OWN: own, OTHER: ~own, ALL: pl.lit(value=True)} if meant_for else {ALL: pl.lit(value=True)}
+        raise InputError(
+            f"rows of several models: {', '.join(sorted(results.models))}; evaluate skills with one model at a time"
+        )
+    in_domain = pl.col("domain").is_in(list(meant_for))
+    groups = (
+        {IN_DOMAIN: in_domain, OTHER_DOMAINS: ~in_domain, ALL: pl.lit(value=True)}
+        if meant_for
+        else {ALL: pl.lit(value=True)}
+    )
     paired = pairs(results, comparison)
     treated = arms[0]
     return Evaluation(
@@ -286,20 +271,20 @@ def evaluate_skills(
         parts=tuple(_part(name, paired.filter(group)) for name, group in groups.items()),
         sides=(_side(comparison.treated, arms[0]), _side(comparison.reference, arms[1])),
         loads={
-            name: _loads(treated.filter(pl.col("domain") == name), packages) for name in distinct(treated, "domain")
+            name: _loads(treated.filter(pl.col("domain") == name), packages)
+            for name in distinct_values(treated, "domain")
         },
-        trigger=_loads(treated.filter(own), packages),
-        false_trigger=_loads(treated.filter(~own) if meant_for else treated.clear(), packages),
+        trigger=_loads(treated.filter(in_domain), packages),
+        false_trigger=_loads(treated.filter(~in_domain) if meant_for else treated.clear(), packages),
         flips=_flips(paired),
     )
 
 
 def domains_of(packages: Iterable[SkillPackage]) -> tuple[str, ...]:
-    """The domains that some packages say they are for.
+    """Return the domains of the packages.
 
-    A package is for a domain whose own package bears its name, of which it names a subtask or the domain itself as the
-    prompts write them (`stress_testing`; a subtask of one plain word is no sign), or for whose subtask it has a row in
-    a table of scripts.
+    A package belongs to a domain with a built-in package of its name, if its text names the domain or a subtask
+    (`stress_testing`; plain single words do not count), or if it has a script table row for one of its subtasks.
     """
     found = list(packages)
     return tuple(
@@ -319,7 +304,7 @@ def _names(package: SkillPackage, name: str) -> bool:
 
 
 def _part(name: str, paired: pl.DataFrame) -> _Part:
-    treated, reference, difference = (estimate(paired, each) for each in ("treated", "reference", "difference"))
+    treated, reference, difference = (estimate_means(paired, each) for each in ("treated", "reference", "difference"))
     mean, low, high = difference.select("mean", "low", "high").row(0)
     return _Part(
         name,
@@ -332,13 +317,13 @@ def _part(name: str, paired: pl.DataFrame) -> _Part:
     )
 
 
-def _side(condition: str, rows: pl.DataFrame) -> Side:
+def _side(condition: str, rows: pl.DataFrame) -> ConditionUsage:
     turns, calls = (sum(rows[name].to_list()) / rows.height for name in ("episodes", "tool_calls"))
     counted = rows.select("total_input_tokens", "total_output_tokens").drop_nulls()
     read, written = (sum(each.to_list()) / len(each) if len(each) else None for each in counted)
     errors = int(rows["failed"].sum())
     cost = None if rows["cost_usd"].has_nulls() else math.fsum(rows["cost_usd"].to_list())
-    return Side(condition, rows.height, errors, turns, calls, counted.height, read, written, cost)
+    return ConditionUsage(condition, rows.height, errors, turns, calls, counted.height, read, written, cost)
 
 
 def _loads(rows: pl.DataFrame, packages: Collection[str]) -> Loads:
@@ -346,6 +331,6 @@ def _loads(rows: pl.DataFrame, packages: Collection[str]) -> Loads:
 
 
 def _flips(paired: pl.DataFrame) -> tuple[Flip, ...]:
-    told = paired.select("episode", "sub_task", "treated", "reference").iter_rows()
-    moved = [flip for flip in (Flip(*each) for each in told) if abs(flip.change) > LEAST_CHANGE]
+    scores = paired.select("episode", "sub_task", "treated", "reference").iter_rows()
+    moved = [flip for flip in (Flip(*each) for each in scores) if abs(flip.change) > LEAST_CHANGE]
     return tuple(sorted(moved, key=lambda flip: (-flip.change, flip.task_id)))

@@ -60,9 +60,9 @@ def _sandbox() -> Iterator[tuple[str, bool, str]]:
 def _extensions() -> Iterator[tuple[str, bool, str]]:
     """State of every harness, and each entry point that cannot be loaded."""
     from finskillbench.errors import InputError
-    from finskillbench.extensions import GROUPS, HARNESSES, registered
+    from finskillbench.extensions import GROUPS, HARNESSES, registered_extensions
 
-    for name, entry in ((name, entry) for group in GROUPS for name, entry in registered(group).items()):
+    for name, entry in ((name, entry) for group in GROUPS for name, entry in registered_extensions(group).items()):
         try:
             harness = entry.load(object)
         except InputError as error:

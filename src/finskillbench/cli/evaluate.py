@@ -19,7 +19,7 @@ from finskillbench.cli.run import perform
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from finskillbench.analysis.skills import Evaluation, Flip, Loads, Side
+    from finskillbench.analysis.skills import ConditionUsage, Evaluation, Flip, Loads
     from finskillbench.harness.skills.loader import SkillPackage
 
 EXAMPLE = """\b
@@ -183,7 +183,7 @@ def _costs(found: Evaluation) -> list[str]:
     return render_table(header, rows, words=1).splitlines()
 
 
-def _tokens(mean: float | None, side: Side) -> str:
+def _tokens(mean: float | None, side: ConditionUsage) -> str:
     """Return a mean of tokens, and over how many episodes it is where not over all."""
     if mean is None:
         return "unknown"

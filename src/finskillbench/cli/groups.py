@@ -11,7 +11,7 @@ from typer.main import get_command_from_info, get_group_from_info
 from typer.models import TyperInfo
 
 from finskillbench.errors import InputError
-from finskillbench.extensions import COMMANDS, Registered, registered
+from finskillbench.extensions import COMMANDS, Registered, registered_extensions
 
 
 class ExtensibleGroup(TyperGroup):
@@ -43,7 +43,7 @@ class ExtensibleGroup(TyperGroup):
     def _registered(self, context: Any) -> dict[str, Registered]:
         """Return the entry points of this group that are not imported yet."""
         prefix = "" if context.parent is None else f"{context.info_name}."
-        found = registered(COMMANDS, [f"{prefix}{name}" for name in self.own])
+        found = registered_extensions(COMMANDS, [f"{prefix}{name}" for name in self.own])
         here = {name.removeprefix(prefix): entry for name, entry in found.items() if name.startswith(prefix)}
         imported = self.commands.keys() - self.own
         return {name: entry for name, entry in here.items() if "." not in name and name not in imported}

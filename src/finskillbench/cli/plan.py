@@ -52,7 +52,7 @@ def plan(options: PlanOptions) -> None:
     from finskillbench.runs.plan.usage import Earlier, estimate, left_to_run
     from finskillbench.runs.store.journal import read_history
 
-    part = options.piece
+    part = options.part_of_plan
     options.check_names()
     like = None if options.like is None else Earlier(str(options.like), read_history(options.like).rows.values())
 

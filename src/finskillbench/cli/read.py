@@ -39,7 +39,7 @@ def read(
     from finskillbench.harness.episode_state import EpisodeState, Resources
     from finskillbench.harness.skills.user_skills import parse_skills, read_user_skills
     from finskillbench.harness.trace import OURS
-    from finskillbench.runs.execute.here import prepare
+    from finskillbench.runs.execute.backend import prepare_episode
 
     if task_id is None and (field is not None or as_json):
         raise InputError("--field and --json are of one episode; name its task")
@@ -52,8 +52,10 @@ def read(
     episode = _find(loaded, task_id)
     arm = next(iter(given), parse_condition(condition))
     mounted = mount_all([arm], given)[arm]
-    seat = EpisodeState("reader", OURS, prepare(loaded, episode).under(mounted), Resources(filings=loaded.filings))
-    seat.tell_left()
+    seat = EpisodeState(
+        "reader", OURS, prepare_episode(loaded, episode).spec(mounted), Resources(filings=loaded.filings)
+    )
+    seat.append_remaining()
     try:
         if field is not None:
             typer.echo(asyncio.run(_field(seat, field)))

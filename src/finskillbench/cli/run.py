@@ -48,44 +48,32 @@ def run(options: PlayOptions) -> None:
 def perform(options: RunOptions, cluster: str | None = None) -> tuple[RunResult, Edition]:
     """Do what the options say, here or on a cluster, and return what came of it with the edition."""
     from finskillbench.cli.display.progress import Display
-    from finskillbench.cluster.connection import require_extra
+    from finskillbench.cluster.connection import require_cluster_extra
     from finskillbench.harness.models import ModelConfig, allowance_of
+    from finskillbench.runs.config import RunConfig
     from finskillbench.runs.execute import run as runs
 
-    part = options.piece
     options.check_names()
-    harness = options.loop()
+    limits = options.run_limits
     # A missing key or price is reported before an edition is built.
-    models = runs.make_models(options.contenders, options.called, options.allowance, options.max_cost)
-    entered = [ModelConfig(model, allowance=allowance_of(entry)) for entry, model in models.items()]
+    models = runs.make_models(options.model_configs, options.called, limits)
+    made = [ModelConfig(model, allowance=allowance_of(key)) for key, model in models.items()]
     if cluster is not None:  # each worker makes its own by their names
-        require_extra()
-        entered = options.contenders
+        require_cluster_extra()
+        made = options.model_configs
     with Progress() as progress:
-        loaded = options.open_edition(progress)
+        edition = options.open_edition(progress)
+    config = RunConfig(
+        models=made,
+        conditions=options.conditions,
+        skills=options.folders,
+        episodes=options.episodes(edition),
+        limits=limits,
+        options=options.called,
+        harness=options.loop(),
+        cluster=cluster,
+        out=options.folder(edition),
+    )
     with Display() as display:
-        result = runs.run(
-            loaded,
-            entered,
-            options.conditions,
-            options.subtask or None,
-            skills=options.folders,
-            limit=options.limit,
-            sample=options.sample,
-            tasks=options.tasks(loaded),
-            limits=options.limits,
-            epochs=options.epochs,
-            seed=options.seed,
-            max_concurrency=options.max_concurrency
-            or (runs.BATCH_CONCURRENCY if options.batch else runs.DEFAULT_CONCURRENCY),
-            max_cost=options.max_cost,
-            shard=part,
-            retry_errors=options.retry_errors,
-            allow_unconfined=options.allow_unconfined,
-            options=options.called,
-            harness=harness,
-            cluster=cluster,
-            out=options.folder(loaded),
-            progress=display,
-        )
-    return result, loaded
+        result = runs.execute(edition, config, progress=display)
+    return result, edition

@@ -1,7 +1,4 @@
-"""A connection to a cluster whose workers have been looked at: every one runs this version of this library.
-
-Whatever is wrong is one line that names the scheduler or the worker, and the remedy.
-"""
+"""Connection to a Dask cluster; its workers must all run this version of the library."""
 
 from __future__ import annotations
 
@@ -21,27 +18,24 @@ from finskillbench.errors import InputError
 
 EXTRA = 'make cluster, or: pip install "finskillbench[cluster]"'
 CONNECT_SECONDS = 10.0
-"""How long a scheduler may take to answer, and a cluster to have its first worker."""
+"""Timeout of the scheduler's first answer and of the first worker's arrival."""
 ANSWER_SECONDS = 600.0
-"""How long a worker may take to say what it has: it may have to import everything, or to finish a task of others."""
+"""Timeout of a worker's answer: it may import everything or finish a task of another client first."""
 GONE = (OSError, RuntimeError, KeyError, ValueError)
-"""What Dask raises where a scheduler or a client is gone: lost connections, closed clients, unknown queues."""
+"""Exceptions Dask raises for lost connections, closed clients and unknown queues."""
 _LIBRARIES = ("numpy", "scipy", "polars", "clarabel", "pydantic", "msgspec", "orjson")
-"""What a truth, a row or a message can depend on."""
+"""Packages that a truth, a row or a message can depend on."""
 
 
-def require_extra() -> None:
-    """Refuse a cluster, as `InputError`, where the package that speaks with it is not installed."""
+def require_cluster_extra() -> None:
+    """Raise `InputError` if the package `distributed` is not installed."""
     if importlib.util.find_spec("distributed") is None:
         raise InputError(f"--cluster needs the extra cluster; install it: {EXTRA}")
 
 
 @cache
 def facts() -> Mapping[str, str]:
-    """What must be the same in all processes that work together: this library to the byte, and what it stands on.
-
-    It is looked at once, when a process is first asked: what it has imported does not change after that either.
-    """
+    """Return versions and a code digest, cached per process; cooperating processes must have equal ones."""
     found = {"python": ".".join(platform.python_version_tuple()[:2]), "finskillbench": version("finskillbench")}
     found |= {name: version(name) for name in _LIBRARIES}
     return found | {"code": _code_digest()}
@@ -57,12 +51,12 @@ def _code_digest() -> str:
 
 
 class Connection:
-    """A scheduler and what it says of its workers.
+    """A scheduler and its workers.
 
     Parameters
     ----------
     address : of the scheduler, as the user gave it.
-    client : an asynchronous client of Dask's, which comes without types.
+    client : an asynchronous Dask client, which is untyped.
     """
 
     def __init__(self, address: str, client: Any) -> None:
@@ -70,63 +64,54 @@ class Connection:
         self._facts = facts()
 
     async def workers(self) -> tuple[str, ...]:
-        """Addresses of the worker processes that are there now; raises `InputError` where the scheduler is gone."""
+        """Return the current workers' addresses; raise `InputError` if the scheduler is gone."""
         try:
-            told = await self.client.scheduler.identity(n_workers=-1)
+            identity = await self.client.scheduler.identity(n_workers=-1)
         except OSError as error:
             raise InputError(
-                f"--cluster {self.address}: the scheduler is gone ({error}); start it, the same command goes on"
+                f"--cluster {self.address}: the scheduler is gone ({error}); start it and rerun the command to resume"
             ) from None
-        return tuple(told["workers"])
+        return tuple(identity["workers"])
 
     async def first_workers(self, seconds: float = CONNECT_SECONDS) -> tuple[str, ...]:
-        """The workers, of which the first may take some time to come.
-
-        Raises
-        ------
-        InputError : there is none.
-        """
+        """Wait for the first worker and return all; raise `InputError` if none appears in time."""
         clock = asyncio.get_running_loop().time
         until = clock() + seconds
         while not (found := await self.workers()):
             if clock() >= until:
                 raise InputError(
-                    f"--cluster {self.address}: it has no workers; start some: dask worker {self.address} --nthreads 1"
+                    f"--cluster {self.address}: the scheduler has no workers; "
+                    f"start one: dask worker {self.address} --nthreads 1"
                 )
             await asyncio.sleep(0.1)
         return found
 
     def on(self, worker: str, function: Callable[..., Any], *arguments: Any, key: object = None) -> Any:
-        """The future of a task that runs on one worker and nowhere else, and is not tried again where it fails."""
+        """Submit a task to one worker only, without retries, and return its future."""
         return self.client.submit(
             *(function, *arguments), key=key, workers=[worker], allow_other_workers=False, pure=False, retries=0
         )
 
     async def outcome(self, future: Any) -> object:
-        """What a future of Dask's came to, or the error that it ended with."""
+        """Return the result of a Dask future, or the error it ended with."""
         ends = cast("list[object]", await asyncio.gather(future, return_exceptions=True))
         return ends[0]
 
     async def outcomes(self, futures: Mapping[str, Any]) -> dict[str, Any]:
-        """What futures by worker came to, or the errors that they ended with.
-
-        Raises
-        ------
-        InputError : a worker does not answer.
-        """
+        """Return each future's result or error, by worker; raise `InputError` if a worker does not answer."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 ends = await asyncio.gather(*futures.values(), return_exceptions=True)
         except TimeoutError:
             silent = [worker for worker, each in futures.items() if not each.done()]
             raise InputError(
-                f"worker {(silent or list(futures))[0]}: no answer in {ANSWER_SECONDS:g} seconds; is it busy "
-                "with other tasks, or gone? the same command tries again"
+                f"worker {(silent or list(futures))[0]}: no answer in {ANSWER_SECONDS:g} seconds; check "
+                "that it is alive and not busy, then rerun the command"
             ) from None
         return dict(zip(futures, ends, strict=True))
 
     async def ask(self, workers: Sequence[str], function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """What a function returns on each of some workers; errors as of `outcomes`, and those of the function."""
+        """Run a function on each worker and return the results; raise as `outcomes`, and the function's errors."""
         ends = await self.outcomes({worker: self.on(worker, function, *arguments) for worker in workers})
         for end in ends.values():
             if isinstance(end, BaseException):
@@ -134,29 +119,24 @@ class Connection:
         return list(ends.values())
 
     async def check(self, workers: Sequence[str]) -> None:
-        """Look at workers.
-
-        Raises
-        ------
-        InputError : one lacks this library, or has another version of it or of what it stands on.
-        """
+        """Raise `InputError` if a worker lacks this library, or has another version of it or of a dependency."""
         found = await self.ask(workers, _look())
-        for worker, told in zip(workers, found, strict=True):
-            if problem := self._problem(told):
+        for worker, reported in zip(workers, found, strict=True):
+            if problem := self._problem(reported):
                 raise InputError(f"worker {worker}: {problem}")
 
-    def _problem(self, told: Mapping[str, str]) -> str:
-        if "missing" in told:
-            return f"finskillbench cannot be imported there ({told['missing']}); install this version on every worker"
-        for name, here in self._facts.items():
-            if (there := told.get(name)) != here:
-                what = "finskillbench of the same number but other code" if name == "code" else f"{name} {there}"
-                return f"it has {what}, the driver has {here}; install the same on both"
+    def _problem(self, reported: Mapping[str, str]) -> str:
+        if "missing" in reported:
+            return f"cannot import finskillbench ({reported['missing']}); install this version on every worker"
+        for name, expected in self._facts.items():
+            if (there := reported.get(name)) != expected:
+                what = "different finskillbench code under the same version" if name == "code" else f"{name} {there}"
+                return f"has {what}, the driver has {expected}; install the same version on both"
         return ""
 
 
 def _look() -> Callable[[], dict[str, str]]:
-    """A function that finds itself without this library, since it travels by value as every inner one does."""
+    """Return a self-contained function; as an inner function it is pickled by value, without this library."""
 
     def look() -> dict[str, str]:
         try:
@@ -170,26 +150,21 @@ def _look() -> Callable[[], dict[str, str]]:
 
 @asynccontextmanager
 async def connected(address: str) -> AsyncGenerator[Connection]:
-    """Connect to a scheduler and look at all of its workers.
-
-    Raises
-    ------
-    InputError : the extra is not installed, nobody answers, there are no workers, or one of them will not do.
-    """
-    require_extra()
+    """Connect to a scheduler and check all of its workers; raise `InputError` if any of this fails."""
+    require_cluster_extra()
     from distributed import Client
 
-    make: Any = Client  # it comes without types
+    make: Any = Client  # untyped
     log = logging.getLogger("distributed")
     before = log.level
-    log.setLevel(logging.CRITICAL)  # what fails is told in a line of ours
+    log.setLevel(logging.CRITICAL)  # failures are reported in our own message
     try:
         client = await make(address, asynchronous=True, set_as_default=False, timeout=CONNECT_SECONDS)
     except (OSError, ValueError, TypeError, RuntimeError, ImportError) as error:
         log.setLevel(before)
-        told = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(
-            f"--cluster {address}: no scheduler answers there ({told}); start one with: dask scheduler"
+            f"--cluster {address}: no scheduler answers ({reason}); start one with: dask scheduler"
         ) from None
     try:
         connection = Connection(address, client)

@@ -1,8 +1,4 @@
-"""The registry of domains: portfolio construction, risk management, fundamental analysis, and those from outside.
-
-A package that is installed beside ours hands in a `Domain`, or an `Extension` of one that exists, by an entry point of
-the group `finskillbench.domains`; `data build`, `validate`, `run`, `score`, `skills` and the tables then know it.
-"""
+"""Registry of domains: built-in ones, and those registered as entry points of the group `finskillbench.domains`."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from finskillbench.domains.base import Answer, Domain, Extension, Naive, Scorer,
 from finskillbench.domains.catalog import CatalogFile
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
-from finskillbench.extensions import DOMAINS, Registered, registered
+from finskillbench.extensions import DOMAINS, Registered, registered_extensions
 
 __all__ = [
     "EVERY_SUITE",
@@ -26,12 +22,12 @@ __all__ = [
     "Scorer",
     "Subtask",
     "by_method",
-    "by_name",
     "catalog_files",
     "cluster_of",
     "domain",
     "domain_of",
     "domains",
+    "subtask_named",
     "subtasks",
     "suite_of",
     "suites",
@@ -39,31 +35,29 @@ __all__ = [
 ]
 
 EVERY_SUITE = "all"
-"""Names all suites at once, as in `--suite all`."""
+"""Value of `--suite` that selects all suites."""
 _OURS = ("portfolio", "risk", "fundamental")
 _ELSEWHERE = {"desk": "finskillbench-desk"}
-"""Suites of this repository's other distributions, by the name of the distribution."""
+"""Suites of other distributions in this repository, with the name of the distribution."""
 
 
 @cache
 def domains() -> tuple[Domain, ...]:
-    """Every domain: ours first, then those from outside by the name of their entry point; both with their extensions.
+    """Return all domains with their extensions: built-in ones first, then others in the order of their entry points.
 
-    Raises
-    ------
-    InputError : an entry point that cannot be loaded, is neither a Domain nor an Extension, extends a domain that does
-        not exist, or brings a name, prefix or method that is taken.
+    Raises InputError if an entry point cannot be loaded, has another type, extends an unknown domain, or repeats a
+    name.
     """
     known: dict[str, Domain] = {}
     for name in _OURS:
         ours: Domain = import_module(f"{__name__}.{name}").DOMAIN
         known[ours.name] = ours
-    found = [(where, where.load(Domain, Extension)) for where in registered(DOMAINS).values()]
-    # Domains before extensions, which may be of any of them.
+    found = [(where, where.load(Domain, Extension)) for where in registered_extensions(DOMAINS).values()]
+    # Add domains before extensions: an extension may belong to any of them.
     for where, added in sorted(found, key=lambda one: isinstance(one[1], Extension)):
         if isinstance(added, Domain):
             if added.name in known:
-                raise InputError(f"{where}: domain {added.name} exists; hand in an Extension of it")
+                raise InputError(f"{where}: domain {added.name} exists already; register an Extension of it instead")
             known[added.name] = added
         elif added.domain not in known:
             raise InputError(f"{where}: extends unknown domain {added.domain}; known are {', '.join(known)}")
@@ -99,30 +93,25 @@ def _refuse_twice(known: dict[str, Domain]) -> None:
 
 
 def catalog_files() -> tuple[CatalogFile[Any], ...]:
-    """Every file that a user's catalog may hold, by the domains that read them."""
+    """Return the catalog files that the domains read."""
     return tuple(file for one in domains() for file in one.catalog)
 
 
 @cache
 def subtasks() -> tuple[Subtask, ...]:
-    """Every subtask in the order of tables: by domain, those outside the headline last."""
+    """Return all subtasks in table order: by domain, subtasks outside the headline last."""
     every = [subtask for one in domains() for subtask in one.subtasks]
     return tuple(sorted(every, key=lambda subtask: not subtask.headline))
 
 
 @cache
 def suites() -> tuple[str, ...]:
-    """Names of the suites that the registered domains belong to, in the order of the domains."""
+    """Return the suite names of the registered domains, in the order of the domains."""
     return tuple(dict.fromkeys(one.suite for one in domains()))
 
 
 def suites_named(name: str) -> tuple[str, ...]:
-    """Return the suites that `--suite` names, one or all.
-
-    Raises
-    ------
-    InputError : it is unknown, listing those that are known, or belongs to a distribution that is not installed.
-    """
+    """Return the suites selected by `--suite`; raise InputError if the suite is unknown or not installed."""
     if name == EVERY_SUITE:
         return suites()
     if name not in suites():
@@ -136,31 +125,31 @@ def suites_named(name: str) -> tuple[str, ...]:
 
 
 def suite_of(sub_task: str) -> str | None:
-    """Return the suite of a subtask; None where the subtask is not registered here."""
-    return domain_of(sub_task).suite if sub_task in _by_name() else None
+    """Return the suite of a subtask, or None if the subtask is not registered."""
+    return domain_of(sub_task).suite if sub_task in _subtasks_by_name() else None
 
 
-def by_name(name: str) -> Subtask:
-    """Return the subtask an episode's `sub_task` names; InputError lists the known ones."""
+def subtask_named(name: str) -> Subtask:
+    """Return the subtask with this `sub_task` name; raise InputError for unknown names."""
     try:
-        return _by_name()[name]
+        return _subtasks_by_name()[name]
     except KeyError:
-        raise InputError(f"unknown subtask {name!r}; known are {', '.join(_by_name())}") from None
+        raise InputError(f"unknown subtask {name!r}; known are {', '.join(_subtasks_by_name())}") from None
 
 
 @cache
-def _by_name() -> dict[str, Subtask]:
+def _subtasks_by_name() -> dict[str, Subtask]:
     return {subtask.name: subtask for subtask in subtasks()}
 
 
 def cluster_of(episode: Episode) -> str:
-    """What an episode shares with others of its subtask; the market date where the subtask is not known here."""
-    known = _by_name().get(episode.sub_task)
+    """Return the resampling cluster of an episode; use the market date if its subtask is not registered."""
+    known = _subtasks_by_name().get(episode.sub_task)
     return (known.cluster if known else by_date)(episode)
 
 
 def by_method(method: str) -> Subtask:
-    """Return the subtask that a published `verification.method` belongs to; InputError lists the known ones."""
+    """Return the subtask with this `verification.method`; raise InputError for unknown methods."""
     for subtask in subtasks():
         if subtask.verification.method == method:
             return subtask
@@ -169,7 +158,7 @@ def by_method(method: str) -> Subtask:
 
 
 def domain(name: str) -> Domain:
-    """Return the domain an episode's `skill` names; InputError lists the known ones."""
+    """Return the domain with this `skill` name; raise InputError for unknown names."""
     for one in domains():
         if one.name == name:
             return one
@@ -178,6 +167,6 @@ def domain(name: str) -> Domain:
 
 @cache
 def domain_of(sub_task: str) -> Domain:
-    """Return the domain of a subtask; InputError lists the known ones."""
-    by_name(sub_task)  # refuses an unknown one
+    """Return the domain of a subtask; raise InputError for unknown subtasks."""
+    subtask_named(sub_task)  # raises InputError if unknown
     return next(one for one in domains() if any(subtask.name == sub_task for subtask in one.subtasks))

@@ -1,30 +1,27 @@
-"""Types of a domain and of a subtask, and how to write a subtask.
+"""Types of domains and subtasks, and instructions for writing a subtask.
 
 A `Domain` holds what its subtasks share: objects, checks of an edition, skill packages. A `Subtask` is one kind of
-episode. Both are frozen values; `finskillbench.domains` registers them.
+episode. Both are frozen; `finskillbench.domains` registers them.
 
 Write a subtask as one file, in this order:
 
-1. A `TypedDict` for `input`, the fields that the agent gets.
-2. An `Answer` type, the fields that it must return. The prompt prints its schema.
-3. `build(context, objects)`, which yields a `Task` for each episode: the `Episode`, its `Truth`, and a certificate, a
-   JSON object from which anybody can recheck the truth. `objects` is the return value of the domain's `prepare`. Draw
-   random numbers only from `context.generator(name, ...)`. In the truth's `verification` state only what differs by
-   label; the build adds the method and the parameters of `Verification`.
-4. `second(task_input)`, which derives the expected output again from the input, by the definitions and without the code
-   of `build`. Only state it: the build runs it for every task, refuses a task on which the two differ by more than
-   rounding, and records the agreement in the truth's `proof`; `data validate` derives every label of an edition again.
-   Where the answer is an optimum, and many answers may be as good, write `proof(label, findings)` instead. It rechecks
-   the label's certificate, which `build` summarises in the truth's `proof`. A subtask needs one of the two.
-5. A scorer for each profile, `(answer, truth, task_input) -> Score`. It accepts any JSON object for an answer, never
-   raises, and returns a finite value between 0 and 1.
-6. `Baselines`: what programs answer without a skill. Reports use them as floors and yardstick. Each may be left out.
-7. `Examples`: answers of known quality, by which `audit` tests the scorers (`finskillbench.domains.examples`).
-8. `InteractiveCase`, if an episode takes many tool calls (`finskillbench.domains.interactive`). Put tables that are too
-   long for a prompt into the task's `tables` (`finskillbench.domains.tables`).
-9. `SUBTASK = Subtask(...)`, which names all of these.
+1. A `TypedDict` for `input`: the fields that the agent receives.
+2. An `Answer` type: the fields that the agent returns. The prompt prints its schema.
+3. `build(context, objects)` yields a `BuiltTask` per episode: the `Episode`, its `Truth`, and a certificate (JSON) to
+   recheck the truth with. `objects` comes from the domain's `prepare`. Draw random numbers only from
+   `context.generator(name, ...)`. State in `verification` only keys that differ by label.
+4. `rederive(task_input)` derives the expected output from the input, independently of `build`. The build rejects a
+   task on which the two differ by more than rounding; `data validate` repeats the derivation for every label.
+   If several optima are equally good, write `proof(label, findings)` instead, which rechecks the certificate.
+5. A scorer for each profile, `(answer, truth, task_input) -> Score`. It accepts any JSON object, never raises, and
+   returns a finite value between 0 and 1.
+6. `Baselines`: optional answers of programs without a model, used by reports as floors and reference points.
+7. `Examples`: answers of known quality, with which `audit` tests the scorers (`finskillbench.domains.examples`).
+8. `InteractiveCase`, if an episode takes many tool calls (`finskillbench.domains.interactive`). Put tables that are
+   too long for a prompt into the task's `tables` (`finskillbench.domains.tables`).
+9. `SUBTASK = Subtask(...)`, which refers to all of these.
 
-Then add a line to the domain's list of subtasks (or an `Extension`), a row to a SKILL.md, and the script of that row.
+Then add it to the domain's subtasks (or to an `Extension`), with a row in a SKILL.md and the script of that row.
 """
 
 from __future__ import annotations
@@ -37,7 +34,7 @@ from typing import Any, Generic, TypeAlias
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypeVar
 
-from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.building import BuildContext, BuiltTask
 from finskillbench.domains.catalog import CatalogFile
 from finskillbench.domains.checks.agreement import Leaf, leaf_by_leaf
 from finskillbench.domains.checks.examination import Subject
@@ -46,46 +43,38 @@ from finskillbench.domains.interactive import InteractiveCase, OpenState
 from finskillbench.episode import PAPER_SUITE, Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.errors import InputError
 from finskillbench.findings import Findings
-from finskillbench.panels.tables import Half
+from finskillbench.panels.tables import DataKind
 from finskillbench.scoring.values import is_object
 
 O = TypeVar("O", default=Any)  # noqa: E741 - what a domain prepares for its subtasks
-"""The type of what a domain prepares for its subtasks."""
+"""Type of the objects that a domain prepares for its subtasks."""
 
 Scorer: TypeAlias = Callable[[JsonObject, Truth, I], Score]
-"""`(answer, truth, task_input) -> Score`: never raises on any JSON object and returns a finite value."""
+"""`(answer, truth, task_input) -> Score`: never raises on a JSON object and returns a finite value."""
 
 Rederivation: TypeAlias = Callable[[I], JsonObject]
-"""`task_input -> expected output`, from the input at full precision by code that shares nothing with `build`."""
+"""`task_input -> expected output`, from the full-precision input by code independent of `build`."""
 
-Build: TypeAlias = Callable[[BuildContext, O], Iterable[Task]]
-"""`(context, objects) -> tasks`: draws the episodes of a subtask and proves their truth, as a generator where long."""
+Build: TypeAlias = Callable[[BuildContext, O], Iterable[BuiltTask]]
+"""`(context, objects) -> tasks`: draws the episodes of a subtask and proves their truth."""
 
 
 class Answer(BaseModel):
-    """Base of the answer types.
-
-    An answer type is what the agent is shown: every key with its type, unit, sign and vocabulary. No scorer uses it,
-    and it never depends on an episode's data.
+    """Base of the answer types: the schema that agents read. It does not depend on an episode, and scorers do not use
+    it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 Proof: TypeAlias = Callable[[Label[I], Findings], None]
-"""Rechecks one label from what an agent sees and from the stored certificate; adds what does not hold.
-
-It states what it rechecks by `findings.expect` (or `findings.fail`): a label of which nothing was expected counts as
-unchecked.
+"""Recheck a label from the agent's view and its certificate; a label without any `findings.expect` counts as unchecked.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Naive:
-    """What a program without any skill answers: `answer` of the input fields named in `fields`.
-
-    `answer` takes the fields by name and returns the answer; a KeyError says that they were not all there.
-    """
+    """Baseline without a skill: `answer` maps the input `fields` to an answer; KeyError if one is missing."""
 
     fields: tuple[str, ...]
     answer: Callable[[Mapping[str, Any]], JsonObject]
@@ -93,17 +82,12 @@ class Naive:
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
-    """Answers of programs without a model, and the least that the reference earns.
+    """Answers of programs without a model, and the minimum score of the reference.
 
-    Attributes
-    ----------
-    no_skill : arithmetic without a skill, the no-skill side of `baseline/reference`; None where `second` stands in,
-        since the prompt prints every definition.
-    trivial : the best answer that needs no thought, `baseline/trivial`.
-    heuristic : which of `Examples.exploits` earned most on another seed, `baseline/heuristic`; empty where none is
-        fitted.
-    ceiling : the mean score that `baseline/reference` reaches at least with skills, where nobody can be sure of full
-        marks; None where it earns them on every episode.
+    no_skill : no-skill side of `baseline/reference`; None to use `rederive`, since the prompt prints every definition.
+    trivial : best answer that needs no reasoning, `baseline/trivial`.
+    heuristic : exploit with the highest score on another seed, `baseline/heuristic`; empty if none is fitted.
+    ceiling : minimum mean score of `baseline/reference` with skills; None if it earns full marks on every episode.
     """
 
     no_skill: Naive | None = None
@@ -116,14 +100,10 @@ class Baselines:
 class Verification:
     """Verification of the labels of a subtask.
 
-    Attributes
-    ----------
     method : the `verification.method` of every truth.
-    parameters : what every truth states in addition to the method, by which answers are scored: the build writes it,
-        and `data validate` holds every label of a built edition to it.
-    proved : the keys that differ by label, or a function that gives those of an expected output. `build` states them,
-        and `proof` or a check of the domain derives each again.
-    in_words : keys of the label that state in rounded words what others state in full; they are not derived again.
+    parameters : scoring parameters stated in every truth; the build writes and `data validate` checks them.
+    proved : keys that differ by label, or a function of the expected output; `proof` or a check derives them again.
+    description : keys of the label that restate others in rounded words; they are not derived again.
     """
 
     method: str
@@ -132,17 +112,17 @@ class Verification:
     description: tuple[str, ...] = ()
 
     def for_label(self, proved: JsonObject) -> JsonObject:
-        """Return the verification of one truth: the method, the parameters, and what differs by label."""
+        """Return the verification of one truth: method, parameters, and the keys that differ by label."""
         return {"method": self.method, **self.parameters, **proved}
 
 
 def by_date(episode: Episode) -> str:
-    """The market date, which episodes of one subtask share with others unless the subtask says otherwise."""
+    """Return the market date, the default cluster of an episode."""
     return episode.as_of_date.isoformat()
 
 
 def by_input(*path: str) -> Callable[[Episode], str]:
-    """Cluster episodes by one field of their input, by their market date where it is absent."""
+    """Cluster episodes by one input field, or by market date where the field is absent."""
 
     def cluster(episode: Episode) -> str:
         value: object = episode.input
@@ -157,25 +137,19 @@ def by_input(*path: str) -> Callable[[Episode], str]:
 class Subtask(Generic[I, O]):
     """One subtask of the benchmark.
 
-    Attributes
-    ----------
-    name : the episode's `sub_task`.
-    prefix : what its task ids begin with.
-    answer : pydantic type describing the answer to the agent.
-    scorers : one scorer per profile that is defined for it.
-    verification : how its labels are verified.
-    input : TypedDict of the fields that the agent gets; every input of an edition is checked against it.
-    build : draws its episodes and proves their truth; None while only imported releases carry it.
-    second : derives the expected output again; the build refuses a task on which the two differ, and so does
-        `data validate`. None where an optimum is proved instead.
+    name, prefix : the episode's `sub_task`, and the prefix of its task ids.
+    answer : pydantic type that describes the answer to the agent.
+    scorers : one scorer per supported profile.
+    input : TypedDict of the fields that the agent receives; every input of an edition is checked against it.
+    build : draws the episodes and proves their truth; None if only imported releases contain the subtask.
+    rederive : derives the expected output independently; build and `data validate` reject a label on which the two
+        differ. None if an optimum is proved instead.
     proof : rechecks what leaf-by-leaf agreement cannot cover: optima, ties, certificates.
-    baselines : what programs answer without a skill.
-    examples : answers of known quality, by which `audit` tests the scorers.
-    interactive : how its episodes are played; None where an episode is one question, for twelve turns and no other
+    interactive : tools and limits of multi-turn episodes; None for single questions with twelve turns and no other
         limit.
-    definitions : the exact `conventions` of every episode, or a function that gives those of a task input.
+    definitions : exact `conventions` of every episode, or a function that returns those of a task input.
     headline : whether it counts towards headline tables.
-    cluster : what an episode shares with others, so that intervals count it once: a mandate, a company.
+    cluster : resampling unit of an episode for intervals, such as a mandate or a company.
     """
 
     name: str
@@ -195,22 +169,21 @@ class Subtask(Generic[I, O]):
     cluster: Callable[[Episode], str] = field(default=by_date, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse a subtask whose labels nothing could check: InputError says what to add."""
         if self.rederive is None and self.proof is None:
             raise InputError(
-                f"subtask {self.name} has neither `second` nor `proof`, so that no check would look at its labels; "
-                "give it a second derivation"
+                f"subtask {self.name} has neither `rederive` nor `proof`, so its labels cannot be checked; "
+                "add one of them"
             )
         if self.interactive is not None and bool(self.interactive.tools) != (self.open_interactive_state is not None):
-            raise InputError(f"subtask {self.name} needs `open_stage` to serve its tools, and tools for its stage")
+            raise InputError(f"subtask {self.name}: set `open_state` and `tools` of its interactive case together")
 
     @property
     def open_interactive_state(self) -> OpenState | None:
-        """Opener of the state that its own tools change; None where it has no such tools."""
+        """Function that opens the state changed by the subtask's tools; None without such tools."""
         return None if self.interactive is None else self.interactive.open_state
 
     def derived_again(self, expected_output: JsonObject, task_input: I) -> list[Leaf]:
-        """Compare a label with its second derivation, leaf by leaf; return nothing for a subtask without one."""
+        """Compare a label with its independent derivation, leaf by leaf; return an empty list if there is none."""
         if self.rederive is None:
             return []
         leaves = leaf_by_leaf(expected_output, self.rederive(task_input))
@@ -219,15 +192,12 @@ class Subtask(Generic[I, O]):
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """How the published release carries a subtask.
+    """Location and form of a subtask in the published release.
 
-    Attributes
-    ----------
-    required : `input -> fields` that the answer depends on; what is absent or empty of them is reported.
-    folder : what the release calls the subtask where it abbreviates its name.
-    prompt : the words for an episode that was published without any: the published harness wrote them.
-    defined : fields that may be given by an id alone: the key of the id, and the folder below the domain's
-        `constructed` that holds what it stands for.
+    required : `input -> fields` that the answer depends on; absent or empty ones are reported.
+    folder : folder name in the release, if it abbreviates the subtask's name.
+    prompt : the published harness's prompt, for episodes published without one.
+    defined : fields that may hold only an id: its key, and the folder below the domain's `constructed` that defines it.
     """
 
     required: Callable[[JsonObject], tuple[str, ...]]
@@ -237,7 +207,7 @@ class Released:
 
 
 DomainCheck: TypeAlias = Callable[[Subject, Findings], None]
-"""A check of an edition that is not about single labels: its panels, the objects that episodes share, coverage."""
+"""Check of an edition beyond single labels: panels, shared objects, coverage."""
 
 
 def _no_parameters(objects: object) -> dict[str, Any]:
@@ -246,31 +216,27 @@ def _no_parameters(objects: object) -> dict[str, Any]:
 
 
 HEADLINE = "headline"
-"""Name of the table row that sums up the paper's subtasks."""
+"""Name of the table row that aggregates the paper's subtasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Domain(Generic[O]):
     """One domain of the benchmark.
 
-    Attributes
-    ----------
     name : the episodes' `skill`, such as "risk_management".
-    skills : folders of skill packages; in cases of its suite an agent of the curated arm can load them.
-    placebos : folders of irrelevant packages of like size, which the placebo arm mounts in cases of its suite.
-    subtasks : in the order of tables.
-    prepare : `context -> objects`, what its subtasks share, built once per edition and handed to each `build`.
-    checks : name to check, in the order in which `data validate` runs and prints them, before the labels.
-    audits : name to check, what `audit` asks of this domain beside what it asks of every domain.
-    tools : further tools of its episodes, `query_xbrl` or `read_table`; any other name is refused.
-    needs : what its panels are built from; a build without one of these leaves the domain out, and a note says so.
-    suite : the part of an edition that it belongs to; tables sum up each suite by itself.
-    divisible : whether each subtask can be built in its own process, since what they share is quick to prepare.
-    protocol_episodes : how many episodes of each subtask the full-run protocol takes.
-    parameters : what the manifest records of a build, from the prepared objects after all subtasks were built.
-    released : how the published release carries each subtask that it has.
-    catalog : the files that a user may bring in place of what is built in; `prepare` finds them in its context.
-    warm_up : "module:function" that the process of scripts calls before the first of them; it starts no thread.
+    skills, placebos : folders of skill packages for the curated arm, and of irrelevant ones for the placebo arm.
+    subtasks : in table order.
+    prepare : `context -> objects`, shared by its subtasks: built once per edition and passed to each `build`.
+    checks, audits : name to check, run by `data validate` before the labels, and by `audit`.
+    tools : further tools of its episodes, `query_xbrl` or `read_table`; other names are rejected.
+    needs : data that its panels are built from; a build without one of them skips the domain with a note.
+    suite : part of an edition that it belongs to; tables aggregate each suite separately.
+    divisible : whether each subtask can be built in a separate process, since `prepare` is fast.
+    protocol_episodes : episodes of each subtask in the full-run protocol.
+    parameters : build parameters for the manifest, from the prepared objects after all subtasks were built.
+    released : location of each subtask in the published release.
+    catalog : files with which a user can replace built-in data; `prepare` reads them from its context.
+    warm_up : "module:function" that the script process calls before the first script; it must not start a thread.
     """
 
     name: str
@@ -279,7 +245,7 @@ class Domain(Generic[O]):
     prepare: Callable[[BuildContext], O] = field(repr=False)
     checks: Mapping[str, DomainCheck] = field(repr=False)
     tools: tuple[str, ...] = ()
-    needs: tuple[Half, ...] = ("prices",)
+    needs: tuple[DataKind, ...] = ("prices",)
     suite: str = PAPER_SUITE
     divisible: bool = False
     protocol_episodes: int = 40
@@ -292,13 +258,13 @@ class Domain(Generic[O]):
 
     @property
     def title(self) -> str:
-        """The name as words."""
+        """The name with spaces."""
         return self.name.replace("_", " ")
 
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """What a package adds to a domain that exists: subtasks, the skill packages they need, checks, audits."""
+    """Subtasks, skill packages, checks and audits that a package adds to an existing domain."""
 
     domain: str
     subtasks: tuple[Subtask, ...] = ()

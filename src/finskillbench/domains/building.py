@@ -1,9 +1,4 @@
-"""What subtasks build their episodes from: reproducible draws, the catalogs, the triple they return.
-
-What inputs of several domains hold in the same form.
-
-Which items become episodes, and in which order: draws that are even over strata or traits, and reproducible.
-"""
+"""Build context, catalogs, reproducible draws and the task type of `build` functions."""
 
 from __future__ import annotations
 
@@ -26,12 +21,8 @@ from finskillbench.sources.edgar.collection import FilingsData
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """One built task: what the agent sees, what it may not see, and the proof of the label.
-
-    `tables` are named by references in the episode's input (`finskillbench.domains.tables`); `hidden` is what only the
-    stage of an episode knows that is played move by move.
-    """
+class BuiltTask:
+    """One built task: episode, truth, certificate, tables referenced in the input, and data hidden from agents."""
 
     episode: Episode
     truth: Truth
@@ -42,56 +33,50 @@ class Task:
 
 @dataclass(frozen=True)
 class BuildContext:
-    """What every domain is built from: the panels, the seed, what a user brought, the notes for the manifest."""
+    """Inputs of a build: panels, seed, user catalog and options; collects notes for the manifest."""
 
     panels: Panels
     seed: int
     filings: FilingsData | None = None
-    """The raw EDGAR files, for the second derivation of the fundamental labels; None where a collection has none."""
+    """Raw EDGAR files for the independent derivation of fundamental labels; None if the collection has none."""
     catalog: Catalog = field(default_factory=Catalog)
-    """What a user brought in place of what is built in, or beside it."""
+    """User data that replaces or extends built-in data."""
     synthetic: bool = False
-    """Whether the market is made, so that how its numbers came about is known."""
+    """True for a simulated market, whose data-generating process is known."""
     filed: tuple[date, date] | None = None
-    """First and last filing day of the reports that episodes are about; None takes every report."""
+    """First and last filing day of the reports used in episodes; None uses every report."""
     episodes: int | None = None
-    """Most episodes of a subtask; None builds as many as the specification asks for."""
+    """Maximum number of episodes of a subtask; None builds as many as specified."""
     notes: list[str] = field(default_factory=list[str])
-    """What the build could not take as configured, one sentence each; kept in the manifest."""
+    """Deviations from the configuration, one sentence each; stored in the manifest."""
 
     def most(self, count: int) -> int:
-        """The smaller of `count` and the most episodes of a subtask."""
+        """Return `count`, limited to `episodes`."""
         return count if self.episodes is None else min(count, self.episodes)
 
     def generator(self, *labels: object) -> np.random.Generator:
-        """A stream of random numbers that depends on seed, universe and labels only, never on the order of calls.
+        """Return a random stream that depends on seed, universe and labels only.
 
-        The universe enters so that nothing drawn (which cases are infeasible, in which order) carries over from the
-        published edition of the same seed to another collection.
+        The universe enters so that no draw of the published edition recurs in another collection with the same seed.
         """
         key = zlib.crc32("/".join(map(str, (*self.panels.universe, *labels))).encode())
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence([self.seed, key])))
 
 
 def read_catalog(package: str | None, name: str) -> dict[str, Any]:
-    """The JSON object `catalog/<name>` that ships with a package: `read_catalog(__package__, "risk.json")`."""
+    """Return the JSON object `catalog/<name>` of a package: `read_catalog(__package__, "risk.json")`."""
     return json.loads(read_catalog_text(package, name))
 
 
 def read_catalog_text(package: str | None, name: str) -> str:
-    """The text `catalog/<name>` that ships with a package, ours or one from outside."""
+    """Return the text of `catalog/<name>` in a package."""
     if package is None:
-        raise InternalError(f"catalog/{name}: asked for by a file that is in no package")
+        raise InternalError(f"catalog/{name}: the calling file belongs to no package")
     return resources.files(package).joinpath("catalog", name).read_text(encoding="utf-8")
 
 
-def conventions(*parts: Mapping[str, str]) -> dict[str, str]:
-    """The definitions of several sources side by side: `conventions` of an input.
-
-    Raises
-    ------
-    InternalError : two sources define the same key, so that one would hide the other.
-    """
+def merge_conventions(*parts: Mapping[str, str]) -> dict[str, str]:
+    """Merge definitions into the `conventions` of an input; raise InternalError if two sources define a key."""
     merged: dict[str, str] = {}
     for part in parts:
         twice = sorted(merged.keys() & part.keys())
@@ -102,9 +87,9 @@ def conventions(*parts: Mapping[str, str]) -> dict[str, str]:
 
 
 class CovarianceTable(TypedDict):
-    """An annualised covariance: by reference as an edition stores it, dense or in factor form once it is resolved.
+    """Annualised covariance by reference, or resolved.
 
-    The covariance is `matrix` (n, n), or loadings' loadings + diag(specific) with loadings (k, n) and specific (n,).
+    Resolved it is `matrix` (n, n), or loadings' loadings + diag(specific) with loadings (k, n) and specific (n,).
     """
 
     tickers: NotRequired[list[str]]
@@ -119,15 +104,12 @@ R = TypeVar("R")
 
 
 def permuted(items: Sequence[T], rng: np.random.Generator) -> list[T]:
-    """The items in a random order."""
+    """Return the items in random order."""
     return [items[i] for i in rng.permutation(len(items)).tolist()]
 
 
 def stratified(items: Sequence[T], stratum: Callable[[T], Hashable], count: int, rng: np.random.Generator) -> list[T]:
-    """Draw `count` items, as evenly over the strata as their sizes allow; the result keeps the order of `items`.
-
-    Strata take turns in a random order until the draw is full, so that none is favoured by its name.
-    """
+    """Draw `count` items evenly over the strata, which take turns in random order; keep the order of `items`."""
     strata: dict[Hashable, list[int]] = {}
     for index, item in enumerate(items):
         strata.setdefault(stratum(item), []).append(index)
@@ -141,18 +123,18 @@ def stratified(items: Sequence[T], stratum: Callable[[T], Hashable], count: int,
     return [items[index] for index in sorted(chosen)]
 
 
-def drawn(
+def draw_evenly(
     items: Sequence[T],
     traits: Callable[[T], Sequence[Hashable]],
     count: int,
     rng: np.random.Generator,
     build: Callable[[T], R | None],
 ) -> list[R]:
-    """Build `count` items, tasks for one, drawn so that the values of each trait come up as evenly as they can.
+    """Build `count` items so that the values of each trait occur as evenly as possible.
 
-    One item at a time, the one whose traits have come up least so far, each in proportion to how many values it has and
-    squared, so that no trait is given up for the others; ties at random. An item for which `build` gives None is passed
-    over. Every item has the same number of traits, at least one.
+    Each step takes the item whose traits occurred least so far, weighted by the squared number of values per trait,
+    with
+    random ties. Items for which `build` returns None are skipped.
     """
     order = permuted(items, rng)
     columns = list(zip(*map(traits, order), strict=True))
@@ -175,6 +157,6 @@ def drawn(
     return tasks
 
 
-def shuffled(tasks: Sequence[Task], rng: np.random.Generator) -> list[Task]:
-    """Tasks in a random order: their place tells nothing, and a prefix is as mixed as the whole."""
+def shuffled(tasks: Sequence[BuiltTask], rng: np.random.Generator) -> list[BuiltTask]:
+    """Return the tasks in random order, so that positions carry no information and any prefix is mixed."""
     return permuted(tasks, rng)

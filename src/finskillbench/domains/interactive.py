@@ -1,4 +1,4 @@
-"""Interactive cases: episodes of many tool calls, with a budget, tools, a state and programs that play them."""
+"""Interactive cases: episodes of many tool calls, with a budget, tools, a state and scripted procedures."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Protocol, TypeAlias
 from finskillbench.episode import JsonObject
 
 RECORD = "record"
-"""The key under which scorers find what was done in an episode that is played move by move."""
+"""Key of the record of an interactive episode in the answer that scorers read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    """What an episode may cost: model calls, tokens generated over all of them, and calls that read data."""
+class EpisodeBudget:
+    """Limits of an episode: model calls, generated tokens in total, and calls that read data."""
 
     turns: int
     output_tokens: int
@@ -23,7 +23,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class ToolContract:
-    """A tool that a subtask brings: its name, its words for the agent, and its parameters as a JSON schema."""
+    """Tool of a subtask: name, description for the agent, and parameters as a JSON schema."""
 
     name: str
     description: str
@@ -31,14 +31,12 @@ class ToolContract:
 
 
 class InvalidActionError(Exception):
-    """A call that a stage refuses, in words for the agent; its state is as it was."""
+    """Rejected tool call, with a message for the agent; the state is unchanged."""
 
 
 class InteractiveState(Protocol):
-    """The state of one episode that its own tools move on.
-
-    `fields` are input fields as they are now, in place of those that the episode began with; `record` is what was done,
-    a JSON object, which whoever judges gets as `record` beside the answer.
+    """State of one episode: current values of input fields, and the log of actions (JSON), which scorers read as
+    `record`.
     """
 
     @property
@@ -46,46 +44,41 @@ class InteractiveState(Protocol):
     @property
     def record(self) -> JsonObject: ...
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
-        """What a tool of the subtask returns; StageError where it refuses."""
+        """Run a tool of the subtask; raise InvalidActionError if the call is invalid."""
         ...
 
 
 OpenState: TypeAlias = Callable[[Any, JsonObject], InteractiveState]
-"""`(task input, hidden) -> stage`: a fresh one; `hidden` is what the task keeps from every agent.
-
-It may come from a stranger: a ValueError says what is wrong with it.
-"""
+"""`(task input, hidden) -> state`: opens a new state; raises ValueError if the untrusted `hidden` data is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """One tool call of a procedure."""
-
+class ProcedureCall:
     tool: str
     arguments: JsonObject
 
 
-Procedure: TypeAlias = Callable[[], Generator[tuple[Ask, ...], list[JsonObject], JsonObject]]
-"""Yields the calls of a turn, is sent their results in order, and returns the answer; deterministic, since a program
-that keeps no state plays it again from the start in every turn."""
+Procedure: TypeAlias = Callable[[], Generator[tuple[ProcedureCall, ...], list[JsonObject], JsonObject]]
+"""Generator that yields the calls of a turn, receives their results, and returns the answer.
+
+It must be deterministic: programs without memory replay it from the start in every turn.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class InteractiveCase:
     """Tools, state and limits of an interactive subtask.
 
-    Attributes
-    ----------
-    budget : the limits of an episode.
-    procedures : program ("reference", "textbook", "trapped") to how it plays an episode, call by call.
-    tools : tools that its episodes offer in addition to those of the domain.
-    open_stage : opens the state that `tools` change; None where no tool changes anything.
-    filled : fields of the input that may begin empty, since the stage fills them.
-    appointed : table to column to calendar days: dates that were agreed or announced by the day of the episode and lie
-        at most so many days after it (settlement, payment). All other dates lie on or before that day.
+    procedures : program ("reference", "textbook", "trapped") to its procedure.
+    tools : tools in addition to those of the domain.
+    open_state : opens the state that `tools` change; None if no tool changes state.
+    filled : input fields that may start empty because the state fills them.
+    appointed : table to column to maximum calendar days by which agreed dates (settlement, payment) may follow the day
+        of
+        the episode. All other dates are on or before that day.
     """
 
-    budget: Budget
+    budget: EpisodeBudget
     procedures: Mapping[str, Procedure] = field(repr=False)
     tools: tuple[ToolContract, ...] = field(default=(), repr=False)
     open_state: OpenState | None = field(default=None, repr=False)

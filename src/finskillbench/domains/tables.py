@@ -1,8 +1,4 @@
-"""Tables of an episode that are too long for a prompt: stored as Parquet beside the episodes, read a page at a time.
-
-An input names one by a reference; at full precision a `Table` stands in its place, which reads its file when somebody
-asks for it. An agent turns its pages by `read_table`, or has a script given the whole of it.
-"""
+"""Tables that are too long for a prompt: stored as Parquet, referenced in inputs, read by page or by scripts."""
 
 from __future__ import annotations
 
@@ -20,16 +16,16 @@ from finskillbench.panels.reading import read_table
 from finskillbench.scoring.values import is_array, is_object
 
 FOLDER = "tables"
-"""The folder of an edition that holds a folder of tables for each task that has some."""
+"""Folder of an edition with one folder of tables per task."""
 MOST_ROWS = 200
-"""Rows of a page."""
+"""Maximum rows of a page."""
 _DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 _MOST_READ = 24
-"""Files whose rows and JSON are kept, those of the last few episodes; the largest take some 12 MB each."""
+"""Number of files kept in memory with their JSON; the largest take about 12 MB each."""
 
 
 class TableReference(TypedDict):
-    """How an input names a table: its file in the edition, its rows and its columns."""
+    """Reference to a table in an input: file in the edition, rows and columns."""
 
     table: str
     rows: int
@@ -37,7 +33,7 @@ class TableReference(TypedDict):
 
 
 class Page(TypedDict):
-    """Rows of a table, from row `first` of those that fit: `matching` of them in all."""
+    """Rows of a table from row `first` of the `matching` rows."""
 
     columns: list[str]
     first: int
@@ -46,37 +42,29 @@ class Page(TypedDict):
 
 
 def reference(task_id: str, name: str, frame: pl.DataFrame) -> TableReference:
-    """What stands in the input of a task for its table `name`."""
+    """Return the reference to a task's table for its input."""
     return {"table": table_file(task_id, name), "rows": frame.height, "columns": list(frame.columns)}
 
 
 def table_file(task_id: str, name: str) -> str:
-    """The file of a table, as an edition names it."""
+    """Return the path of a table in the edition."""
     return f"{FOLDER}/{task_id}/{name}.parquet"
 
 
 def refers_to_table(value: object) -> TypeGuard[TableReference]:
-    """Whether a value of an input names a table."""
+    """Return True if an input value references a table."""
     return is_object(value) and set(value) == {"table", "rows", "columns"} and isinstance(value["table"], str)
 
 
-class Table(Mapping[str, list[Any]]):
-    """A table as a mapping of its columns to their values.
-
-    The file is read when a column is asked for, and again after many other files were read.
-    """
+class EpisodeTable(Mapping[str, list[Any]]):
+    """A table as a mapping of columns to values; reads its file lazily, and again after it was dropped from memory."""
 
     def __init__(self, source: Path | pl.DataFrame) -> None:
         self._source = source
 
     @cached_property
     def frame(self) -> pl.DataFrame:
-        """The table itself.
-
-        Raises
-        ------
-        EditionError : its file is missing or damaged.
-        """
+        """The table as a data frame; raises EditionError if its file is missing or damaged."""
         if isinstance(self._source, pl.DataFrame):
             return self._source
         frame = read_table(self._source)
@@ -89,7 +77,6 @@ class Table(Mapping[str, list[Any]]):
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
         return self.frame.height
 
     def __getitem__(self, column: str) -> list[Any]:
@@ -105,7 +92,6 @@ class Table(Mapping[str, list[Any]]):
 
     @cached_property
     def json(self) -> bytes:
-        """JSON of its columns with their values."""
         columns = {
             name: column.to_numpy() if column.dtype.is_numeric() and not column.null_count() else column.to_list()
             for name, column in zip(self.frame.columns, self.frame.get_columns(), strict=True)
@@ -119,11 +105,9 @@ class Table(Mapping[str, list[Any]]):
         columns: list[str] | None = None,
         where: Mapping[str, Any] | None = None,
     ) -> Page:
-        """At most 200 rows, from row `first` of those whose columns have the values (or one of the values) of `where`.
+        """Return up to 200 rows from row `first` of those whose columns match a value in `where`, or one of its values.
 
-        Raises
-        ------
-        InputError : a column that there is not, a row or number of rows that cannot be meant.
+        Raises InputError for an unknown column, or `first` or `rows` out of range.
         """
         if first < 0 or not 1 <= rows <= MOST_ROWS:
             raise InputError(f"first must not be negative, and rows must lie between 1 and {MOST_ROWS}")
@@ -142,21 +126,19 @@ class Table(Mapping[str, list[Any]]):
         return {"columns": list(part.columns), "first": first, "matching": found.height, "rows": table}
 
 
-_read: deque[Table] = deque()
-"""Tables whose file has been read, in the order of reading."""
+_read: deque[EpisodeTable] = deque()
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it: dates as text."""
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
 def dump(value: Any) -> bytes:
-    """JSON of what tools return and scripts are given: a table as its columns."""
+    """Return JSON for tool results and script input; a table becomes its columns."""
     return orjson.dumps(value, _as_json, _DUMP)
 
 
 def _as_json(value: object) -> Any:
-    if isinstance(value, Table):
+    if isinstance(value, EpisodeTable):
         return orjson.Fragment(value.json)
     raise TypeError(type(value).__name__)

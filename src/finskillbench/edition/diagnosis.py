@@ -1,7 +1,4 @@
-"""What can be built from a raw collection: each domain with its subtasks, or the reason why not.
-
-What changed between two editions, and in which subtasks scores can still be compared.
-"""
+"""Diagnosis of a raw collection (buildable subtasks, reasons for gaps) and comparison of two editions."""
 
 from __future__ import annotations
 
@@ -20,38 +17,36 @@ from finskillbench.episode import Episode, Truth
 from finskillbench.errors import InputError, SourceError
 from finskillbench.panels import Panels, read_panels
 from finskillbench.panels.filings.quarters import reports_with_figures
-from finskillbench.panels.tables import Half
+from finskillbench.panels.tables import DataKind
 from finskillbench.scoring.values import is_object
 from finskillbench.sources.raw import formats
-from finskillbench.sources.raw.doctor import Diagnosis, examine
+from finskillbench.sources.raw.doctor import Diagnosis, diagnose_raw_files
 
 PARTS = ("input", "prompt", "other fields", "expected output", "verification", "proof")
-"""What of an episode can differ; the last three are of its truth."""
+"""Parts of an episode that can differ; the last three belong to its truth."""
 _UNSCORED = {"proof"}
-"""Parts that change no score: what only says how a label was proved."""
 _SHOWN_FIELDS = ("source", "seed", "catalog", "universe", "as_of_dates", "parameters", "versions")
 
 
 @dataclass(frozen=True, slots=True)
 class SubtaskDifference:
-    """One subtask: task ids that only one side has, and those that both have but that differ, by part."""
+    """Differences in one subtask: task ids on one side only, and common task ids that differ, by part."""
 
     name: str
     common: int
     only_first: tuple[str, ...]
-    only_second: tuple[str, ...]
+    only_other: tuple[str, ...]
     changed: Mapping[str, tuple[str, ...]]
 
     @property
     def same_scores(self) -> bool:
-        """Whether a score on one side is a score on the other: the same episodes, judged in the same way."""
         differing = any(tasks for part, tasks in self.changed.items() if part not in _UNSCORED)
-        return not (self.only_first or self.only_second or differing)
+        return not (self.only_first or self.only_other or differing)
 
 
 @dataclass(frozen=True, slots=True)
 class EditionDifference:
-    """Two editions side by side: fields of the manifests that differ, and every subtask that either has."""
+    """Differences of two editions: manifest fields and every subtask of either."""
 
     fields: Mapping[str, tuple[Any, Any]]
     subtasks: tuple[SubtaskDifference, ...]
@@ -59,16 +54,16 @@ class EditionDifference:
 
     @property
     def same_scores(self) -> bool:
-        """Whether scores are comparable throughout; never said of editions whose truths could not be compared."""
+        """True if scores are comparable throughout; False if truths could not be compared."""
         return self.compared_truth and all(each.same_scores for each in self.subtasks)
 
 
 def compare_editions(
-    first: Edition, second: Edition, progress: Callable[[str], None] = lambda step: None
+    first: Edition, other: Edition, progress: Callable[[str], None] = lambda step: None
 ) -> EditionDifference:
     """Compare two editions, episode by episode at full precision.
 
-    What an input refers to (a covariance, returns, facts) is compared by its numbers. Truths are compared where both
+    References in an input (covariance, returns, facts) are compared by their numbers. Truths are compared if both
     sides have them.
 
     Raises
@@ -76,32 +71,32 @@ def compare_editions(
     InputError : both are the same folder.
     EditionError : a file that cannot be read.
     """
-    if first.path.resolve() == second.path.resolve():
-        raise InputError(f"{first.path} and {second.path} are the same folder; name two editions")
-    names = list(dict.fromkeys([*first.sub_tasks, *second.sub_tasks]))
-    with_truth = first.has_truth and second.has_truth
+    if first.path.resolve() == other.path.resolve():
+        raise InputError(f"{first.path} and {other.path} are the same folder; name two editions")
+    names = list(dict.fromkeys([*first.sub_tasks, *other.sub_tasks]))
+    with_truth = first.has_truth and other.has_truth
     compared: list[SubtaskDifference] = []
     for name in names:
         progress(f"comparing {name}")
-        compared.append(_compare_subtask(first, second, name, with_truth))
+        compared.append(_compare_subtask(first, other, name, with_truth))
     fields = {
-        field: (first.manifest.get(field), second.manifest.get(field))
+        field: (first.manifest.get(field), other.manifest.get(field))
         for field in _SHOWN_FIELDS
-        if first.manifest.get(field) != second.manifest.get(field)
+        if first.manifest.get(field) != other.manifest.get(field)
     }
     return EditionDifference(fields, tuple(compared), with_truth)
 
 
-def _compare_subtask(first: Edition, second: Edition, name: str, with_truth: bool) -> SubtaskDifference:
-    left, right = _episodes(first, name), _episodes(second, name)
+def _compare_subtask(first: Edition, other: Edition, name: str, with_truth: bool) -> SubtaskDifference:
+    left, right = _episodes(first, name), _episodes(other, name)
     changed: dict[str, list[str]] = {part: [] for part in PARTS}
     for task_id in left.keys() & right.keys():
-        before, after = _parts(first, left[task_id]), _parts(second, right[task_id])
+        before, after = _parts(first, left[task_id]), _parts(other, right[task_id])
         if with_truth:
             before |= _truth_parts(first.truth(task_id))
-            after |= _truth_parts(second.truth(task_id))
+            after |= _truth_parts(other.truth(task_id))
         for part, value in before.items():
-            if value != after[part] and not (part == "input" and _same_input(first, second, value, after[part])):
+            if value != after[part] and not (part == "input" and _same_input(first, other, value, after[part])):
                 changed[part].append(task_id)
     return SubtaskDifference(
         name,
@@ -120,22 +115,22 @@ def _episodes(edition: Edition, name: str) -> dict[str, Episode]:
 
 def _parts(edition: Edition, episode: Episode) -> dict[str, Any]:
     row = dict(episode_row(episode))
-    prompt, given = row.pop("prompt"), row.pop("input")
-    named = {name: _with_digest(edition, value) for name, value in given.items()}
+    prompt, task_input = row.pop("prompt"), row.pop("input")
+    named = {name: _with_digest(edition, value) for name, value in task_input.items()}
     return {"input": named, "prompt": prompt, "other fields": row}
 
 
 def _with_digest(edition: Edition, value: Any) -> Any:
-    """A reference together with the digest of the file it names, so that equal words about other numbers differ."""
+    """Add the file's digest to a reference, so that equal references to different numbers differ."""
     if is_object(value) and isinstance(value.get("ref"), str):
         return {**value, "digest": edition.manifest["files"].get(value["ref"])}
     return value
 
 
-def _same_input(first: Edition, second: Edition, left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
-    """Whether inputs of other bytes are the same numbers: a file differs, but not in what is referred to."""
+def _same_input(first: Edition, other: Edition, left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
+    """Return True if two inputs resolve to the same numbers, even if the files around them differ."""
     return left.keys() == right.keys() and all(
-        value == right[name] or first.resolved(value) == second.resolved(right[name]) for name, value in left.items()
+        value == right[name] or first.resolved(value) == other.resolved(right[name]) for name, value in left.items()
     )
 
 
@@ -143,14 +138,14 @@ def _truth_parts(truth: Truth) -> dict[str, Any]:
     return {"expected output": truth.expected_output, "verification": truth.verification, "proof": truth.proof}
 
 
-_KINDS: Mapping[Half, tuple[formats.Format, ...]] = {"prices": formats.MARKET, "company facts": formats.FILINGS}
-_WHOLE: Mapping[Half, formats.Format] = {"prices": formats.PRICES, "company facts": formats.COMPANY_FACTS}
-"""The kind of file that an error of a whole half is listed under."""
+_KINDS: Mapping[DataKind, tuple[formats.RawFormat, ...]] = {"prices": formats.MARKET, "company facts": formats.FILINGS}
+_WHOLE: Mapping[DataKind, formats.RawFormat] = {"prices": formats.PRICES, "company facts": formats.COMPANY_FACTS}
+"""The kind of file under which an error of a whole half is listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prospect:
-    """One domain: its subtasks that a build makes and from how much, or why it makes none."""
+    """Build prospects of one domain: its buildable subtasks with their size, or the reason why there are none."""
 
     domain: str
     subtasks: tuple[str, ...]
@@ -160,11 +155,9 @@ class Prospect:
 
 @dataclass(slots=True)
 class _Report:
-    """All that is wrong with a collection, and what can be built of it.
+    """Problems of a collection and the subtasks that it supports.
 
-    companies : symbol to form to the number of its reports that episodes can be about.
-    unusable : which companies' facts cannot be used, with the reason and the remedy, one sentence each.
-    notes : what a build notes of the files, such as a name that another stands in for.
+    `companies` maps symbol to form to number of usable reports; `unusable` gives reason and remedy per company.
     """
 
     diagnosis: Diagnosis
@@ -175,11 +168,9 @@ class _Report:
 
     @property
     def clean(self) -> bool:
-        """Whether nothing is wrong or missing."""
         return not self.diagnosis.findings
 
     def to_json(self) -> dict[str, Any]:
-        """The report as plain data."""
         return {
             "raw_dir": str(self.diagnosis.raw_dir),
             "clean": self.clean,
@@ -201,14 +192,12 @@ class _Report:
 
 
 def diagnose(raw_dir: Path, progress: Progress = lambda step: None) -> _Report:
-    """Read a collection as far as it can be read, and build one episode of each subtask from each half.
+    """Examine a collection, and build one episode of each subtask from each half.
 
-    Raises
-    ------
-    SourceError : no such folder.
+    Raises `SourceError` if there is no such folder.
     """
-    report = _Report(examine(raw_dir, progress))
-    by_needs: dict[tuple[Half, ...], list[Domain]] = {}
+    report = _Report(diagnose_raw_files(raw_dir, progress))
+    by_needs: dict[tuple[DataKind, ...], list[Domain]] = {}
     for one in domains():
         by_needs.setdefault(one.needs, []).append(one)
     found = [each for needs, chosen in by_needs.items() for each in _prospects(report, needs, chosen, progress)]
@@ -218,9 +207,9 @@ def diagnose(raw_dir: Path, progress: Progress = lambda step: None) -> _Report:
 
 
 def _prospects(
-    report: _Report, needs: Collection[Half], chosen: Sequence[Domain], progress: Progress
+    report: _Report, needs: Collection[DataKind], chosen: Sequence[Domain], progress: Progress
 ) -> list[Prospect]:
-    """What a build makes of domains that need the same halves; why it makes nothing becomes a finding."""
+    """Try a build of domains with the same needs; a failure becomes a finding."""
     diagnosis = report.diagnosis
     absent = next((kind for half in needs if (kind := _absent(diagnosis, half))), "")
     reason = f"there is no {absent}"
@@ -236,15 +225,14 @@ def _prospects(
     return [Prospect(one.name, (), reason, "") for one in chosen]
 
 
-def _built(report: _Report, needs: Collection[Half], chosen: Sequence[Domain], edition: Edition) -> list[Prospect]:
-    """The domains of which there is an edition, whose notes and companies go into the report."""
+def _built(report: _Report, needs: Collection[DataKind], chosen: Sequence[Domain], edition: Edition) -> list[Prospect]:
     panels = read_panels(edition.path / "panels")
     unusable = panels.report.unusable
-    told = [note for note in edition.manifest["notes"] if note not in unusable]
-    report.notes = tuple(dict.fromkeys((*report.notes, *told)))
+    build_notes = [message for message in edition.manifest["notes"] if message not in unusable]
+    report.notes = tuple(dict.fromkeys((*report.notes, *build_notes)))
     if "company facts" in needs:
         report.companies, report.unusable = _reports(panels), unusable
-    sizes: Mapping[Half, str] = {
+    sizes: Mapping[DataKind, str] = {
         "prices": f"{len(panels.symbols)} names, {len(panels.covariance)} dates",
         "company facts": f"{sum(sum(of.values()) for of in report.companies.values())} reports",
     }
@@ -256,7 +244,6 @@ def _built(report: _Report, needs: Collection[Half], chosen: Sequence[Domain], e
 
 
 def _reports(panels: Panels) -> dict[str, dict[str, int]]:
-    """Symbol to form to the number of reports that episodes can be about."""
     counts = reports_with_figures(panels.filings, panels.facts).group_by("symbol", "form").len()
     found: dict[str, dict[str, int]] = {}
     for symbol, form, count in counts.sort("symbol", "form").iter_rows():
@@ -264,6 +251,5 @@ def _reports(panels: Panels) -> dict[str, dict[str, int]]:
     return found
 
 
-def _absent(diagnosis: Diagnosis, half: Half) -> str:
-    """The first kind of file that a half needs and of which there is none."""
+def _absent(diagnosis: Diagnosis, half: DataKind) -> str:
     return next((one.path for one in _KINDS[half] if one.required and not diagnosis.of(one).files), "")

@@ -1,4 +1,4 @@
-"""Reading an edition: verified against its manifest, truth only on request."""
+"""Load an edition: verified against its manifest, with truth read on request only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from finskillbench import notebook
-from finskillbench.domains import EVERY_SUITE, by_name, domains, subtasks, suite_of, suites_named
+from finskillbench.domains import EVERY_SUITE, domains, subtask_named, subtasks, suite_of, suites_named
 from finskillbench.domains.base import Domain
 from finskillbench.domains.interactive import InteractiveState
 from finskillbench.edition.references import FACTS, References
@@ -37,9 +37,9 @@ _LARGEST_FILE = 2**32
 
 @dataclass(frozen=True, repr=False)
 class Edition:
-    """An edition on disk; `manifest` tells how it was built and lists the digest of every file.
+    """An edition on disk; `manifest` records how it was built and the digest of every file.
 
-    `chosen` are the suites that are looked at, None for all that it holds: see `part`.
+    `chosen` restricts it to some suites, None selects all; see `part`.
     """
 
     path: Path
@@ -51,10 +51,10 @@ class Edition:
         return f"Edition({str(self.path)!r}: {sum(counts.values())} episodes of {len(counts)} subtasks)"
 
     def _repr_html_(self) -> str:
-        return notebook.table(("subtask", "episodes"), self.counts.items(), caption=repr(self))
+        return notebook.html_table(("subtask", "episodes"), self.counts.items(), caption=repr(self))
 
     def to_polars(self) -> pl.DataFrame:
-        """One row per episode, in file order, of what is known of it without its input."""
+        """Return one row per episode, in file order, without inputs."""
         records = [
             (each.task_id, each.skill, each.sub_task, each.as_of_date, each.difficulty) for each in self.episodes()
         ]
@@ -63,36 +63,34 @@ class Edition:
 
     @property
     def digest(self) -> str:
-        """The digest over all files, which identifies the edition."""
+        """Digest over all files; identifies the edition."""
         return self.manifest["digest"]
 
     @property
     def sub_tasks(self) -> tuple[str, ...]:
-        """The subtasks that have episodes, in the benchmark's order."""
+        """Subtasks with episodes, in benchmark order."""
         return tuple(self.counts)
 
     @cached_property
     def counts(self) -> Mapping[str, int]:
-        """Episodes by subtask, in the benchmark's order."""
+        """Episodes by subtask, in benchmark order."""
         counts = self.manifest["counts"]
         return {name: n for name, n in counts.items() if self.chosen is None or suite_of(name) in self.chosen}
 
     @property
     def suites(self) -> tuple[str, ...]:
-        """The suites that have episodes."""
         return tuple(dict.fromkeys(suite for name in self.counts if (suite := suite_of(name)) is not None))
 
     @property
     def domains(self) -> tuple[Domain, ...]:
-        """The registered domains of its suites."""
         return tuple(one for one in domains() if one.suite in self.suites)
 
     def part(self, suite: str) -> Edition:
-        """Return the same edition with the episodes of one suite alone, or of every suite for "all".
+        """Return the edition restricted to one suite; "all" selects every suite.
 
         Raises
         ------
-        InputError : an unknown suite, or one that the edition was built without; with the command that builds it.
+        InputError : an unknown suite, or one without episodes here; with the command that builds it.
         """
         wanted = suites_named(suite)
         tried = {suite_of(name) for name in self.manifest.get("subtasks", ())} if suite == EVERY_SUITE else set[str]()
@@ -116,26 +114,18 @@ class Edition:
 
     @property
     def has_truth(self) -> bool:
-        """Whether the edition was handed out with its truth."""
         return (self.path / "truth").is_dir()
 
     @property
     def has_certificates(self) -> bool:
-        """Whether the edition was handed out with its certificates."""
         return (self.path / "certificates").is_dir()
 
     @property
     def has_stages(self) -> bool:
-        """True if the edition holds `stages/`, which its interactive cases need."""
         return (self.path / STAGES).is_dir()
 
     def episodes(self, sub_tasks: Collection[str] | None = None) -> tuple[Episode, ...]:
-        """Episodes in file order, of the named subtasks or of all.
-
-        Raises
-        ------
-        InputError : for a subtask that the edition does not hold.
-        """
+        """Return episodes in file order, of the named subtasks or of all; an unknown one raises `InputError`."""
         unknown = sorted(set(sub_tasks or ()) - set(self.sub_tasks))
         if unknown:
             raise InputError(f"{self.path} has no subtask {', '.join(unknown)}; it holds {', '.join(self.sub_tasks)}")
@@ -148,12 +138,9 @@ class Edition:
         return {name: tuple(read_records(folder / f"{name}.jsonl", Episode)) for name in self.sub_tasks}
 
     def truth(self, task_id: str) -> Truth:
-        """The truth of one episode.
+        """Return the truth of one episode.
 
-        Raises
-        ------
-        EditionError : if the edition was handed out without truth, or has none of this episode.
-        InputError : if it has no such episode.
+        Raises `EditionError` if the copy has no such truth, `InputError` if there is no such episode.
         """
         if task_id not in self._truths:
             if any(task_id == episode.task_id for episode in self.episodes()):
@@ -164,26 +151,25 @@ class Edition:
     @cached_property
     def _truths(self) -> Mapping[str, Truth]:
         if not self.has_truth:
-            raise EditionError(f"{self.path} was handed out without truth; score where truth/ is present")
+            raise EditionError(f"{self.path} has no truth/; use the edition that this copy was made from")
         found: dict[str, Truth] = {}
         for name in self.sub_tasks:
             path = self.path / "truth" / f"{name}.jsonl"
             for truth in read_records(path, Truth):
-                if truth.sub_task != name:  # another scorer would judge by it
-                    raise EditionError(f"{path}: {truth.task_id} is of {truth.sub_task}; rebuild the edition")
+                if truth.sub_task != name:  # it would be scored by the wrong scorer
+                    raise EditionError(f"{path}: {truth.task_id} belongs to {truth.sub_task}; rebuild the edition")
                 found[truth.task_id] = truth
         return found
 
     def lines(self, part: str, sub_task: str) -> Iterator[dict[str, Any]]:
-        """The lines of one file as they are on disk; `part` is "episodes", "truth", "certificates" or "stages"."""
+        """Iterate over the raw lines of one file; `part` is "episodes", "truth", "certificates" or "stages"."""
         return read_lines(self.path / part / f"{sub_task}.jsonl")
 
     def certificates(self, sub_task: str) -> dict[str, JsonObject]:
-        """The certificates of a subtask by task id."""
         return self._by_task("certificates", sub_task, "certificate")
 
     def hidden(self, sub_task: str) -> Mapping[str, JsonObject]:
-        """Hidden fields of a subtask's interactive cases by task id; empty where the edition holds none."""
+        """Return hidden fields of a subtask's interactive cases by task id; empty if the edition holds none."""
         if sub_task not in self._hidden_parts:
             there = (self.path / STAGES / f"{sub_task}.jsonl").is_file()
             self._hidden_parts[sub_task] = self._by_task(STAGES, sub_task, "hidden") if there else {}
@@ -194,7 +180,6 @@ class Edition:
         return {}
 
     def _by_task(self, part: str, sub_task: str, field: str) -> dict[str, JsonObject]:
-        """One field of the lines of a file, an object each, by task id."""
         found: dict[str, JsonObject] = {}
         for number, row in enumerate(self.lines(part, sub_task), 1):
             task_id, value = row.get("task_id"), row.get(field)
@@ -204,21 +189,19 @@ class Edition:
             found[task_id] = value
         return found
 
-    def stage(self, episode: Episode) -> InteractiveState | None:
-        """A fresh state of an episode that is played move by move; None of one that is a single question.
+    def open_interactive_state(self, episode: Episode) -> InteractiveState | None:
+        """Open a fresh state of an interactive episode; None for single questions.
 
-        Raises
-        ------
-        EditionError : the edition was handed out without what moves it on, or that is malformed.
+        Raises `EditionError` if the copy lacks the hidden fields of the case, or they are malformed.
         """
         if episode.sub_task not in self._staged:
             return None
-        opened = by_name(episode.sub_task).open_interactive_state
+        opened = subtask_named(episode.sub_task).open_interactive_state
         hidden = self.hidden(episode.sub_task).get(episode.task_id)
         if opened is None or hidden is None:
             raise EditionError(
-                f"{self.path}: {episode.task_id} is played move by move, and {STAGES}/ does not hold what comes; play "
-                "it where the edition was built"
+                f"{self.path}: {episode.task_id} is interactive, and {STAGES}/ has no entry for it; run it with the "
+                "edition that this copy was made from"
             )
         try:
             return opened(self.full_input(episode), hidden)
@@ -228,23 +211,21 @@ class Edition:
 
     @cached_property
     def _staged(self) -> frozenset[str]:
-        """The subtasks that are played move by move."""
         return frozenset(each.name for each in subtasks() if each.open_interactive_state is not None)
 
     def full_input(self, episode: Episode) -> dict[str, Any]:
-        """The input at full precision: references to a covariance, returns, facts or a table become what they name.
+        """Return the input with references replaced by full-precision data: covariance, returns, facts or a table.
 
-        A reference that does not resolve (imported releases without their arrays) stays as it is.
+        A reference that does not resolve stays unchanged (releases imported without their arrays).
         """
         return {name: self.resolved(value) for name, value in episode.input.items()}
 
     def resolved(self, value: Any) -> Any:
-        """One field of an input, its reference replaced by what it names."""
         return self._references.resolved(value)
 
     @property
     def filings(self) -> PublicFilings | None:
-        """What `query_xbrl` may ask; None where the edition carries no facts."""
+        """Facts for `query_xbrl`; None if the edition carries no facts."""
         return PublicFilings(self._references) if FACTS in self.manifest["files"] else None
 
     @cached_property
@@ -254,38 +235,33 @@ class Edition:
 
 @dataclass(frozen=True, slots=True)
 class PublicFilings:
-    """The facts of an edition as an episode may see them: those public by its own `as_of_date`, whatever is asked."""
+    """Facts of an edition, restricted to those public by an episode's `as_of_date`."""
 
     references: References
 
     def query(self, arguments: Mapping[str, Any], *, episode: Episode) -> dict[str, Any]:
-        """Facts of the company `ticker`, as filed; further arguments and the answer as of `FiledStore.query`.
+        """Query facts of the company `ticker`; further arguments and result as for `FiledStore.query`.
 
         Raises
         ------
-        InputError : an argument that cannot be meant, with what can.
+        InputError : an invalid argument, with the valid ones.
         EditionError : the panels cannot be read.
         """
-        asked = dict(arguments)
-        return self.references.filed.query(asked.pop("ticker"), episode.as_of_date, **asked)
+        filters = dict(arguments)
+        return self.references.filed.query(filters.pop("ticker"), episode.as_of_date, **filters)
 
     def as_filed(self, reference: Mapping[str, Any]) -> dict[str, Any]:
-        """What filers had said, tag by tag, where a reference to facts stands in an input.
-
-        Raises
-        ------
-        EditionError : the panels cannot be read.
-        """
+        """Return as-filed rows, tag by tag, for a facts reference."""
         return self.references.as_filed(reference)
 
 
 def load_edition(path: Path | str, suite: str | None = None) -> Edition:
-    """Open an edition and verify every file against the manifest; `suite` names the part to look at, None takes all.
+    """Open an edition and verify every file against the manifest; `suite` selects a part, None selects all.
 
     Raises
     ------
     InputError : the edition has no such suite; with the command that builds it.
-    EditionError : naming the file that is missing, added or altered, or the field of the manifest that is wrong.
+    EditionError : a missing, added or altered file, or an invalid manifest field.
     """
     folder = Path(path)
     names = _files(folder)
@@ -306,12 +282,7 @@ def load_edition(path: Path | str, suite: str | None = None) -> Edition:
 
 
 def _files(folder: Path) -> set[str]:
-    """The files below a folder, by relative path; all are plain: a link leads elsewhere, and a pipe never ends.
-
-    Raises
-    ------
-    EditionError : naming the first that is no plain file, or larger than any that is read.
-    """
+    """List regular files below a folder by relative path; raises `EditionError` for links, pipes and huge files."""
     found: set[str] = set()
     for parent, folders, files in os.walk(folder):
         for path in (Path(parent, name) for name in sorted([*folders, *files])):
@@ -319,19 +290,17 @@ def _files(folder: Path) -> set[str]:
             if stat.S_ISREG(state.st_mode):
                 found.add(path.relative_to(folder).as_posix())
             elif not stat.S_ISDIR(state.st_mode):
-                raise EditionError(f"{path} is no plain file; restore it or rebuild the edition")
+                raise EditionError(f"{path} is not a regular file; restore it or rebuild the edition")
             if state.st_size > _LARGEST_FILE:
                 raise EditionError(f"{path} is larger than {_LARGEST_FILE:,} bytes; restore it or rebuild the edition")
     return found
 
 
 class PublicEdition(Edition):
-    """An edition on a worker, which never reads a truth though its folder may hold it."""
+    """An edition on a worker; refuses access to truths even if the folder holds them."""
 
     def truth(self, task_id: str) -> Any:
-        """Refuse."""
-        raise EditionError(f"{self.path}: the truth of {task_id} was asked for where agents are played")
+        raise EditionError(f"{self.path}: a worker that runs agents must not read the truth of {task_id}")
 
     def certificates(self, sub_task: str) -> Any:
-        """Refuse."""
-        raise EditionError(f"{self.path}: the certificates of {sub_task} were asked for where agents are played")
+        raise EditionError(f"{self.path}: a worker that runs agents must not read the certificates of {sub_task}")

@@ -1,4 +1,4 @@
-"""What episodes hold by reference: a covariance, returns of a window, facts of a company; resolved to JSON."""
+"""Resolve references in episode inputs to JSON: covariances, return windows, company facts."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from finskillbench.domains.tables import Table, refers_to_table
+from finskillbench.domains.tables import EpisodeTable, refers_to_table
 from finskillbench.errors import EditionError, InputError
 from finskillbench.panels.filings.query import FactStore, FiledStore
 from finskillbench.panels.reading import read_arrays, read_table
-from finskillbench.panels.store import TABLES, read_panel
+from finskillbench.panels.store import TABLES, read_panel_table
 from finskillbench.scoring.values import is_array, is_object
 
 FACTS = "panels/facts.parquet"
 
 _KEPT_NUMBERS = 1_000_000
-"""Resolved numbers kept between episodes, some 40 MB as JSON values: all covariances of 30 names, a few of 3,000."""
+"""Resolved numbers cached between episodes, some 40 MB as JSON values."""
 
 
 class References:
-    """The files of one edition that inputs refer to, each read once; what was resolved last is kept.
+    """Files of one edition that inputs refer to, each read once; recent results are cached.
 
-    `files` are the names that the manifest lists: a reference to anything else stays as it is.
+    `files` are the names in the manifest; a reference to any other file stays unresolved.
     """
 
     def __init__(self, folder: Path, files: Iterable[str]) -> None:
@@ -41,35 +41,30 @@ class References:
         self._returns: dict[str, _Returns] = {}
 
     def add(self, files: Iterable[str]) -> None:
-        """Take in files that were written since."""
         self._files.update(files)
 
     def resolved(self, value: Any) -> Any:
-        """A field of an input with its arrays, if it is a reference that resolves, else the field itself.
+        """Resolve a field of an input; a value that is no resolvable reference is returned unchanged.
 
         `{"tickers", "ref"}` names the covariance of those tickers; with `end` and `sessions` it names their simple
         returns (sessions, tickers) up to and including the session `end`, and becomes `{"tickers", "dates", "matrix"}`.
-        `{"ref", "symbol", "as_of", "since"}` names what a company had filed by `as_of` of periods that end on or after
-        `since`, and becomes `{"facts", "segments"}`, rows as of `FactStore.visible`.
-        `{"table", "rows", "columns"}` becomes a `Table`, which reads its file when it is asked for a column.
+        `{"ref", "symbol", "as_of", "since"}` names a company's filings by `as_of` for periods ending on or after
+        `since`,
+        and becomes `{"facts", "segments"}`, rows as of `FactStore.visible`.
+        `{"table", "rows", "columns"}` becomes a `Table`, which reads its file on first access to a column.
 
         Raises
         ------
-        EditionError : naming the file, and the symbol or date that it lacks.
+        EditionError : naming the file, and the missing symbol or date.
         """
         if refers_to_table(value):
-            return Table(self._folder / value["table"]) if value["table"] in self._files else value
+            return EpisodeTable(self._folder / value["table"]) if value["table"] in self._files else value
         if not is_object(value) or not isinstance(value.get("ref"), str) or value["ref"] not in self._files:
             return value
         return self._kept(self._key(value), lambda: self._read(value))
 
     def as_filed(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        """The rows that filers stated, tag by tag, where a reference to facts stands in an input.
-
-        Raises
-        ------
-        EditionError : as `resolved`.
-        """
+        """Return as-filed rows, tag by tag, for a facts reference."""
         return self._kept(("as filed", self._key(value)), lambda: self._visible(value, self.filed))
 
     def _read(self, value: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,7 +73,7 @@ class References:
         return self._window(value) if "end" in value else self._covariance(value)
 
     def _kept(self, key: object, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """What was made for a key before, or is made now and kept until other keys need the room."""
+        """Return the cached value for a key, or make and cache it; the least recently used values are evicted."""
         if key in self._resolved:
             self._resolved.move_to_end(key)
             return self._resolved[key]
@@ -91,42 +86,32 @@ class References:
 
     @cached_property
     def facts(self) -> FactStore:
-        """The facts, filings and segments of the edition, read when they are first asked for.
-
-        Raises
-        ------
-        EditionError : naming the panel that is missing or cannot be read.
-        """
+        """Facts, filings and segments, read on first access; raises `EditionError` for an unreadable panel."""
         return FactStore(*(self._panel(name) for name in ("facts", "filings", "segments")))
 
     @cached_property
     def filed(self) -> FiledStore:
-        """What filers said, tag by tag; read and refused as `facts`."""
+        """As-filed facts, tag by tag; read and validated like `facts`."""
         return FiledStore(*(self._panel(name) for name in ("filed", "filings", "segments")))
 
     def _panel(self, name: str) -> pl.DataFrame:
-        path, table = self._folder / f"panels/{name}.parquet", read_panel(self._folder / "panels", name)
+        path, table = self._folder / f"panels/{name}.parquet", read_panel_table(self._folder / "panels", name)
         if lacking := sorted(TABLES[name].keys() - set(table.columns)):
-            raise EditionError(f"{path}: it has no column {lacking[0]}; rebuild the edition")
+            raise EditionError(f"{path}: column {lacking[0]} is missing; rebuild the edition")
         for column in ("symbol", "filed"):
             if table[column].null_count():
-                raise EditionError(f"{path}: {column} is not always there; rebuild the edition")
+                raise EditionError(f"{path}: column {column} has empty values; rebuild the edition")
         return table
 
     def _visible(self, value: Mapping[str, Any], store: FactStore) -> dict[str, Any]:
-        """The rows of a store that a reference to facts names.
-
-        Raises
-        ------
-        EditionError : a date that cannot be read, a company without facts.
-        """
+        """Return the rows of a store that a facts reference names; raises `EditionError` for a bad reference."""
         path = self._folder / FACTS
         days: list[date] = []
         for name in ("as_of", "since"):
             try:
                 days.append(date.fromisoformat(value[name]))
             except (KeyError, TypeError, ValueError):
-                raise EditionError(f"{path}: referred to without a date {name}; rebuild the edition") from None
+                raise EditionError(f"{path}: a reference lacks the date {name}; rebuild the edition") from None
         try:
             return store.visible(str(value.get("symbol")), *days)
         except InputError as error:
@@ -142,9 +127,8 @@ class References:
         return value["ref"], str(value["end"]), str(value.get("sessions")), names
 
     def _covariance(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        """The covariance of a file, or the part of it that belongs to the tickers named."""
         path, tickers = self._folder / value["ref"], value.get("tickers")
-        whole = read_covariance(path)
+        whole = read_covariance_json(path)
         if not is_array(tickers) or tickers == whole["tickers"]:
             return whole
         place = {ticker: at for at, ticker in enumerate(whole["tickers"])}
@@ -166,7 +150,7 @@ class References:
         path = self._folder / ref
         sessions = value.get("sessions")
         if not is_array(tickers) or not isinstance(sessions, int) or isinstance(sessions, bool):
-            raise EditionError(f"{path}: referred to without tickers or a number of sessions; rebuild the edition")
+            raise EditionError(f"{path}: a reference lacks tickers or a number of sessions; rebuild the edition")
         if ref not in self._returns:
             self._returns[ref] = _Returns(path)
         dates, matrix = self._returns[ref].window(list(map(str, tickers)), str(value["end"]), sessions)
@@ -174,13 +158,12 @@ class References:
 
 
 def _numbers(resolved: Mapping[str, Any]) -> int:
-    """How many numbers, or fields of rows, a resolved reference holds."""
     tables = [table for name, table in resolved.items() if name in {"matrix", "loadings", "facts", "segments"}]
     return sum(len(table) * len(table[0]) for table in tables if table)
 
 
 class _Grid(NamedTuple):
-    """Sessions in order, the column of each symbol, and simple returns (T, n), NaN where there is none."""
+    """Sorted sessions, column of each symbol, and simple returns (T, n), NaN if missing."""
 
     sessions: list[date]
     columns: dict[str, int]
@@ -188,28 +171,28 @@ class _Grid(NamedTuple):
 
 
 class _Returns:
-    """The returns panel as one array, read when the first window is asked for."""
+    """The returns panel as one array, read on first access."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def window(self, tickers: list[str], end: str, sessions: int) -> tuple[list[date], NDArray[np.float64]]:
-        """Dates and simple returns (sessions, tickers) up to and including `end`.
+        """Return dates and simple returns (sessions, tickers) up to and including `end`.
 
-        Raises
-        ------
-        EditionError : `end` is no session, too few precede it, or a ticker lacks a return.
+        Raises `EditionError` if `end` is no session, too few precede it, or a ticker lacks a return.
         """
         grid = self._grid
         try:
             last = date.fromisoformat(end)
         except ValueError:
-            raise EditionError(f"{self._path}: {end!r} is no date; rebuild the edition") from None
+            raise EditionError(f"{self._path}: {end!r} is not a date; rebuild the edition") from None
         stop = bisect_right(grid.sessions, last)
         if not stop or grid.sessions[stop - 1] != last:
-            raise EditionError(f"{self._path}: {end} is no session; rebuild the edition")
+            raise EditionError(f"{self._path}: {end} is not a session; rebuild the edition")
         if not 0 < sessions <= stop:
-            raise EditionError(f"{self._path}: {stop} sessions up to {end}, {sessions} asked for; rebuild the edition")
+            raise EditionError(
+                f"{self._path}: {sessions} sessions up to {end} are needed, {stop} available; rebuild the edition"
+            )
         _refuse_twice(tickers, self._path)
         missing = next((ticker for ticker in tickers if ticker not in grid.columns), None)
         if missing is not None:
@@ -239,8 +222,8 @@ class _Returns:
         return _Grid(sessions.to_list(), {symbol: at for at, symbol in enumerate(symbols.to_list())}, simple)
 
 
-def read_covariance(path: Path) -> dict[str, Any]:
-    """A covariance file as JSON: tickers with the dense matrix, or with loadings and specific variances."""
+def read_covariance_json(path: Path) -> dict[str, Any]:
+    """Read a covariance file as JSON: tickers with the dense matrix, or with loadings and specific variances."""
     arrays = read_arrays(path)
     tickers = [str(symbol) for symbol in arrays.get("symbols", np.array([])).ravel()]
     names, n = ("cov",) if "cov" in arrays else ("loadings", "specific"), len(tickers)
@@ -256,6 +239,6 @@ def read_covariance(path: Path) -> dict[str, Any]:
 
 
 def _refuse_twice(tickers: list[str], path: Path) -> None:
-    """Names asked for twice would ask for more numbers than there are."""
+    """Refuse duplicate tickers, which would inflate the result."""
     if len(set(tickers)) != len(tickers):
-        raise EditionError(f"{path}: asked for a ticker twice; rebuild the edition")
+        raise EditionError(f"{path}: a reference repeats a ticker; rebuild the edition")

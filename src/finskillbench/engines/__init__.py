@@ -1,1 +1,1 @@
-"""Pure mathematics on arrays and dataclasses: no files, no clock, no globals."""
+"""Pure mathematics on arrays and dataclasses: no files, clock or global state."""

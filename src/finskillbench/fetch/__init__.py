@@ -1,5 +1,4 @@
-"""Public sources, asked by HTTP, as a raw collection: EDGAR, Kenneth R. French, FRED, constituents and prices.
+"""Download EDGAR filings, factors, FRED series, constituents and prices into a raw collection.
 
-`collect.fetch_collection` fills a folder in the layout that `sources.market.collection` and `sources.edgar.collection`
-read; `sources.fetched` remembers what came from where, so that nothing is asked for twice and nothing altered is built.
+`sources.fetched` records the origin of each file: nothing is downloaded twice, and altered files are not built.
 """

@@ -1,4 +1,4 @@
-"""One client for all sources: paced, patient, suspicious of redirects, and silent about keys."""
+"""HTTP client of all sources: rate limits, retries, restricted redirects, redacted keys."""
 
 from __future__ import annotations
 
@@ -23,30 +23,27 @@ from tenacity import (
 )
 
 from finskillbench.errors import DownloadError
-from finskillbench.fetch.configuration import Check, Configuration, ContentError, NothingError, first_words
+from finskillbench.fetch.configuration import Check, Configuration, ContentError, NoDataError, excerpt
 from finskillbench.redaction import redactor_of_process
 
 
-class Pace:
-    """Spaces requests evenly: no second ever holds more than `per_second` of them, however many threads ask.
-
-    Evenly rather than in bursts, because the SEC counts in windows that nobody knows.
-    """
+class RateLimiter:
+    """Spaces requests of all threads evenly, at most `rate` per second, since the SEC does not publish its windows."""
 
     def __init__(
         self,
-        per_second: float,
+        rate: float,
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        self._gap = 1.0 / per_second
+        self._gap = 1.0 / rate
         self._clock, self._sleep = clock, sleep
         self._next = clock()
         self._lock = threading.Lock()
 
     def wait(self) -> None:
-        """Sleep until it is the caller's turn, or until `sleep` says that it was woken."""
+        """Sleep until the next request is allowed, or until `sleep` returns true because it was interrupted."""
         while True:
             with self._lock:
                 now = self._clock()
@@ -58,27 +55,27 @@ class Pace:
                 return
 
     def pause(self, seconds: float) -> None:
-        """Let nobody ask for so many seconds: the source said so."""
+        """Block all requests for some seconds, as the source demanded."""
         with self._lock:
             self._next = max(self._next, self._clock() + seconds)
 
 
 _REDIRECTS = (301, 302, 303, 307, 308)
-_FEW_HOPS = 5
-_LIMITED = (403, 429)
-"""The SEC answers who asks too often with either of them."""
-_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
-_AGENT = "Mozilla/5.0 (compatible; finskillbench)"
-"""What other sources than the SEC are told: some answer 429 to agents that do not begin so."""
+_MAX_REDIRECTS = 5
+_RATE_LIMITED = (403, 429)
+"""Status codes with which the SEC rejects excessive request rates."""
+_RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
+_DEFAULT_USER_AGENT = "Mozilla/5.0 (compatible; finskillbench)"
+"""User agent for sources other than the SEC; some answer 429 to agents without this prefix."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """One thing to ask for.
+class SourceRequest:
+    """One HTTP request to a source.
 
-    source : whose pace and redirects hold. url : without any key. headers : sent with it, a key among them; never
-    stored and never sent to another host. check : of the body. absent : words of a refusal (HTTP 400) by which the
-    source says that it has no such thing.
+    source : selects rate limit and allowed redirects. headers : for the host of `url` only, never stored; may hold a
+        key.
+    check : validates the body. absent : text in a body of HTTP 400 that means that the source has no such data.
     """
 
     source: str
@@ -89,8 +86,8 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What came: the body, `None` where the source says that it has not changed; its marks for the next time."""
+class SourceResponse:
+    """Body of a response with its cache validators; the body is None where the source reports no change."""
 
     body: bytes | None
     etag: str = ""
@@ -99,14 +96,11 @@ class Answer:
 
 
 class AbsentError(DownloadError):
-    """The source says that it has no such thing (404, 410, or in words)."""
+    """The source reports that it has no such data (404, 410, or a message)."""
 
 
-class _UnansweredError(Exception):
-    """An attempt that may be made again, after `wait` seconds where the source said so.
-
-    `hopeless` : where no attempt succeeds, the source refuses everything.
-    """
+class _RetryableError(Exception):
+    """A failed attempt to repeat after `wait` seconds; `hopeless` if the source rejects every request."""
 
     def __init__(self, message: str, *, wait: float | None = None, hopeless: bool = False) -> None:
         super().__init__(message)
@@ -114,7 +108,7 @@ class _UnansweredError(Exception):
 
 
 class Client:
-    """Asks; use it as a context. `agent` is what the SEC is told: a name and an address to write to."""
+    """HTTP client and context manager; `agent` identifies the user to the SEC by name and email address."""
 
     def __init__(
         self, configuration: Configuration, agent: str, sleep: Callable[[float], object] | None = None
@@ -124,7 +118,7 @@ class Client:
         self._stopped = threading.Event()
         self._sleep = sleep or self._stopped.wait
         limits = configuration.requests
-        self._paces: dict[str, Pace] = {}
+        self._paces: dict[str, RateLimiter] = {}
         self._lock = threading.Lock()
         self._http = httpx.Client(
             timeout=httpx.Timeout(limits.timeout_seconds),
@@ -143,23 +137,21 @@ class Client:
         self._http.close()
 
     def stop(self) -> None:
-        """End every wait: whoever waits gives up."""
+        """Interrupt all waits and abort their requests."""
         self._stopped.set()
 
     @staticmethod
     def now() -> str:
-        """The moment, UTC, as it is written down."""
+        """Return the current time in UTC as it is recorded."""
         return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def ask(self, question: Question, *, etag: str = "", last_modified: str = "") -> Answer:
-        """Ask until there is an answer that is right, or no hope of one.
-
-        With the marks of an earlier answer the source may say that nothing has changed.
+    def get(self, request: SourceRequest, *, etag: str = "", last_modified: str = "") -> SourceResponse:
+        """Request until a valid response arrives or retrying is pointless; validators may yield "not changed".
 
         Raises
         ------
-        AbsentError : there is no such thing.
-        DownloadError : anything else that attempts do not mend, naming the address and what came.
+        AbsentError : the source has no such data.
+        DownloadError : any other failure that retries do not mend, with address and response.
         """
         conditional = {
             name: value
@@ -170,129 +162,133 @@ class Client:
         attempts = Retrying(
             stop=stop_any(stop_after_attempt(limits.attempts), stop_when_event_set(self._stopped)),
             wait=self._wait,
-            retry=retry_if_exception_type(_UnansweredError),
+            retry=retry_if_exception_type(_RetryableError),
             sleep=self._rest,
             reraise=True,
         )
         try:
-            return attempts(self._attempt, question, conditional)
-        except _UnansweredError as error:
+            return attempts(self._attempt, request, conditional)
+        except _RetryableError as error:
             often = f", {limits.attempts} times" if limits.attempts > 1 and not self._stopped.is_set() else ""
-            told = self._told(question, f"{error}{often}; the same command resumes")
-            raise DownloadError(told, hopeless=error.hopeless) from None
+            message = self._redacted(request, f"{error}{often}; run the same command to resume")
+            raise DownloadError(message, permanent=error.hopeless) from None
 
     def _rest(self, seconds: float) -> None:
         self._sleep(seconds)
 
     def _wait(self, state: RetryCallState) -> float:
-        """Seconds before the next attempt: what the source asked for, or doubled each time; within the limit."""
+        """Return the seconds before the next attempt: exponential backoff or `Retry-After`, up to the limit."""
         limits = self._configuration.requests
-        error = cast("_UnansweredError", state.outcome.exception()) if state.outcome is not None else None
-        own = limits.first_wait_seconds * 2.0 ** (state.attempt_number - 1)
-        asked = error.wait if error is not None and error.wait is not None else 0.0
-        return min(max(own, asked), limits.longest_wait_seconds)
+        error = cast("_RetryableError", state.outcome.exception()) if state.outcome is not None else None
+        backoff = limits.first_wait_seconds * 2.0 ** (state.attempt_number - 1)
+        retry_after = error.wait if error is not None and error.wait is not None else 0.0
+        return min(max(backoff, retry_after), limits.longest_wait_seconds)
 
-    def _pace(self, source: str) -> Pace:
+    def _pace(self, source: str) -> RateLimiter:
         limits = self._configuration.requests
         with self._lock:
             if source not in self._paces:
                 rate = limits.sec_per_second if source == "sec" else limits.others_per_second
-                self._paces[source] = Pace(rate, sleep=self._sleep)
+                self._paces[source] = RateLimiter(rate, sleep=self._sleep)
             return self._paces[source]
 
-    def _attempt(self, question: Question, conditional: Mapping[str, str]) -> Answer:
-        url, own = question.url, urlsplit(question.url).netloc
-        for _ in range(_FEW_HOPS + 1):
+    def _attempt(self, request: SourceRequest, conditional: Mapping[str, str]) -> SourceResponse:
+        url, origin_host = request.url, urlsplit(request.url).netloc
+        for _ in range(_MAX_REDIRECTS + 1):
             if self._stopped.is_set():
-                raise DownloadError(self._told(question, "given up; the same command resumes"), hopeless=True)
-            self._pace(question.source).wait()
-            headers = {"User-Agent": self._agent if question.source == "sec" else _AGENT, **conditional}
-            if urlsplit(url).netloc == own:
-                headers |= question.headers
+                raise DownloadError(self._redacted(request, "stopped; run the same command to resume"), permanent=True)
+            self._pace(request.source).wait()
+            headers = {"User-Agent": self._agent if request.source == "sec" else _DEFAULT_USER_AGENT, **conditional}
+            if urlsplit(url).netloc == origin_host:
+                headers |= request.headers
             try:
                 with self._http.stream("GET", url, headers=headers) as response:
                     if response.status_code in _REDIRECTS:
-                        url = self._redirected(question, url, response)
+                        url = self._redirected(request, url, response)
                         continue
-                    return self._received(question, response, conditional)
+                    return self._received(request, response, conditional)
             except (httpx.TransportError, httpx.DecodingError) as error:
-                raise _UnansweredError(_in_words(error)) from None
-        raise DownloadError(self._told(question, f"more than {_FEW_HOPS} redirects; check the address"))
+                raise _RetryableError(_describe_error(error)) from None
+        raise DownloadError(self._redacted(request, f"more than {_MAX_REDIRECTS} redirects; check the address"))
 
-    def _redirected(self, question: Question, url: str, response: httpx.Response) -> str:
-        """Where a redirect leads, if the source may lead there."""
+    def _redirected(self, request: SourceRequest, url: str, response: httpx.Response) -> str:
+        """Return the target of a redirect; DownloadError if its host is not allowed."""
         target = urljoin(url, response.headers.get("Location", ""))
         parts = urlsplit(target)
-        allowed = {urlsplit(question.url).netloc, *self._configuration.redirect_hosts(question.source)}
-        if parts.netloc not in allowed or parts.scheme != urlsplit(question.url).scheme or parts.username:
+        allowed = {urlsplit(request.url).netloc, *self._configuration.redirect_hosts(request.source)}
+        if parts.netloc not in allowed or parts.scheme != urlsplit(request.url).scheme or parts.username:
             where = f"{parts.scheme}://{parts.hostname or 'nowhere'}"
-            remedy = f"if that is right, list the host in the configuration under redirects.{question.source}"
-            raise DownloadError(self._told(question, f"redirected to {where}, which is none of its hosts; {remedy}"))
+            remedy = f"if that is correct, add the host to the configuration under redirects.{request.source}"
+            raise DownloadError(
+                self._redacted(request, f"redirected to {where}, which is not a host of this source; {remedy}")
+            )
         return target
 
-    def _received(self, question: Question, response: httpx.Response, conditional: Mapping[str, str]) -> Answer:
+    def _received(
+        self, request: SourceRequest, response: httpx.Response, conditional: Mapping[str, str]
+    ) -> SourceResponse:
         status = response.status_code
         marks = {"etag": response.headers.get("ETag", ""), "last_modified": response.headers.get("Last-Modified", "")}
         now = self.now()
         if status == 304 and conditional:
-            return Answer(None, **marks, retrieved=now)
+            return SourceResponse(None, **marks, retrieved=now)
         body = self._body(response)
-        if status in (404, 410) or (status == 400 and question.absent and question.absent in body):
-            raise AbsentError(self._told(question, f"not there (HTTP {status})"))
-        if status in _AGAIN or (status in _LIMITED and question.source == "sec"):
+        if status in (404, 410) or (status == 400 and request.absent and request.absent in body):
+            raise AbsentError(self._redacted(request, f"not found (HTTP {status})"))
+        if status in _RETRIED or (status in _RATE_LIMITED and request.source == "sec"):
             wait = _retry_after(response.headers.get("Retry-After", ""))
-            if status in (*_LIMITED, 503):
+            if status in (*_RATE_LIMITED, 503):
                 limits = self._configuration.requests
-                self._pace(question.source).pause(min(wait or limits.first_wait_seconds, limits.longest_wait_seconds))
+                self._pace(request.source).pause(min(wait or limits.first_wait_seconds, limits.longest_wait_seconds))
             hint = "; wait ten minutes and check the user agent" if status == 403 else ""
-            told = f"refused with HTTP {status}, {first_words(body)!r}{hint}"
-            raise _UnansweredError(told, wait=wait, hopeless=status in _LIMITED)
+            problem = f"refused with HTTP {status}, {excerpt(body)!r}{hint}"
+            raise _RetryableError(problem, wait=wait, hopeless=status in _RATE_LIMITED)
         if status in (401, 402, 403):
-            told = f"refused with HTTP {status}, {first_words(body)!r}; check the key and what it may ask for"
-            raise DownloadError(self._told(question, told), hopeless=True)
+            problem = f"refused with HTTP {status}, {excerpt(body)!r}; check the key and its permissions"
+            raise DownloadError(self._redacted(request, problem), permanent=True)
         if status != 200:
-            raise DownloadError(self._told(question, f"answered with HTTP {status}, {first_words(body)!r}"))
+            raise DownloadError(self._redacted(request, f"answered with HTTP {status}, {excerpt(body)!r}"))
         try:
-            question.check(body)
-        except NothingError as error:
-            raise AbsentError(self._told(question, f"not there ({error})")) from None
+            request.check(body)
+        except NoDataError as error:
+            raise AbsentError(self._redacted(request, f"not found ({error})")) from None
         except ContentError as error:
             if error.lasting:
-                raise DownloadError(self._told(question, f"{error}"), hopeless=error.hopeless) from None
-            raise _UnansweredError(f"served {error}") from None
-        return Answer(body, **marks, retrieved=now)
+                raise DownloadError(self._redacted(request, f"{error}"), permanent=error.hopeless) from None
+            raise _RetryableError(f"served {error}") from None
+        return SourceResponse(body, **marks, retrieved=now)
 
     def _body(self, response: httpx.Response) -> bytes:
-        """The body, unpacked, within the limits of size and time; httpx refuses one shorter than it was announced."""
+        """Return the decompressed body within the limits of size and time; httpx rejects truncated ones."""
         limits = self._configuration.requests
         until = time.monotonic() + limits.deadline_seconds
         body = bytearray()
         for piece in response.iter_bytes():
             body += piece
             if len(body) > limits.largest_bytes:
-                raise _UnansweredError(f"more than {limits.largest_bytes:,} bytes")
+                raise _RetryableError(f"more than {limits.largest_bytes:,} bytes")
             if time.monotonic() > until:
-                raise _UnansweredError(f"still sending after {limits.deadline_seconds:g} seconds")
+                raise _RetryableError(f"still sending after {limits.deadline_seconds:g} seconds")
             if self._stopped.is_set():
-                raise _UnansweredError("given up")
+                raise _RetryableError("stopped")
         return bytes(body)
 
     @staticmethod
-    def _told(question: Question, what: str) -> str:
-        return redactor_of_process()(f"{question.url}: {what}")
+    def _redacted(request: SourceRequest, problem: str) -> str:
+        return redactor_of_process()(f"{request.url}: {problem}")
 
 
-def _in_words(error: httpx.HTTPError) -> str:
+def _describe_error(error: httpx.HTTPError) -> str:
     if isinstance(error, httpx.TimeoutException):
-        return "no answer in time"
+        return "timed out"
     if isinstance(error, httpx.DecodingError):
-        return "a body that cannot be unpacked"
-    told = str(error) or type(error).__name__
-    return f"the connection failed ({told})"
+        return "a body that cannot be decompressed"
+    detail = str(error) or type(error).__name__
+    return f"the connection failed ({detail})"
 
 
 def _retry_after(text: str) -> float | None:
-    """Seconds of a `Retry-After`, which is a number of them or a date."""
+    """Parse a `Retry-After` header, a number of seconds or a date, as seconds."""
     try:
         return max(0.0, float(text))
     except ValueError:

@@ -1,8 +1,8 @@
-"""Fill a raw collection from the public sources, from the lists of names to the statements of each.
+"""Fill a raw collection from the public sources, from lists of companies to statements.
 
-No source serves statements: they are derived from company facts, in the format of `sources.companies.statements`. Every
-figure is that of the latest filing that states it, as in the published collections of this format. A quarter that no
-report states alone is the difference of two periods that begin on the same day (`"d": 1`), mostly the fourth.
+No source serves statements, so they are derived from company facts in the format of `sources.companies.statements`.
+Each figure is that of the latest filing that states it. A quarter that no report states alone, mostly the fourth, is
+the difference of two periods with the same first day (`"d": 1`).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from finskillbench.fetch import edgar
 from finskillbench.fetch.client import Client
 from finskillbench.fetch.configuration import Configuration, Window
 from finskillbench.fetch.edgar import factor_items, series_items
-from finskillbench.fetch.fetcher import Fetcher, Folder, Item, opened
+from finskillbench.fetch.fetcher import Fetcher, FetchItem, Folder, open_folder
 from finskillbench.fetch.members import PUBLISHED, Members, read_members
-from finskillbench.fetch.prices import OWN, PriceProvider, copy_own, own_files, path_of, provider
+from finskillbench.fetch.prices import USER_FILES, PriceProvider, copy_user_file, path_of, provider, user_files
 from finskillbench.sources.companies.statements import parse_statements
-from finskillbench.sources.companies.universe import Security
+from finskillbench.sources.companies.universe import SecurityRecord
 from finskillbench.sources.edgar.companyfacts import parse_companyfacts
-from finskillbench.sources.fetched import Asked, Entry, Origin
+from finskillbench.sources.fetched import Entry, FetchRequest, Origin
 from finskillbench.sources.market.prices import parse_prices
 from finskillbench.sources.market.splice import MIN_SESSIONS
 
@@ -45,36 +45,33 @@ _COVER = ("EntityCommonStockSharesOutstanding",)
 _TAGS = frozenset((*_NET_INCOME, *_EPS, *_EQUITY, *_DILUTED, *_COVER))
 _FORMS = ("10-K", "10-Q", "10-K/A", "10-Q/A", "10-KT", "10-QT", "20-F", "40-F", "20-F/A", "40-F/A")
 _QUARTER, _YEAR = (75, 125), (345, 385)
-"""Days of a quarter, 12 weeks to 17 (Costco has both), and of a year, 52 weeks or 53."""
+"""Days of a quarter (12 to 17 weeks, both of which Costco has) and of a year (52 or 53 weeks)."""
 
 _Periods: TypeAlias = Mapping[tuple[date | None, date], float]
-"""Figures by first day (None of an instant) and last day."""
+"""Figures by first day (None for an instant) and last day."""
 
 
-def derive_statements(facts: Path, security: Security) -> bytes:
-    """The statements of a company, from its file of company facts, as JSON.
-
-    Raises
-    ------
-    SourceError : the facts cannot be trusted.
-    """
+def derive_statements(facts: Path, security: SecurityRecord) -> bytes:
+    """Derive a company's statements from its company facts, as JSON; SourceError if these are invalid."""
     filer = parse_companyfacts(facts, tags=_TAGS)
     rows = filer.facts.filter(pl.col("form").is_in(_FORMS)).sort("filed", "accession", maintain_order=True)
     income, eps = _figures(rows, _NET_INCOME, "USD"), _figures(rows, _EPS, "USD/shares")
     equity = {end: value for (start, end), value in _figures(rows, _EQUITY, "USD").items() if start is None}
-    years = _lasting(income, _YEAR)
+    years = _of_duration(income, _YEAR)
     fiscal = {end: value for end, value in equity.items() if end in years}
     covers = {end: value for (_, end), value in _figures(rows, _COVER, "shares").items() if value > 0}
-    diluted = {end: value for end, value in _lasting(_figures(rows, _DILUTED, "shares"), _YEAR).items() if value > 0}
+    diluted = {
+        end: value for end, value in _of_duration(_figures(rows, _DILUTED, "shares"), _YEAR).items() if value > 0
+    }
     record: dict[str, Any] = {
         "symbol": security.symbol,
         "name": filer.entity or security.name,
         "cik": f"{filer.cik:010d}",
         "profile": {"exchange": security.exchange},
-        "annual": {"netIncome": _entries(years), "eps": _entries(_lasting(eps, _YEAR))},
+        "annual": {"netIncome": _entries(years), "eps": _entries(_of_duration(eps, _YEAR))},
         "quarterly": {
-            "netIncome": _entries(_lasting(income, _QUARTER), _differences(income)),
-            "eps": _entries(_lasting(eps, _QUARTER)),
+            "netIncome": _entries(_of_duration(income, _QUARTER), _differences(income)),
+            "eps": _entries(_of_duration(eps, _QUARTER)),
         },
         "balances": {"equity": _entries(fiscal or equity)},
         "dilutedShares": _entries(diluted),
@@ -86,7 +83,6 @@ def derive_statements(facts: Path, security: Security) -> bytes:
 
 
 def _figures(rows: pl.DataFrame, tags: Sequence[str], unit: str) -> _Periods:
-    """Of each period the latest figure under the first of the tags that has one."""
     found: dict[tuple[date | None, date], float] = {}
     for tag in reversed(tags):
         of_tag = rows.filter((pl.col("tag") == tag) & (pl.col("unit") == unit))
@@ -94,8 +90,8 @@ def _figures(rows: pl.DataFrame, tags: Sequence[str], unit: str) -> _Periods:
     return found
 
 
-def _lasting(figures: _Periods, days: tuple[int, int]) -> dict[date, float]:
-    """Figures of the periods of so many days, by their last day."""
+def _of_duration(figures: _Periods, days: tuple[int, int]) -> dict[date, float]:
+    """Select figures of periods with a length in days, by their last day."""
     shortest, longest = days
     return {
         end: value
@@ -105,7 +101,7 @@ def _lasting(figures: _Periods, days: tuple[int, int]) -> dict[date, float]:
 
 
 def _differences(figures: _Periods) -> dict[date, float]:
-    """Quarters as differences of two periods with one first day, by their last day."""
+    """Derive quarters, by last day, as differences of two periods with the same first day."""
     by_start: dict[date, list[tuple[date, float]]] = {}
     for (start, end), value in figures.items():
         if start is not None:
@@ -121,7 +117,7 @@ def _differences(figures: _Periods) -> dict[date, float]:
 
 
 def _entries(stated: Mapping[date, float], derived: Mapping[date, float] | None = None) -> list[dict[str, Any]]:
-    """Figures by last day, whole where they are whole; a derived one where none is stated."""
+    """List figures by last day, as integers where possible; derived ones fill gaps."""
     entries: dict[date, dict[str, Any]] = {}
     for end, value in (derived or {}).items():
         entries[end] = {"end": end.isoformat(), "v": _number(value), "d": 1}
@@ -135,15 +131,15 @@ def _number(value: float) -> float | int:
 
 
 Progress = Callable[[str, int, int | None], None]
-_FEW = 5
-"""Failures of single files after which a source is not asked for others."""
+_MAX_FAILURES = 5
+"""Failures of single files after which a source is abandoned."""
 _GRACE = timedelta(days=10)
-"""A name whose prices end so long before the window does is no longer traded."""
+"""A security whose prices end so long before the window does is no longer traded."""
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
-    """What a collection holds now: files, their bytes, usable names, and what is lacking and why."""
+class FetchSummary:
+    """Totals of a collection: files, bytes, usable securities, and notes on what is missing."""
 
     files: int
     bytes: int
@@ -152,11 +148,11 @@ class Collected:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What is to be fetched.
+class FetchOptions:
+    """Options of one fetch.
 
-    universe : `sp500-30`, `sp500` or a file. prices_dir : of `csv`, the user's own folder. agent : what the SEC is
-    told: a name and an address to write to. refresh : ask of everything that may change whether it has.
+    universe : `sp500-30`, `sp500` or a file. prices_dir : the user's folder, for prices `csv`.
+    agent : name and email address for the SEC. refresh : check every file that may change.
     """
 
     window: Window
@@ -168,153 +164,149 @@ class Wish:
     configuration: Configuration = field(default_factory=Configuration)
 
 
-def fetch_collection(out: Path, wish: Wish, progress: Progress = lambda stage, done, total: None) -> Collected:
-    """Fill `out` with what is wished for; what is there is not asked for again.
+def fetch_collection(
+    out: Path, options: FetchOptions, progress: Progress = lambda phase, done, total: None
+) -> FetchSummary:
+    """Fill `out` with the requested files that are not there yet; downloaded files are kept after an error.
 
     Raises
     ------
-    InputError : no user agent or key, or a folder that holds something else.
-    DownloadError : a source refuses, or does not give what it should. What came is kept.
-    SourceError : a list of names that cannot be trusted. OSError : the disk is full or fails.
+    InputError : no user agent or key, or a folder with other content. SourceError : an invalid list of companies.
+    DownloadError : a source rejects requests or sends invalid data. OSError : the disk is full or fails.
     """
-    refuse_agent(wish.agent)
-    if wish.prices == OWN:
-        if wish.prices_dir is None:
-            raise InputError("--prices csv needs --prices-dir DIR, the folder of your own price files")
-        prices = own_files(wish.prices_dir)
+    check_user_agent(options.agent)
+    if options.prices == USER_FILES:
+        if options.prices_dir is None:
+            raise InputError("--prices csv needs --prices-dir DIR, the folder of your price files")
+        prices = user_files(options.prices_dir)
     else:
-        prices = provider(wish.prices)
-        prices.secret()  # a missing key is reported before anything is asked
-    asked = Asked(
-        start=f"{wish.window.first:%Y-%m}",
-        end=f"{wish.window.last:%Y-%m}",
-        universe=Path(wish.universe).name,
-        prices=wish.prices,
+        prices = provider(options.prices)
+        prices.secret()  # A missing key is reported before any request.
+    request = FetchRequest(
+        start=f"{options.window.first:%Y-%m}",
+        end=f"{options.window.last:%Y-%m}",
+        universe=Path(options.universe).name,
+        prices=options.prices,
     )
-    with opened(out, asked) as folder, Client(wish.configuration, wish.agent) as client:
-        fetcher = Fetcher(folder, client, since=wish.window.last.isoformat(), refresh=wish.refresh)
-        return _Collection(fetcher, wish, progress).fill(prices)
+    with open_folder(out, request) as folder, Client(options.configuration, options.agent) as client:
+        fetcher = Fetcher(folder, client, since=options.window.last.isoformat(), refresh=options.refresh)
+        return _Collection(fetcher, options, progress).fill(prices)
 
 
-def refuse_agent(agent: str) -> None:
-    """Refuse what does not tell the SEC whom to write to.
-
-    Raises
-    ------
-    InputError : saying what is wanted.
-    """
+def check_user_agent(agent: str) -> None:
+    """Raise InputError unless a user agent has an email address, as the SEC requires."""
     name, at, host = agent.strip().rpartition(" ")[2].partition("@")
     if not at or not name or "." not in host.strip(".") or not agent.isascii() or not agent.isprintable():
         raise InputError(
-            'the SEC wants to know who asks: --user-agent "Your Name you@example.com", '
-            "or the environment variable FINSKILLBENCH_USER_AGENT"
+            'the SEC requires a name and an email address: give --user-agent "Your Name you@example.com", '
+            "or set the environment variable FINSKILLBENCH_USER_AGENT"
         )
 
 
 class _Collection:
-    """One fetch: stages that depend on each other, of things that do not."""
+    """One fetch: sequential phases whose steps run in parallel."""
 
-    def __init__(self, fetcher: Fetcher, wish: Wish, progress: Progress) -> None:
-        self._fetcher, self._wish, self._progress = fetcher, wish, progress
+    def __init__(self, fetcher: Fetcher, options: FetchOptions, progress: Progress) -> None:
+        self._fetcher, self._options, self._progress = fetcher, options, progress
         self._folder: Folder = fetcher.folder
-        self._addresses = wish.configuration.addresses
+        self._addresses = options.configuration.addresses
         self._notes: list[str] = []
 
-    def fill(self, prices: PriceProvider | dict[str, Path]) -> Collected:
-        window, addresses = self._wish.window, self._addresses
-        self._progress("reading who is in the universe", 0, None)
-        members = read_members(self._fetcher, self._wish.universe, window, addresses)
+    def fill(self, prices: PriceProvider | dict[str, Path]) -> FetchSummary:
+        window, addresses = self._options.window, self._addresses
+        self._progress("reading the universe", 0, None)
+        members = read_members(self._fetcher, self._options.universe, window, addresses)
         self._notes += members.notes
         ciks = sorted({int(one.cik) for one in members.securities.values() if one.cik})
         series = [*factor_items(addresses), *series_items(window, addresses)]
-        self._all("fetching factors and rates", [partial(self._item, item) for item in series])
+        self._run_parallel("fetching factors and rates", [partial(self._fetch_item, item) for item in series])
         self._refuse_absent(series)
-        self._all("fetching prices", [partial(self._prices, symbol, prices) for symbol in members.securities])
-        self._all(
+        self._run_parallel("fetching prices", [partial(self._prices, symbol, prices) for symbol in members.securities])
+        self._run_parallel(
             "fetching company facts and lists of filings",
             [
-                partial(self._item, item)
+                partial(self._fetch_item, item)
                 for cik in ciks
                 for item in (edgar.submissions_item(cik, addresses), edgar.facts_item(cik, addresses))
             ],
         )
         pages = [item for cik in ciks for item in self._pages(cik)]
-        self._all("fetching older lists of filings", [partial(self._item, item) for item in pages])
-        self._all("fetching XBRL documents", list(self._instances(members, ciks)))
+        self._run_parallel("fetching older lists of filings", [partial(self._fetch_item, item) for item in pages])
+        self._run_parallel("fetching XBRL documents", list(self._instances(members, ciks)))
         usable = self._usable(members)
         body = members.universe(usable, window)
         self._folder.write(Entry("universe.json", retrieved=Client.now()), body)
         self._folder.finish()
         entries = self._folder.journal.entries.values()
-        return Collected(
+        return FetchSummary(
             files=sum(not entry.absent for entry in entries),
             bytes=sum(entry.bytes for entry in entries),
             names=len(usable),
             notes=tuple(self._notes),
         )
 
-    def _item(self, item: Item) -> None:
+    def _fetch_item(self, item: FetchItem) -> None:
         self._fetcher.fetch(item)
 
     def _prices(self, symbol: str, prices: PriceProvider | dict[str, Path]) -> None:
         if isinstance(prices, PriceProvider):
-            self._item(prices.item(symbol, self._wish.window, self._addresses))
+            self._fetch_item(prices.item(symbol, self._options.window, self._addresses))
         else:
-            copy_own(self._folder, symbol, prices.get(symbol))
+            copy_user_file(self._folder, symbol, prices.get(symbol))
 
-    def _refuse_absent(self, items: Iterable[Item]) -> None:
-        """Refuse a collection without factors or the risk-free rate; other series are left out by a build."""
+    def _refuse_absent(self, items: Iterable[FetchItem]) -> None:
+        """Refuse a collection without factors or the risk-free rate; note other missing series."""
         for item in items:
             entry = self._folder.have(item.path)
             if entry is None or not entry.absent:
                 continue
             if item.path.startswith("famafrench/") or item.path == "fred/DGS3MO.csv":
-                raise DownloadError(f"{entry.absent}; nothing can be built without {item.path}: check the address")
+                raise DownloadError(f"{entry.absent}; no edition can be built without {item.path}; check the address")
             self._notes.append(f"{item.path} is left out: {entry.absent}.")
 
-    def _pages(self, cik: int) -> list[Item]:
+    def _pages(self, cik: int) -> list[FetchItem]:
         path = edgar.submissions_path(cik)
-        if not self._there(path):
+        if not self._exists(path):
             return []
         table = edgar.unpacked(self._folder.read(path))
-        return list(edgar.page_items(table, self._wish.window, self._addresses))
+        return list(edgar.page_items(table, self._options.window, self._addresses))
 
     def _instances(self, members: Members, ciks: Sequence[int]) -> Iterable[Callable[[], object]]:
-        """What fetches each report's document, of the first symbol of each filer."""
+        """Yield a download step for each report, under the first symbol of its filer."""
         symbols = {int(one.cik): symbol for symbol, one in reversed(list(members.securities.items())) if one.cik}
         for cik in ciks:
             tables = [edgar.submissions_path(cik), *(page.path for page in self._pages(cik))]
             found = {
                 report.accession: report
                 for path in tables
-                if self._there(path)
-                for report in edgar.reports(edgar.unpacked(self._folder.read(path)), self._wish.window)
+                if self._exists(path)
+                for report in edgar.reports(edgar.unpacked(self._folder.read(path)), self._options.window)
             }
             for report in found.values():
                 yield partial(edgar.fetch_instance, self._fetcher, symbols[cik], cik, report, self._addresses)
 
-    def _there(self, path: str) -> bool:
+    def _exists(self, path: str) -> bool:
         entry = self._folder.have(path)
         return entry is not None and not entry.absent
 
     def _usable(self, members: Members) -> dict[str, str | None]:
-        """Names with prices and statements, by symbol, with their exchanges; a note says why one is left out."""
+        """Return usable symbols with their exchanges; note the reason for each other symbol."""
         usable: dict[str, str | None] = {}
         for done, (symbol, one) in enumerate(members.securities.items()):
             self._progress("deriving statements", done, len(members.securities))
             submissions = edgar.submissions_path(int(one.cik or 0))
             exchange = None
-            if self._there(submissions):
+            if self._exists(submissions):
                 exchange = edgar.exchange_in(edgar.unpacked(self._folder.read(submissions)))
-            lacking = self._lacking(symbol, replace(one, exchange=exchange))
-            if lacking:
-                self._notes.append(f"{symbol} is left out: {lacking}.")
+            reason = self._unusable_reason(symbol, replace(one, exchange=exchange))
+            if reason:
+                self._notes.append(f"{symbol} is left out: {reason}.")
             else:
                 usable[symbol] = exchange
         return usable
 
-    def _lacking(self, symbol: str, one: Security) -> str:
-        """Why a name cannot be used; empty where it can. Its statements are derived on the way."""
+    def _unusable_reason(self, symbol: str, one: SecurityRecord) -> str:
+        """Derive the statements of a security; return why it cannot be used, or an empty text."""
         facts, prices = edgar.facts_path(int(one.cik or 0)), path_of(symbol)
         for path in (prices, facts):
             entry = self._folder.have(path)
@@ -331,10 +323,9 @@ class _Collection:
         if table.height < MIN_SESSIONS:
             return f"{table.height} sessions of prices where {MIN_SESSIONS} are needed"
         last: date = table["date"][-1]
-        return f"its prices end on {last}" if last + _GRACE < self._wish.window.last else ""
+        return f"its prices end on {last}" if last + _GRACE < self._options.window.last else ""
 
-    def _statements(self, symbol: str, one: Security, facts: str) -> None:
-        """Derive the statements of a name, unless they are of the facts that are there."""
+    def _statements(self, symbol: str, one: SecurityRecord, facts: str) -> None:
         source, path = self._folder.have(facts), _statements_path(symbol)
         origins = (Origin(facts, source.sha256 if source else ""),)
         entry = self._folder.have(path)
@@ -344,16 +335,11 @@ class _Collection:
         body = derive_statements(self._folder.path / facts, one)
         self._folder.write(Entry(path, retrieved=Client.now(), origins=origins), body)
 
-    def _all(self, stage: str, steps: Sequence[Callable[[], object]]) -> None:
-        """Take all steps, several at a time; after a few failures, or one without hope, no further ones.
-
-        Raises
-        ------
-        DownloadError : the first that failed, with how many others did.
-        """
+    def _run_parallel(self, phase: str, steps: Sequence[Callable[[], object]]) -> None:
+        """Run all steps in parallel; stop after a few failures or a permanent one and raise the first."""
         failed: list[DownloadError] = []
-        self._progress(stage, 0, len(steps))
-        pool = ThreadPoolExecutor(self._wish.configuration.requests.workers)
+        self._progress(phase, 0, len(steps))
+        pool = ThreadPoolExecutor(self._options.configuration.requests.workers)
         try:
             futures: list[Future[object]] = [pool.submit(step) for step in steps]
             for done, future in enumerate(as_completed(futures), 1):
@@ -361,9 +347,9 @@ class _Collection:
                     future.result()
                 except DownloadError as error:
                     failed.append(error)
-                    if error.hopeless or len(failed) >= _FEW:
+                    if error.permanent or len(failed) >= _MAX_FAILURES:
                         break
-                self._progress(stage, done, len(steps))
+                self._progress(phase, done, len(steps))
         except BaseException:
             self._fetcher.client.stop()
             raise

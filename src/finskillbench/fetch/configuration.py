@@ -1,7 +1,4 @@
-"""Where the public sources are and how they are asked, by default or by a file, and the months to fetch.
-
-Whether a body is what was asked for: JSON with the right content, CSV with its header, and no page in its place.
-"""
+"""Configuration of the sources, the months to fetch, and validation of response bodies."""
 
 from __future__ import annotations
 
@@ -21,39 +18,35 @@ import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from finskillbench.errors import InputError
-from finskillbench.sources.files import DEFAULT_START, as_object, one_line
+from finskillbench.sources.files import DEFAULT_START, json_object, one_line
 
 Check: TypeAlias = Callable[[bytes], None]
-"""Raises `ContentError` about a body that is not what was asked for."""
+"""Raises `ContentError` about an invalid body."""
 _SHOWN = 80
 _TAG = re.compile(r"<[^>]*>|<!--.*?-->", re.DOTALL)
 _UNSHOWN = re.compile(r"<(style|script)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
 
 
 class ContentError(Exception):
-    """What is wrong with a body.
-
-    lasting : asking again will not help. hopeless : nor will asking the source for anything else.
-    """
+    """An invalid response body; `lasting`: a retry will not help, `hopeless`: nor will other requests to the source."""
 
     def __init__(self, message: str, *, lasting: bool = False, hopeless: bool = False) -> None:
         super().__init__(message)
         self.lasting, self.hopeless = lasting or hopeless, hopeless
 
 
-class NothingError(ContentError):
-    """The source says in words, with an answer that is no error, that it has no such thing."""
+class NoDataError(ContentError):
+    """A successful response that reports that the source has no such data."""
 
 
-def first_words(body: bytes) -> str:
-    """The first words of a page or a message, without its tags, on one line."""
+def excerpt(body: bytes) -> str:
+    """Return the start of a page or message on one line, without tags."""
     text = body[:4000].decode("utf-8", "replace")
     text = one_line(_TAG.sub(" ", _UNSHOWN.sub(" ", text))) if _is_page(body) else one_line(text)
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
 
 
 def _is_page(body: bytes) -> bool:
-    """Whether a body is an HTML page."""
     start = body[:1000].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     return start.startswith((b"<!doctype html", b"<html", b"<head", b"<body")) or (
         start.startswith((b"<?xml", b"<!--")) and b"<html" in start and b"xbrl" not in body[:20_000].lower()
@@ -61,39 +54,37 @@ def _is_page(body: bytes) -> bool:
 
 
 def refuse_page(body: bytes, wanted: str) -> None:
-    """Refuse an empty body, and a page or a message where `wanted` was asked for."""
+    """Refuse an empty body, and an HTML page in place of `wanted`."""
     if not body.strip():
         raise ContentError(f"an empty body in place of {wanted}")
     if _is_page(body):
-        raise ContentError(f"a page in place of {wanted}: {first_words(body)!r}")
+        raise ContentError(f"a page in place of {wanted}: {excerpt(body)!r}")
 
 
 def json_of(body: bytes) -> object:
-    """The JSON of a body."""
     refuse_page(body, "JSON")
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise ContentError(f"no JSON ({error.msg}): {first_words(body)!r}") from None
+        raise ContentError(f"not JSON ({error.msg}): {excerpt(body)!r}") from None
 
 
 def object_of(body: bytes) -> dict[str, object]:
-    """The JSON object of a body."""
-    record = as_object(json_of(body))
+    record = json_object(json_of(body))
     if record is None:
-        raise ContentError(f"no JSON object: {first_words(body)!r}")
+        raise ContentError(f"not a JSON object: {excerpt(body)!r}")
     return record
 
 
-def cik_in(record: dict[str, object], cik: int) -> None:
-    """Refuse a record of another filer than the one that was asked for."""
-    given = record.get("cik")
-    if str(given).lstrip("0") != str(cik):
-        raise ContentError(f"the record of CIK {given!r} in place of CIK {cik}")
+def check_cik(record: dict[str, object], cik: int) -> None:
+    """Refuse a record of another filer than `cik`."""
+    stated = record.get("cik")
+    if str(stated).lstrip("0") != str(cik):
+        raise ContentError(f"the record of CIK {stated!r} in place of CIK {cik}")
 
 
-def rows_of(body: bytes, headers: Collection[str]) -> str:
-    """The text of a CSV body that begins with one of the headers and has whole rows under it."""
+def checked_csv(body: bytes, headers: Collection[str]) -> str:
+    """Return the text of a CSV body with one of the headers and complete rows."""
     refuse_page(body, "CSV")
     try:
         text = body.decode("utf-8-sig")
@@ -101,7 +92,7 @@ def rows_of(body: bytes, headers: Collection[str]) -> str:
         raise ContentError("bytes that are not UTF-8 in place of CSV") from None
     head, _, rows = text.partition("\n")
     if head.strip() not in headers:
-        raise ContentError(f"no header {next(iter(headers))!r} but {first_words(body)!r}")
+        raise ContentError(f"not the header {next(iter(headers))!r} but {excerpt(body)!r}")
     fields = head.count(",")
     last = rows.rstrip("\r\n").rpartition("\n")[2]
     if not last.strip():
@@ -112,7 +103,7 @@ def rows_of(body: bytes, headers: Collection[str]) -> str:
 
 
 def unzipped(body: bytes) -> bytes:
-    """The only CSV of a zip archive, whose check sums are right."""
+    """Extract the only CSV of a zip archive and verify its checksum."""
     refuse_page(body, "a zip archive")
     try:
         with zipfile.ZipFile(io.BytesIO(body)) as archive:
@@ -121,11 +112,11 @@ def unzipped(body: bytes) -> bytes:
                 raise ContentError(f"{len(names)} CSV files in the archive where one is expected", lasting=True)
             return archive.read(names[0])
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-        raise ContentError(f"no whole zip archive ({error}): {first_words(body)!r}") from None
+        raise ContentError(f"not a complete zip archive ({error}): {excerpt(body)!r}") from None
 
 
 SEC_LIMIT = 10.0
-"""Requests a second that the SEC allows one user, over all of its hosts (sec.gov/os/accessing-edgar-data)."""
+"""Requests per second that the SEC allows one user over all of its hosts (sec.gov/os/accessing-edgar-data)."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -149,7 +140,7 @@ class _Table(BaseModel):
 
 
 class Addresses(_Table):
-    """Where each source is; a path below it is the source's own."""
+    """Base address of each source."""
 
     sec: Address = "https://www.sec.gov"
     sec_data: Address = "https://data.sec.gov"
@@ -162,21 +153,17 @@ class Addresses(_Table):
     tiingo: Address = "https://api.tiingo.com"
 
     def hosts(self, source: str) -> frozenset[str]:
-        """Hosts, with their ports, that belong to a source; none of a provider that another package registers."""
+        """Return the hosts, with ports, of a source; none for a provider of another package."""
         fields = ("sec", "sec_data") if source == "sec" else (source,)
         return frozenset(urlsplit(str(getattr(self, name))).netloc for name in fields if name in Addresses.model_fields)
 
 
-class Requests(_Table):
-    """How often and how patiently is asked.
+class RequestLimits(_Table):
+    """Limits on rate, retries, time and size of requests.
 
-    sec_per_second, others_per_second : requests a second to the SEC as a whole, and to every other source.
-    attempts : how often one thing is asked for before it is given up.
-    first_wait_seconds, longest_wait_seconds : before the second attempt, doubled at each; at most, whatever a
-        `Retry-After` says.
-    timeout_seconds : silence after which an attempt is given up. deadline_seconds : the whole of an attempt.
-    largest_bytes : what one answer may unpack to.
-    workers : things that are asked for at the same time.
+    sec_per_second : to all hosts of the SEC together; others_per_second : to each other source. longest_wait_seconds :
+        limits backoff, which doubles from first_wait_seconds, and `Retry-After`.
+    timeout_seconds : of silence; deadline_seconds : of one attempt. largest_bytes : of one decompressed response.
     """
 
     sec_per_second: _Positive = 8.0
@@ -191,7 +178,7 @@ class Requests(_Table):
 
 
 class Redirects(_Table):
-    """Further hosts to which a source may redirect, beside its own."""
+    """Additional hosts to which a source may redirect."""
 
     sec: tuple[str, ...] = ()
     french: tuple[str, ...] = ()
@@ -205,30 +192,25 @@ class Configuration(_Table):
     """Tables `[addresses]`, `[requests]` and `[redirects]`, with the public sources as defaults."""
 
     addresses: Addresses = Addresses()
-    requests: Requests = Requests()
+    requests: RequestLimits = RequestLimits()
     redirects: Redirects = Redirects()
 
     @model_validator(mode="after")
     def _within_the_limit(self) -> Self:
-        """Hold the SEC's limit at the SEC; a mirror of one's own has its own."""
+        """Enforce the SEC's rate limit for SEC hosts; mirrors are exempt."""
         hosts = self.redirect_hosts("sec")
         if self.requests.sec_per_second > SEC_LIMIT and any("sec.gov" in host.lower() for host in hosts):
             raise ValueError(f"requests.sec_per_second: the SEC allows at most {SEC_LIMIT:g} requests a second")
         return self
 
     def redirect_hosts(self, source: str) -> frozenset[str]:
-        """Hosts at which an answer of a source may be found."""
+        """Return all hosts from which responses of a source are accepted."""
         further: tuple[str, ...] = getattr(self.redirects, source, ())
         return self.addresses.hosts(source) | frozenset(further)
 
 
 def read_configuration(path: Path | None) -> Configuration:
-    """The configuration of a TOML file; the defaults without one.
-
-    Raises
-    ------
-    InputError : it cannot be read, is no TOML, or has a key or value that is not known, naming it.
-    """
+    """Read a TOML configuration (None: the defaults); InputError names what is invalid."""
     if path is None:
         return Configuration()
     try:
@@ -240,16 +222,15 @@ def read_configuration(path: Path | None) -> Configuration:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        told = first["msg"].removeprefix("Value error, ")
+        problem = first["msg"].removeprefix("Value error, ")
         named = f"{where}: " if where else ""
-        raise InputError(f"{path}: {named}{told}; docs/fetching.md lists every key") from None
+        raise InputError(f"{path}: {named}{problem}; docs/fetching.md lists every key") from None
 
 
 EARLIEST = DEFAULT_START.replace(year=DEFAULT_START.year + 1)
-"""Builds read nothing from before `DEFAULT_START`, and a date needs a year behind it."""
+"""First month that can be fetched: builds skip data before `DEFAULT_START`, and a date needs a year of history."""
 _REPORTS_BEFORE = 24
-"""Months of reports before the window: a fourth quarter is a year less nine months, and is compared with the year
-before, which is restated in between."""
+"""Months of reports before the window: a fourth quarter needs its year, and the year before for comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,23 +242,18 @@ class Window:
 
     @property
     def prices_from(self) -> date:
-        """The first day of prices, factors and rates: the first that builds read, so that every regime is covered."""
+        """First day of prices, factors and rates: that of builds, so that every regime is covered."""
         return DEFAULT_START
 
     @property
     def reports_from(self) -> date:
-        """The first filing day of the reports whose XBRL documents are fetched."""
+        """First filing day of the reports whose XBRL documents are fetched."""
         months = self.first.year * 12 + self.first.month - 1 - _REPORTS_BEFORE
         return date(months // 12, months % 12 + 1, 1)
 
 
 def window_of(start: str, end: str, today: date) -> Window:
-    """The window of two months, YYYY-MM, that are over.
-
-    Raises
-    ------
-    InputError : no months, in the wrong order, too early, or not over today.
-    """
+    """Return the window of two completed months, YYYY-MM; InputError if they are invalid or not over."""
     first, last = _month("--from", start), _month("--to", end)
     last = (last + timedelta(days=31)).replace(day=1) - timedelta(days=1)
     if last < first:
@@ -293,5 +269,5 @@ def window_of(start: str, end: str, today: date) -> Window:
 
 def _month(option: str, text: str) -> date:
     if re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", text) is None:
-        raise InputError(f"{option} {text}: no month; write YYYY-MM, such as 2026-07")
+        raise InputError(f"{option} {text}: not a month; write YYYY-MM, such as 2026-07")
     return date(int(text[:4]), int(text[5:]), 1)

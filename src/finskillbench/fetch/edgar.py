@@ -1,8 +1,7 @@
-"""EDGAR, the factors of Kenneth R. French's library, and series of the Federal Reserve Bank of St. Louis.
+"""Download items of EDGAR, Kenneth R. French's library and FRED.
 
-A filer's newest filings are in `submissions/CIK##########.json`, which names further pages for the older ones. The
-document of a report is found by its accession: of an inline report the SEC extracts `PRIMARY_htm.xml`, and whatever
-else a filing holds is in its folder's `index.json`.
+A filer's newest filings are in `submissions/CIK##########.json`, which names further pages for older ones. Of an inline
+report the SEC extracts `PRIMARY_htm.xml`; other instances are found in the filing's `index.json`.
 """
 
 from __future__ import annotations
@@ -14,22 +13,22 @@ from dataclasses import dataclass
 from datetime import date
 from functools import partial
 
-from finskillbench.fetch.client import AbsentError, Question
+from finskillbench.fetch.client import AbsentError, SourceRequest
 from finskillbench.fetch.configuration import (
     Addresses,
     ContentError,
-    NothingError,
+    NoDataError,
     Window,
-    cik_in,
-    first_words,
+    check_cik,
+    checked_csv,
+    excerpt,
     object_of,
     refuse_page,
-    rows_of,
     unzipped,
 )
-from finskillbench.fetch.fetcher import Fetcher, Item, packed
-from finskillbench.sources.fetched import PARTS, Entry
-from finskillbench.sources.files import as_list, as_object
+from finskillbench.fetch.fetcher import Fetcher, FetchItem, gzipped
+from finskillbench.sources.fetched import PARTS_FOLDER, Entry
+from finskillbench.sources.files import json_list, json_object
 from finskillbench.sources.market.fred import SERIES
 
 _FORMS = frozenset({"10-K", "10-Q", "10-K/A", "10-Q/A", "10-KT", "10-QT", "20-F", "40-F", "20-F/A", "40-F/A"})
@@ -42,52 +41,46 @@ _END = re.compile(rb"</(?:[\w.-]+:)?xbrl\s*>\s*(?:<!--.*?-->\s*)*\Z", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """A periodic report with XBRL: accession with dashes, its main document, and whether XBRL is inline in that."""
+    """A periodic report with XBRL: accession with dashes, main document, and whether its XBRL is inline."""
 
     accession: str
     document: str
     inline: bool
 
 
-def submissions_item(cik: int, addresses: Addresses) -> Item:
-    """The list of a filer's newest filings."""
-
+def submissions_item(cik: int, addresses: Addresses) -> FetchItem:
     def check(body: bytes) -> None:
         record = object_of(body)
-        cik_in(record, cik)
-        _lists(as_object((as_object(record.get("filings")) or {}).get("recent")))
+        check_cik(record, cik)
+        _lists(json_object((json_object(record.get("filings")) or {}).get("recent")))
 
     url = f"{addresses.sec_data}/submissions/CIK{cik:010d}.json"
-    return Item(submissions_path(cik), (Question("sec", url, check),), packed)
+    return FetchItem(submissions_path(cik), (SourceRequest("sec", url, check),), gzipped)
 
 
 def submissions_path(cik: int) -> str:
-    """Where the list of a filer's newest filings lies in a collection."""
     return f"submissions/CIK{cik:010d}.json.gz"
 
 
 def facts_path(cik: int) -> str:
-    """Where a filer's facts lie in a collection."""
     return f"companyfacts/CIK{cik:010d}.json.gz"
 
 
-def facts_item(cik: int, addresses: Addresses) -> Item:
-    """All facts of a filer."""
-
+def facts_item(cik: int, addresses: Addresses) -> FetchItem:
     def check(body: bytes) -> None:
         record = object_of(body)
-        cik_in(record, cik)
-        if not as_object(record.get("facts")):
-            raise NothingError("a record without facts")
+        check_cik(record, cik)
+        if not json_object(record.get("facts")):
+            raise NoDataError("a record without facts")
 
     url = f"{addresses.sec_data}/api/xbrl/companyfacts/CIK{cik:010d}.json"
-    return Item(facts_path(cik), (Question("sec", url, check),), packed)
+    return FetchItem(facts_path(cik), (SourceRequest("sec", url, check),), gzipped)
 
 
-def page_items(submissions: bytes, window: Window, addresses: Addresses) -> Iterator[Item]:
-    """The pages of older filings that a list names, as far back as reports are fetched."""
-    filings = as_object(object_of(submissions).get("filings")) or {}
-    for page in map(as_object, as_list(filings.get("files")) or ()):
+def page_items(submissions: bytes, window: Window, addresses: Addresses) -> Iterator[FetchItem]:
+    """Yield the pages of older filings in a submissions file, back to the first fetched report."""
+    filings = json_object(object_of(submissions).get("filings")) or {}
+    for page in map(json_object, json_list(filings.get("files")) or ()):
         name = str((page or {}).get("name"))
         if page is None or _PAGE.fullmatch(name) is None or str(page.get("filingTo")) < str(window.reports_from):
             continue
@@ -95,14 +88,14 @@ def page_items(submissions: bytes, window: Window, addresses: Addresses) -> Iter
         def check(body: bytes) -> None:
             _lists(object_of(body))
 
-        question = Question("sec", f"{addresses.sec_data}/submissions/{name}", check)
-        yield Item(f"submissions/{name}.gz", (question,), packed)
+        request = SourceRequest("sec", f"{addresses.sec_data}/submissions/{name}", check)
+        yield FetchItem(f"submissions/{name}.gz", (request,), gzipped)
 
 
 def reports(table: bytes, window: Window) -> Iterator[_Report]:
-    """The periodic reports with XBRL of a list or a page, filed from two years before the window to its end."""
+    """Yield the periodic reports with XBRL in a submissions file, from two years before the window to its end."""
     record = object_of(table)
-    recent = as_object((as_object(record.get("filings")) or {}).get("recent"))
+    recent = json_object((json_object(record.get("filings")) or {}).get("recent"))
     columns = _lists(recent if recent is not None else record)
     for accession, form, filed, xbrl, inline, document in zip(*columns, strict=True):
         within = window.reports_from <= date.fromisoformat(str(filed)) <= window.last
@@ -113,7 +106,7 @@ def reports(table: bytes, window: Window) -> Iterator[_Report]:
 def _lists(recent: Mapping[str, object] | None) -> tuple[list[object], ...]:
     if recent is None:
         raise ContentError("no filings.recent")
-    columns = tuple(as_list(recent.get(name)) for name in _LISTS)
+    columns = tuple(json_list(recent.get(name)) for name in _LISTS)
     found = tuple(column for column in columns if column is not None)
     if len(found) < len(columns) or len({len(column) for column in found}) != 1:
         raise ContentError("a list of filings whose columns are missing or of different lengths")
@@ -121,17 +114,11 @@ def _lists(recent: Mapping[str, object] | None) -> tuple[list[object], ...]:
 
 
 def instance_path(symbol: str, report: _Report) -> str:
-    """Where the XBRL document of a report lies in a collection."""
     return f"xbrl/{symbol}/{report.accession}.xml.gz"
 
 
 def fetch_instance(fetcher: Fetcher, symbol: str, cik: int, report: _Report, addresses: Addresses) -> Entry:
-    """The XBRL document of a report; an entry that says so where it has none.
-
-    Raises
-    ------
-    DownloadError, OSError : as for `Fetcher.fetch`.
-    """
+    """Fetch the XBRL document of a report; return an absent entry where it has none. Raises as `Fetcher.fetch`."""
     path = instance_path(symbol, report)
     entry = fetcher.folder.have(path)
     if entry is not None and fetcher.is_fresh(entry, lasting=True):
@@ -143,9 +130,9 @@ def fetch_instance(fetcher: Fetcher, symbol: str, cik: int, report: _Report, add
         try:
             return _document(fetcher, path, f"{base}/{stem}_htm.xml", cik)
         except AbsentError:
-            pass  # documents of several parts are extracted under the name of another
-    index = f"{PARTS}/index-{report.accession}.json"
-    name = _listed(fetcher, Item(index, (Question("sec", f"{base}/index.json", _index),), lasting=True))
+            pass  # Multi-part documents are extracted under another file name.
+    index = f"{PARTS_FOLDER}/index-{report.accession}.json"
+    name = _listed(fetcher, FetchItem(index, (SourceRequest("sec", f"{base}/index.json", _index),), lasting=True))
     why = "the filing has no XBRL instance"
     try:
         if name is not None:
@@ -155,27 +142,27 @@ def fetch_instance(fetcher: Fetcher, symbol: str, cik: int, report: _Report, add
     except AbsentError as error:
         why = f"{error}"
     absent = Entry(path, retrieved=fetcher.client.now(), absent=why)
-    fetcher.folder.note(absent)
+    fetcher.folder.record(absent)
     return absent
 
 
 def _document(fetcher: Fetcher, path: str, url: str, cik: int) -> Entry:
-    question = Question("sec", url, lambda body: _instance(body, cik))
-    item = Item(path, (question,), packed, lasting=True)
-    return fetcher.write(item, [fetcher.client.ask(question)])
+    request = SourceRequest("sec", url, lambda body: _instance(body, cik))
+    item = FetchItem(path, (request,), gzipped, lasting=True)
+    return fetcher.write(item, [fetcher.client.get(request)])
 
 
 def _instance(body: bytes, cik: int) -> None:
-    """Refuse what is no whole instance of the filer."""
+    """Refuse an incomplete instance, or one of another filer."""
     refuse_page(body, "an XBRL instance")
     filers = {int(found) for found in _IDENTIFIER.findall(body)}
     if not filers:
-        raise ContentError(f"no XBRL instance: {first_words(body)!r}")
+        raise ContentError(f"not an XBRL instance: {excerpt(body)!r}")
     if _END.search(body[-10_000:]) is None:
         raise ContentError("an XBRL instance that is cut off")
     if cik not in filers:
-        # A filing under several filers has the figures of one; of the others it has none.
-        raise NothingError(f"the instance is of CIK {min(filers)} alone")
+        # A filing of several filers has the figures of one of them only.
+        raise NoDataError(f"the instance is of CIK {min(filers)} alone")
 
 
 def _index(body: bytes) -> None:
@@ -184,12 +171,12 @@ def _index(body: bytes) -> None:
 
 
 def _names(body: bytes) -> list[str]:
-    items = as_list((as_object(object_of(body).get("directory")) or {}).get("item")) or []
-    return [str(item.get("name")) for item in map(as_object, items) if item is not None]
+    items = json_list((json_object(object_of(body).get("directory")) or {}).get("item")) or []
+    return [str(item.get("name")) for item in map(json_object, items) if item is not None]
 
 
-def _listed(fetcher: Fetcher, item: Item) -> str | None:
-    """The name of the instance in a filing's folder."""
+def _listed(fetcher: Fetcher, item: FetchItem) -> str | None:
+    """Return the file name of the instance in a filing's folder."""
     entry = fetcher.fetch(item)
     if entry.absent:
         return None
@@ -201,30 +188,28 @@ def _listed(fetcher: Fetcher, item: Item) -> str | None:
 
 
 def exchange_in(submissions: bytes) -> str | None:
-    """The exchange that a list of filings names first."""
-    exchanges = as_list(object_of(submissions).get("exchanges")) or []
+    exchanges = json_list(object_of(submissions).get("exchanges")) or []
     return next((name for name in exchanges if isinstance(name, str) and name), None)
 
 
 def unpacked(body: bytes) -> bytes:
-    """What a packed file of the collection holds."""
     return gzip.decompress(body)
 
 
-def tickers_item(addresses: Addresses) -> Item:
-    """The SEC's list of tickers with the CIK of each, for names that no other list gives one."""
+def tickers_item(addresses: Addresses) -> FetchItem:
+    """Return the item of the SEC's list of tickers and CIKs."""
 
     def check(body: bytes) -> None:
         if not tickers_in(body):
             raise ContentError("a list without tickers")
 
     url = f"{addresses.sec}/files/company_tickers.json"
-    return Item("constituents/company_tickers.json", (Question("sec", url, check),))
+    return FetchItem("constituents/company_tickers.json", (SourceRequest("sec", url, check),))
 
 
 def tickers_in(body: bytes) -> dict[str, str]:
-    """CIK (ten digits) by ticker, share classes with a dash."""
-    records = map(as_object, object_of(body).values())
+    """Return CIKs (ten digits) by ticker; share classes have a dash."""
+    records = map(json_object, object_of(body).values())
     return {
         str(record["ticker"]).upper().replace(".", "-"): f"{record['cik_str']:0>10}"
         for record in records
@@ -236,22 +221,22 @@ _FACTOR_FILES = {
     "F-F_Research_Data_5_Factors_2x3_daily": rb"Mkt-RF,\s*SMB,\s*HML,\s*RMW,\s*CMA,\s*RF",
     "F-F_Momentum_Factor_daily": rb"Mom",
 }
-"""Daily files that a build reads, and the end of the header of each. They lie in archives named `..._CSV.zip`."""
+"""Daily files that a build reads, and the end of the header of each. The library has them in archives `..._CSV.zip`."""
 
 
-def factor_items(addresses: Addresses) -> Iterator[Item]:
-    """The two archives of daily factors, each unpacked. The library replaces them as a whole every month."""
+def factor_items(addresses: Addresses) -> Iterator[FetchItem]:
+    """Yield the two archives of daily factors, which the library replaces every month."""
     for name, header in _FACTOR_FILES.items():
-        question = Question("french", f"{addresses.french}/{name}_CSV.zip", partial(_factors, header))
-        yield Item(f"famafrench/{name}.csv", (question,), _unpacked)
+        request = SourceRequest("french", f"{addresses.french}/{name}_CSV.zip", partial(_factors, header))
+        yield FetchItem(f"famafrench/{name}.csv", (request,), _unpacked)
 
 
-def series_items(window: Window, addresses: Addresses) -> Iterator[Item]:
-    """Every series that a build reads, from its first day to the end of the window."""
+def series_items(window: Window, addresses: Addresses) -> Iterator[FetchItem]:
+    """Yield every FRED series that a build reads, up to the end of the window."""
     for series in SERIES:
         url = f"{addresses.fred}/graph/fredgraph.csv?id={series}&cosd={window.prices_from}&coed={window.last}"
         headers = (f"observation_date,{series}", f"DATE,{series}")
-        yield Item(f"fred/{series}.csv", (Question("fred", url, partial(_series, headers)),))
+        yield FetchItem(f"fred/{series}.csv", (SourceRequest("fred", url, partial(_series, headers)),))
 
 
 def _unpacked(bodies: Sequence[bytes]) -> bytes:
@@ -261,10 +246,10 @@ def _unpacked(bodies: Sequence[bytes]) -> bytes:
 def _factors(header: bytes, body: bytes) -> None:
     table = unzipped(body)
     if not re.search(rb"^(Date)?\s*,\s*" + header + rb"\s*$", table, re.MULTILINE):
-        raise ContentError(f"no daily factors: {first_words(table)!r}", lasting=True)
+        raise ContentError(f"not daily factors: {excerpt(table)!r}", lasting=True)
     if not re.search(rb"^\s*(\d{8}|\d{4}-\d\d-\d\d)\s*,", table, re.MULTILINE):
         raise ContentError("daily factors without a row", lasting=True)
 
 
 def _series(headers: Sequence[str], body: bytes) -> None:
-    rows_of(body, headers)
+    checked_csv(body, headers)

@@ -1,8 +1,7 @@
-"""Fetch one file at a time into a folder: what is there is not asked for again, unless its source may have changed it.
+"""Fetch single files into a folder, skipping files that are there and cannot have changed.
 
-A file appears whole and written down, or not at all. It is written beside its place, then entered in the journal with
-its digest, then renamed. Killed between the last two, the next fetch finds the entry and the file beside, and renames
-it: nothing is asked for twice.
+A file is written to a temporary path, entered in the journal with its digest, then renamed. After an interruption
+between the last two steps, the next fetch completes the rename without a download.
 """
 
 from __future__ import annotations
@@ -19,18 +18,27 @@ from pathlib import Path
 import msgspec
 
 from finskillbench.errors import DownloadError, InputError, InternalError, SourceError
-from finskillbench.fetch.client import AbsentError, Answer, Client, Question
-from finskillbench.fetch.configuration import ContentError, NothingError
+from finskillbench.fetch.client import AbsentError, Client, SourceRequest, SourceResponse
+from finskillbench.fetch.configuration import ContentError, NoDataError
 from finskillbench.redaction import redactor_of_process
-from finskillbench.sources.fetched import NAME, PARTS, Asked, Entry, Journal, Origin, digest_of_file, read_journal
+from finskillbench.sources.fetched import (
+    PARTS_FOLDER,
+    PROVENANCE_FILE,
+    Entry,
+    FetchRequest,
+    Origin,
+    ProvenanceJournal,
+    digest_of_file,
+    read_journal,
+)
 
 LOCK = "lock"
 
 
 class Folder:
-    """A raw collection that is being fetched. Make it by `opened`."""
+    """A raw collection that is being fetched; create it by `open_folder`."""
 
-    def __init__(self, path: Path, journal: Journal) -> None:
+    def __init__(self, path: Path, journal: ProvenanceJournal) -> None:
         self.path, self.journal = path, journal
         self._kept: set[str] = set()
         for entry in list(journal.entries.values()):
@@ -38,36 +46,30 @@ class Folder:
                 del journal.entries[entry.path]
 
     def have(self, path: str) -> Entry | None:
-        """What was written down of a file that is there as it was, or of one that its source does not have."""
+        """Return the entry of a file that is unchanged, or that its source does not have."""
         return self.journal.entries.get(path)
 
     def keep(self, path: str) -> None:
-        """Say that a file belongs to what is being fetched: `finish` removes all that do not."""
+        """Mark a file as part of the collection; `finish` removes all others."""
         self._kept.add(path)
 
     def read(self, path: str) -> bytes:
-        """The bytes of a file that is there."""
         return (self.path / path).read_bytes()
 
     def write(self, entry: Entry, body: bytes) -> None:
-        """Put a file in its place and write down what it is.
-
-        Raises
-        ------
-        OSError : the disk is full or fails; nothing of the file is left in its place.
-        """
-        beside = self._beside(entry.path)
+        """Write a file and its entry in the journal; OSError leaves no partial file."""
+        temporary = self._temporary_path(entry.path)
         entry = msgspec.structs.replace(entry, sha256=hashlib.sha256(body).hexdigest(), bytes=len(body))
-        with beside.open("wb") as file:
+        with temporary.open("wb") as file:
             file.write(body)
             file.flush()
             os.fsync(file.fileno())
         self.journal.add(entry)
-        self._in_place(beside, entry)
+        self._in_place(temporary, entry)
         self.keep(entry.path)
 
-    def write_own(self, path: str, name: str, body: bytes) -> Entry:
-        """Put a file of the user in its place, unless it is there as it is."""
+    def write_user_file(self, path: str, name: str, body: bytes) -> Entry:
+        """Write a file of the user unless it is there unchanged."""
         origin = Origin(f"own:{name}", hashlib.sha256(body).hexdigest())
         entry = self.have(path)
         if entry is None or entry.sha256 != origin.sha256:
@@ -75,73 +77,77 @@ class Folder:
         self.keep(path)
         return self.journal.entries[path]
 
-    def note(self, entry: Entry) -> None:
-        """Write down what was learned of a file without changing it, or that there is none."""
+    def record(self, entry: Entry) -> None:
+        """Record an entry without writing its file; delete the file if the entry is absent."""
         self.journal.add(entry)
         self.keep(entry.path)
         if entry.absent:
             (self.path / entry.path).unlink(missing_ok=True)
 
     def drop(self, paths: Iterable[str]) -> None:
-        """Remove files that only another one was made from."""
+        """Remove intermediate files."""
         for path in paths:
             (self.path / path).unlink(missing_ok=True)
             self.journal.entries.pop(path, None)
             self._kept.discard(path)
 
     def finish(self) -> None:
-        """Remove what an earlier fetch brought and this one does not need, and declare the collection complete."""
-        kept = frozenset(path for path in self._kept if not path.startswith(PARTS))
+        """Remove files of earlier fetches that are not needed, and mark the collection complete."""
+        kept = frozenset(path for path in self._kept if not path.startswith(PARTS_FOLDER))
         for path in set(self.journal.entries) - kept:
             (self.path / path).unlink(missing_ok=True)
         self.journal.finish(kept)
-        for left in (self.path / PARTS).iterdir():
+        for left in (self.path / PARTS_FOLDER).iterdir():
             if left.name != LOCK:
                 left.unlink()
 
-    def _beside(self, path: str) -> Path:
-        """Where a file lies before it is in its place: never named like one that a build would read."""
-        return self.path / PARTS / f"{hashlib.sha256(path.encode()).hexdigest()[:32]}.new"
+    def _temporary_path(self, path: str) -> Path:
+        """Return the path of an incomplete file, under a name that no build reads."""
+        return self.path / PARTS_FOLDER / f"{hashlib.sha256(path.encode()).hexdigest()[:32]}.new"
 
-    def _in_place(self, beside: Path, entry: Entry) -> None:
+    def _in_place(self, temporary: Path, entry: Entry) -> None:
         place = self.path / entry.path
         place.parent.mkdir(parents=True, exist_ok=True)
-        beside.replace(place)
+        temporary.replace(place)
 
     def _restored(self, entry: Entry) -> bool:
-        """Whether a file is there as it was written down, brought from beside its place if need be."""
-        place, beside = self.path / entry.path, self._beside(entry.path)
+        """Return true if a file matches its entry, after completing an interrupted rename."""
+        place, temporary = self.path / entry.path, self._temporary_path(entry.path)
         if place.is_file() and place.stat().st_size == entry.bytes and digest_of_file(place) == entry.sha256:
             return True
-        if beside.is_file() and digest_of_file(beside) == entry.sha256:
-            self._in_place(beside, entry)
+        if temporary.is_file() and digest_of_file(temporary) == entry.sha256:
+            self._in_place(temporary, entry)
             return True
         return False
 
 
 @contextmanager
-def opened(path: Path, asked: Asked) -> Generator[Folder]:
-    """The folder of a collection, to fetch `asked` into: a new one, or one that an earlier fetch left there.
+def open_folder(path: Path, request: FetchRequest) -> Generator[Folder]:
+    """Open the folder of a collection, new or from an earlier fetch, and lock it.
 
     Raises
     ------
-    InputError : it holds files and no journal, another process fetches into it, or it cannot be written.
-    SourceError : its journal is none.
+    InputError : it holds files without a journal, is locked by another process, or cannot be written.
+    SourceError : its journal is invalid.
     """
-    # A crash before the first line leaves the folder of parts alone.
-    if path.exists() and not ((path.is_dir() and {one.name for one in path.iterdir()} & {NAME, PARTS}) or _empty(path)):
-        raise InputError(f"{path}: holds files that were not fetched (no {NAME}); name another --out")
+    # A crash before the first journal line leaves only the folder of temporary files.
+    if path.exists() and not (
+        (path.is_dir() and {one.name for one in path.iterdir()} & {PROVENANCE_FILE, PARTS_FOLDER}) or _empty(path)
+    ):
+        raise InputError(f"{path}: contains files that were not fetched (no {PROVENANCE_FILE}); choose another --out")
     try:
-        (path / PARTS).mkdir(parents=True, exist_ok=True)
-        lock = (path / PARTS / LOCK).open("wb")
+        (path / PARTS_FOLDER).mkdir(parents=True, exist_ok=True)
+        lock = (path / PARTS_FOLDER / LOCK).open("wb")
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}; choose another --out") from None
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise InputError(f"{path}: another process fetches into it; wait for it, or name another --out") from None
-        journal = _journal(path, asked)
+            raise InputError(
+                f"{path}: another process is fetching into it; wait for it, or choose another --out"
+            ) from None
+        journal = _journal(path, request)
         folder = Folder(path, journal)
         journal.begin()
         yield folder
@@ -151,41 +157,38 @@ def _empty(path: Path) -> bool:
     return path.is_dir() and not any(path.iterdir())
 
 
-def _journal(path: Path, asked: Asked) -> Journal:
-    """The journal of an earlier fetch, for what is asked now."""
+def _journal(path: Path, request: FetchRequest) -> ProvenanceJournal:
     try:
         found = read_journal(path)
     except SourceError as error:
-        raise SourceError(error.file, "no journal of a fetch", line=error.line, remedy="name another --out") from None
+        raise SourceError(
+            error.file, "not a journal of a fetch", line=error.line, remedy="choose another --out"
+        ) from None
     if found is None:
-        return Journal(path, asked)
-    found.asked = asked
+        return ProvenanceJournal(path, request)
+    found.request = request
     return found
 
 
 Compose = Callable[[Sequence[bytes]], bytes]
-"""Makes a file of the bodies that came."""
+"""Makes a file from response bodies."""
 
 
 def as_served(bodies: Sequence[bytes]) -> bytes:
-    """The one body as it came."""
     return bodies[0]
 
 
-def packed(bodies: Sequence[bytes]) -> bytes:
-    """The one body, compressed, without a date in it."""
+def gzipped(bodies: Sequence[bytes]) -> bytes:
+    """Compress the one body reproducibly, without a timestamp."""
     return gzip.compress(bodies[0], 6, mtime=0)
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """A file of the collection: what is asked for it, and what becomes of the answers.
-
-    lasting : once published, its source never changes it.
-    """
+class FetchItem:
+    """A file of the collection; `lasting` if its source never changes it after publication."""
 
     path: str
-    questions: tuple[Question, ...]
+    requests: tuple[SourceRequest, ...]
     compose: Compose = as_served
     lasting: bool = False
 
@@ -193,23 +196,17 @@ class Item:
 class Fetcher:
     """Fetches items into a folder.
 
-    since : a day; what was last asked for on or before it may lack the end of the window. refresh : ask of everything
-    whether it has changed.
+    since : last day of the window; items retrieved on or before it may be incomplete. refresh : check all for changes.
     """
 
     def __init__(self, folder: Folder, client: Client, *, since: str, refresh: bool) -> None:
         self.folder, self.client = folder, client
         self._since, self._refresh = since, refresh
 
-    def fetch(self, item: Item) -> Entry:
-        """The entry of a file that is there now, or of one that its source does not have.
-
-        Raises
-        ------
-        DownloadError : it could not be had. OSError : it could not be written.
-        """
+    def fetch(self, item: FetchItem) -> Entry:
+        """Fetch a file unless it is current; return its entry, which may be absent. Raises DownloadError or OSError."""
         entry = self.folder.have(item.path)
-        urls = [question.url for question in item.questions]
+        urls = [question.url for question in item.requests]
         same = entry is not None and [origin.url for origin in entry.origins] == urls
         if entry is not None and same and self.is_fresh(entry, lasting=item.lasting):
             self.folder.keep(item.path)
@@ -221,63 +218,58 @@ class Fetcher:
         except AbsentError as error:
             nothing = tuple(Origin(url, "") for url in urls)
             made = Entry(item.path, retrieved=self._today(), origins=nothing, absent=str(error))
-            self.folder.note(made)
+            self.folder.record(made)
             return made
         if entry is None:
-            raise InternalError(f"{item.path}: nothing to compare with, and the source was asked for changes")
+            raise InternalError(f"{item.path}: the source reports no change, but there is no earlier entry")
         made = msgspec.structs.replace(entry, retrieved=self._today())
-        self.folder.note(made)
+        self.folder.record(made)
         return made
 
     def is_fresh(self, entry: Entry, *, lasting: bool = False) -> bool:
-        """Whether an entry needs no question."""
+        """Return true if an entry needs no request."""
         if self._refresh and not (lasting and not entry.absent):
             return False
         return (lasting and not entry.absent) or entry.retrieved[:10] > self._since
 
-    def write(self, item: Item, answers: Sequence[Answer]) -> Entry:
-        """Put the file that the answers make in its place.
-
-        Raises
-        ------
-        AbsentError, DownloadError : the answers, each right, do not make one.
-        """
+    def write(self, item: FetchItem, answers: Sequence[SourceResponse]) -> Entry:
+        """Compose a file from valid responses; AbsentError or DownloadError if they do not give one."""
         bodies = [answer.body or b"" for answer in answers]
         try:
             body = item.compose(bodies)
-        except NothingError as error:
-            raise AbsentError(f"{item.questions[0].url}: not there ({error})") from None
+        except NoDataError as error:
+            raise AbsentError(f"{item.requests[0].url}: not found ({error})") from None
         except ContentError as error:
-            raise DownloadError(redactor_of_process()(f"{item.questions[0].url}: served {error}")) from None
+            raise DownloadError(redactor_of_process()(f"{item.requests[0].url}: served {error}")) from None
         origins = tuple(
             Origin(question.url, hashlib.sha256(served).hexdigest(), answer.etag, answer.last_modified)
-            for question, served, answer in zip(item.questions, bodies, answers, strict=True)
+            for question, served, answer in zip(item.requests, bodies, answers, strict=True)
         )
         made = Entry(item.path, retrieved=answers[0].retrieved, origins=origins)
         self.folder.write(made, body)
-        if len(item.questions) > 1:
-            self.folder.drop(_part(question) for question in item.questions)
+        if len(item.requests) > 1:
+            self.folder.drop(_part(question) for question in item.requests)
         return self.folder.journal.entries[item.path]
 
-    def _answers(self, item: Item, entry: Entry | None) -> list[Answer] | None:
-        """The answers to an item's questions; None where the only one says that nothing has changed."""
-        if len(item.questions) == 1:
+    def _answers(self, item: FetchItem, entry: Entry | None) -> list[SourceResponse] | None:
+        """Return the responses to an item's requests; None if the only one reports no change."""
+        if len(item.requests) == 1:
             origin = entry.origins[0] if entry is not None and not entry.absent else None
             etag, modified = (origin.etag, origin.last_modified) if origin else ("", "")
-            answer = self.client.ask(item.questions[0], etag=etag, last_modified=modified)
+            answer = self.client.get(item.requests[0], etag=etag, last_modified=modified)
             return None if answer.body is None else [answer]
-        return [self._part_of(question) for question in item.questions]
+        return [self._part_of(question) for question in item.requests]
 
-    def _part_of(self, question: Question) -> Answer:
-        """The answer to one of several questions, which is kept until all are answered."""
-        path = _part(question)
+    def _part_of(self, request: SourceRequest) -> SourceResponse:
+        """Return the response to one of several requests; it is stored until all have arrived."""
+        path = _part(request)
         entry = self.folder.have(path)
         if entry is not None and entry.retrieved[:10] > self._since:
             origin = entry.origins[0]
-            return Answer(self.folder.read(path), origin.etag, origin.last_modified, entry.retrieved)
-        answer = self.client.ask(question)
+            return SourceResponse(self.folder.read(path), origin.etag, origin.last_modified, entry.retrieved)
+        answer = self.client.get(request)
         served = answer.body or b""
-        origin = Origin(question.url, hashlib.sha256(served).hexdigest(), answer.etag, answer.last_modified)
+        origin = Origin(request.url, hashlib.sha256(served).hexdigest(), answer.etag, answer.last_modified)
         self.folder.write(Entry(path, retrieved=answer.retrieved, origins=(origin,)), served)
         return answer
 
@@ -285,5 +277,5 @@ class Fetcher:
         return self.client.now()
 
 
-def _part(question: Question) -> str:
-    return f"{PARTS}/{hashlib.sha256(question.url.encode()).hexdigest()[:32]}.part"
+def _part(request: SourceRequest) -> str:
+    return f"{PARTS_FOLDER}/{hashlib.sha256(request.url.encode()).hexdigest()[:32]}.part"

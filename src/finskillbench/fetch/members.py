@@ -1,4 +1,4 @@
-"""Whose files are fetched: the published 30, the index, or the names of a user's own list."""
+"""Select the companies to fetch: the published 30, the index, or a user's list."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import orjson
 
 from finskillbench.arrays import SECTORS
 from finskillbench.errors import InputError, SourceError
-from finskillbench.fetch.client import Question
-from finskillbench.fetch.configuration import Addresses, ContentError, Window, first_words, refuse_page
+from finskillbench.fetch.client import SourceRequest
+from finskillbench.fetch.configuration import Addresses, ContentError, Window, excerpt, refuse_page
 from finskillbench.fetch.edgar import tickers_in, tickers_item
-from finskillbench.fetch.fetcher import Fetcher, Item
+from finskillbench.fetch.fetcher import Fetcher, FetchItem
 from finskillbench.sources.companies.constituents import parse_constituents
-from finskillbench.sources.companies.universe import DEFAULT_UNIVERSE, Security, Universe, load_universe
+from finskillbench.sources.companies.universe import DEFAULT_UNIVERSE, CompanyUniverse, SecurityRecord, load_universe
 from finskillbench.sources.files import read_text, symbol_of
 
 PUBLISHED, INDEX = "sp500-30", "sp500"
@@ -25,14 +25,14 @@ _HEADER = ("Symbol", "Security", "GICS Sector", "GICS Sub-Industry", "Date added
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The names to fetch, by symbol, each with its CIK; which of them only stand in for others; what is left out."""
+    """Securities to fetch, by symbol, with CIKs; the alternates among them; notes on omitted ones."""
 
-    securities: Mapping[str, Security]
+    securities: Mapping[str, SecurityRecord]
     alternates: frozenset[str]
     notes: tuple[str, ...]
 
     def universe(self, usable: Mapping[str, str | None], window: Window) -> bytes:
-        """The `universe.json` of those that can be used, given with their exchanges."""
+        """Return the `universe.json` of the usable symbols, given with their exchanges."""
         sectors: dict[str, dict[str, list[str]]] = {}
         for sector in SECTORS:
             names = [symbol for symbol, one in self.securities.items() if one.sector == sector and symbol in usable]
@@ -51,7 +51,7 @@ class Members:
 
 
 def _filled(sectors: Mapping[str, dict[str, list[str]]]) -> Mapping[str, dict[str, list[str]]]:
-    """A sector that has lost names takes its first alternates as names: every name listed is one that is there."""
+    """Promote alternates in sectors that have lost names, so that every listed name is available."""
     published = _published()
     for sector, lists in sectors.items():
         short = len(published.names.get(sector, ())) - len(lists["names"])
@@ -61,26 +61,26 @@ def _filled(sectors: Mapping[str, dict[str, list[str]]]) -> Mapping[str, dict[st
     return sectors
 
 
-def _published() -> Universe:
-    """The universe that ships with the project, which stands for a collection without one."""
+def _published() -> CompanyUniverse:
     return load_universe(DEFAULT_UNIVERSE.parent / "published")
 
 
 def read_members(fetcher: Fetcher, universe: str, window: Window, addresses: Addresses) -> Members:
-    """Who is to be fetched.
+    """Select the companies to fetch.
 
     Parameters
     ----------
-    universe : `sp500-30`, `sp500`, or the path of a file: a ticker a line, or CSV as of `constituents.csv`.
+    universe : `sp500-30`, `sp500`, or the path of a file: one ticker per line, or CSV like `constituents.csv`.
 
     Raises
     ------
-    InputError : the file cannot be read or names nobody. SourceError : a list that cannot be trusted.
-    DownloadError, OSError : as for `Fetcher.fetch`.
+    InputError : the file is unreadable or has no companies.
+    SourceError : an invalid list of constituents.
+    DownloadError, OSError : as in `Fetcher.fetch`.
     """
     folder = fetcher.folder.path
     if universe not in (PUBLISHED, INDEX):
-        return _own(fetcher, Path(universe), addresses)
+        return _read_user_list(fetcher, Path(universe), addresses)
     _download(fetcher, addresses)
     listed = parse_constituents(folder / CONSTITUENTS)
     if universe == INDEX:
@@ -89,19 +89,19 @@ def read_members(fetcher: Fetcher, universe: str, window: Window, addresses: Add
         }
         return _with_ciks(fetcher, chosen, frozenset(), addresses)
     published = _published()
-    chosen: dict[str, Security] = {}
+    chosen: dict[str, SecurityRecord] = {}
     for sector, names in published.names.items():
         for symbol in (*names, *published.alternates[sector]):
-            chosen[symbol] = replace(listed.get(symbol) or Security(symbol, symbol), sector=sector)
+            chosen[symbol] = replace(listed.get(symbol) or SecurityRecord(symbol, symbol), sector=sector)
     alternates = frozenset(symbol for names in published.alternates.values() for symbol in names)
     return _with_ciks(fetcher, chosen, alternates, addresses)
 
 
 def _download(fetcher: Fetcher, addresses: Addresses) -> None:
-    fetcher.fetch(Item(CONSTITUENTS, (Question("constituents", addresses.constituents, _constituents),)))
+    fetcher.fetch(FetchItem(CONSTITUENTS, (SourceRequest("constituents", addresses.constituents, _constituents),)))
     entry = fetcher.folder.have(CONSTITUENTS)
     if entry is not None and entry.absent:
-        raise SourceError(addresses.constituents, "not there", remedy="set addresses.constituents in the configuration")
+        raise SourceError(addresses.constituents, "not found", remedy="set addresses.constituents in the configuration")
 
 
 def _constituents(body: bytes) -> None:
@@ -109,33 +109,33 @@ def _constituents(body: bytes) -> None:
     head = body.partition(b"\n")[0].decode("utf-8-sig", "replace")
     columns = {cell.strip() for cell in head.split(",")}
     if not columns.issuperset(_HEADER):
-        raise ContentError(f"no list of constituents: {first_words(body)!r}")
+        raise ContentError(f"not a list of constituents: {excerpt(body)!r}")
     if not body.endswith(b"\n"):
         raise ContentError("a list of constituents that is cut off")
 
 
-def _own(fetcher: Fetcher, path: Path, addresses: Addresses) -> Members:
-    """The names of a user's file; tickers alone are looked up in the list of constituents."""
+def _read_user_list(fetcher: Fetcher, path: Path, addresses: Addresses) -> Members:
+    """Read a user's list; look up plain tickers in the list of constituents."""
     try:
         text = read_text(path)
     except SourceError as error:
         raise InputError(f"--universe {error}; or one of {PUBLISHED}, {INDEX}") from None
     head = {cell.strip() for cell in text.partition("\n")[0].split(",")}
     if head.issuperset(_HEADER):
-        own = parse_constituents(path)
-        fetcher.folder.write_own(CONSTITUENTS, path.name, text.encode())
-        return _with_ciks(fetcher, own, frozenset(), addresses)
+        listed = parse_constituents(path)
+        fetcher.folder.write_user_file(CONSTITUENTS, path.name, text.encode())
+        return _with_ciks(fetcher, listed, frozenset(), addresses)
     tickers: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         ticker = symbol_of(line.partition("#")[0].strip())
         if not ticker:
             continue
         if not ticker.replace("-", "").isalnum() or ticker in tickers:
-            what = "appears twice" if ticker in tickers else "is no ticker"
-            raise InputError(f"{path}, line {number}: {ticker!r} {what}; write one ticker a line, each once")
+            what = "appears twice" if ticker in tickers else "is not a ticker"
+            raise InputError(f"{path}, line {number}: {ticker!r} {what}; write one ticker per line, without repeats")
         tickers[ticker] = number
     if not tickers:
-        raise InputError(f"{path}: names nobody; write one ticker a line")
+        raise InputError(f"{path}: has no tickers; write one per line")
     _download(fetcher, addresses)
     listed = parse_constituents(fetcher.folder.path / CONSTITUENTS)
     unknown = [ticker for ticker in tickers if ticker not in listed]
@@ -149,14 +149,14 @@ def _own(fetcher: Fetcher, path: Path, addresses: Addresses) -> Members:
 
 
 def _with_ciks(
-    fetcher: Fetcher, chosen: Mapping[str, Security], alternates: frozenset[str], addresses: Addresses
+    fetcher: Fetcher, chosen: Mapping[str, SecurityRecord], alternates: frozenset[str], addresses: Addresses
 ) -> Members:
-    """The names with their CIKs, those that no list gives one left out and noted."""
+    """Add missing CIKs from the SEC's list; omit and note securities without one."""
     known: Mapping[str, str] = {}
     if any(one.cik is None for one in chosen.values()):
         entry = fetcher.fetch(tickers_item(addresses))
         known = {} if entry.absent else tickers_in(fetcher.folder.read(entry.path))
-    securities: dict[str, Security] = {}
+    securities: dict[str, SecurityRecord] = {}
     notes: list[str] = []
     for symbol, one in chosen.items():
         cik = one.cik or known.get(symbol)

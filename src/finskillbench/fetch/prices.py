@@ -1,15 +1,12 @@
-"""Daily prices: what each provider is asked, and how its answer becomes a file of `sources.market.prices`.
+"""Daily prices of Yahoo Finance, Tiingo and registered providers, as files for `sources.market.prices`.
 
-Yahoo Finance, `/v8/finance/chart/SYMBOL`: JSON of parallel lists, no key. Prices are adjusted for splits and not for
-dividends, `adjclose` for both; times are those of the opening in seconds since 1970; a session without trades has
-nulls; an unknown symbol is a 404 with an error in JSON. The service is for browsers: it is undocumented, and answers
-429 to agents that it does not know.
-
-Tiingo, `/tiingo/daily/SYMBOL/prices`: a JSON list of rows by day; the key goes into a header. `close` is as traded,
-`adjClose` adjusted for splits and dividends; `splitFactor` is 1 on days without a split. An unknown symbol is a 404
-with `{"detail": ...}`; an exhausted allowance is a 429, or a 200 with words in place of rows.
-
-Other providers are registered under the entry points `finskillbench.prices`, and answers of theirs go through `csv_of`.
+Yahoo Finance, `/v8/finance/chart/SYMBOL`: undocumented, JSON of parallel lists, no key; unknown user agents get 429.
+Prices are adjusted for splits only, `adjclose` for dividends too. Times are openings in seconds since 1970. A session
+without trades has nulls; an unknown symbol is a 404.
+Tiingo, `/tiingo/daily/SYMBOL/prices`: a JSON list of rows; the key goes into a header. `close` is as traded, `adjClose`
+adjusted; `splitFactor` is 1 without a split. An unknown symbol is a 404, an exhausted quota a 429 or a 200 with a
+message.
+Other providers register under the entry points `finskillbench.prices`; `csv_of` writes their files.
 """
 
 from __future__ import annotations
@@ -23,34 +20,34 @@ from pathlib import Path
 from urllib.parse import quote
 
 from finskillbench.errors import InputError, SourceError
-from finskillbench.extensions import PRICES, registered
-from finskillbench.fetch.client import Client, Question
+from finskillbench.extensions import PRICES, registered_extensions
+from finskillbench.fetch.client import Client, SourceRequest
 from finskillbench.fetch.configuration import (
     Addresses,
     ContentError,
-    NothingError,
+    NoDataError,
     Window,
-    first_words,
+    excerpt,
     json_of,
     object_of,
 )
-from finskillbench.fetch.fetcher import Folder, Item
+from finskillbench.fetch.fetcher import FetchItem, Folder
 from finskillbench.sources.fetched import Entry
-from finskillbench.sources.files import as_list, as_object, read_bytes, ticker_of
+from finskillbench.sources.files import json_list, json_object, read_bytes, ticker_of
 from finskillbench.sources.market.prices import SUFFIXES, has_ohlcv
 
-OWN = "csv"
-"""The name by which `--prices` takes the user's own files."""
+USER_FILES = "csv"
+"""Value of `--prices` for the user's own files."""
 
 _HEADER = "Date,Open,High,Low,Close,Adj Close,Volume"
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One row: USD and shares, all but `adjusted` on the basis of today's shares; None where nothing is recorded.
+    """One row in USD and shares, on the basis of today's shares; None where not recorded.
 
-    adjusted : the close without later dividends too. dividend : USD per share, going ex on this day.
-    split : new shares for one old, from this day on; 0 on other days.
+    adjusted : close adjusted for splits and dividends. dividend : USD per share on the ex-dividend day.
+    split : new shares per old one from this day on; 0 on other days.
     """
 
     day: date
@@ -65,15 +62,15 @@ class Session:
 
 
 def csv_of(sessions: Iterable[Session], window: Window, *, dividends: bool = True) -> bytes:
-    """The sessions of the window and of the years before it, as CSV; `dividends` where the provider tells them.
+    """Write the sessions up to the end of the window as CSV; `dividends` if the provider reports them.
 
     Raises
     ------
-    NothingError : there is none. ContentError : two rows of one day, or days out of order.
+    NoDataError : no session is left. ContentError : duplicate or unsorted days.
     """
     chosen = [one for one in sessions if window.prices_from <= one.day <= window.last]
     if not chosen:
-        raise NothingError(f"no session from {window.prices_from} to {window.last}")
+        raise NoDataError(f"no session from {window.prices_from} to {window.last}")
     for one, following in pairwise(chosen):
         if following.day <= one.day:
             raise ContentError(f"{following.day} after {one.day}: the days do not increase", lasting=True)
@@ -90,12 +87,7 @@ def _cell(value: float | None) -> str:
 
 
 def _number(row: Mapping[str, object], field: str) -> float | None:
-    """A number of a row; None where it is absent or null.
-
-    Raises
-    ------
-    ContentError : it is something else.
-    """
+    """Return a number of a row, None if absent or null; ContentError if it is anything else."""
     value = row.get(field)
     if value is None:
         return None
@@ -105,7 +97,7 @@ def _number(row: Mapping[str, object], field: str) -> float | None:
 
 
 def _required(row: Mapping[str, object], field: str) -> float:
-    """A number that must be there; ContentError where it is not."""
+    """Return a mandatory number of a row; ContentError if it is absent."""
     value = _number(row, field)
     if value is None:
         raise ContentError(f"a row without {field}: {str(dict(row))[:80]}")
@@ -113,75 +105,62 @@ def _required(row: Mapping[str, object], field: str) -> float:
 
 
 def day_of(text: object) -> date:
-    """The day of an ISO date, with or without a time; ContentError where there is none."""
+    """Parse the day of an ISO date or time; ContentError if it is invalid."""
     try:
         return date.fromisoformat(str(text)[:10])
     except ValueError:
-        raise ContentError(f"{text!r} is no date") from None
+        raise ContentError(f"{text!r} is not a date") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceProvider:
-    """Who serves prices.
+    """A provider of prices.
 
-    questions : what is asked about a symbol, of symbol, window, addresses and key.
-    file_of : the price file, of symbol, answers and window; `csv_of` writes it.
-    key : name of the environment variable that holds the key; empty where none is needed.
+    requests : of a symbol, from symbol, window, addresses and key. file_of : the price file, from symbol, response
+        bodies and window. key : environment variable with the key, or empty.
     """
 
-    questions: Callable[[str, Window, Addresses, str], tuple[Question, ...]]
+    requests: Callable[[str, Window, Addresses, str], tuple[SourceRequest, ...]]
     file_of: Callable[[str, Sequence[bytes], Window], bytes]
     key: str = ""
 
-    def item(self, symbol: str, window: Window, addresses: Addresses) -> Item:
-        """The price file of a symbol as a thing to fetch."""
-        asked = self.questions(symbol, window, addresses, self.secret())
-        return Item(path_of(symbol), asked, lambda bodies: self.file_of(symbol, bodies, window))
+    def item(self, symbol: str, window: Window, addresses: Addresses) -> FetchItem:
+        """Return the price file of a symbol as an item to fetch."""
+        requests = self.requests(symbol, window, addresses, self.secret())
+        return FetchItem(path_of(symbol), requests, lambda bodies: self.file_of(symbol, bodies, window))
 
     def secret(self) -> str:
-        """The key from the environment; empty where none is needed.
-
-        Raises
-        ------
-        InputError : there is none, or it has characters that no header may have.
-        """
+        """Return the key from the environment, empty if none is needed; InputError if it is missing or invalid."""
         if not self.key:
             return ""
         secret = os.environ.get(self.key, "").strip()
         if not secret:
             raise InputError(f"prices need a key in the environment variable {self.key}; set it and try again")
         if not secret.isascii() or not secret.isprintable():
-            raise InputError(f"the environment variable {self.key} holds no key: no header may have its characters")
+            raise InputError(
+                f"the environment variable {self.key} has characters that an HTTP header cannot hold; correct it"
+            )
         return secret
 
 
 def provider(name: str) -> PriceProvider:
-    """Return a provider by its name: yahoo, tiingo, or one that another package registers.
-
-    Raises
-    ------
-    InputError : there is none of that name, or its entry point is broken.
-    """
+    """Return a provider by its name: yahoo, tiingo, or a registered one; InputError if it is unknown or broken."""
     if name in _PROVIDERS:
         return _PROVIDERS[name]
-    others = registered(PRICES, (*_PROVIDERS, OWN))
-    if name not in others:
-        raise InputError(f"--prices {name!r} is unknown; choose from: {', '.join([*_PROVIDERS, OWN, *others])}")
-    return others[name].load(PriceProvider)
+    extensions = registered_extensions(PRICES, (*_PROVIDERS, USER_FILES))
+    if name not in extensions:
+        raise InputError(
+            f"--prices {name!r} is unknown; choose from: {', '.join([*_PROVIDERS, USER_FILES, *extensions])}"
+        )
+    return extensions[name].load(PriceProvider)
 
 
 def path_of(symbol: str) -> str:
-    """Where the prices of a symbol lie in a collection."""
     return f"prices/{symbol}.csv"
 
 
-def own_files(folder: Path) -> dict[str, Path]:
-    """A user's own price files by ticker.
-
-    Raises
-    ------
-    InputError : no such folder, nothing in it, or two files of one ticker.
-    """
+def user_files(folder: Path) -> dict[str, Path]:
+    """Return the user's price files by ticker; InputError if there are none, or two of one ticker."""
     if not folder.is_dir():
         raise InputError(f"--prices-dir {folder}: no such folder; name one with a file TICKER.csv for each name")
     found: dict[str, Path] = {}
@@ -197,31 +176,29 @@ def own_files(folder: Path) -> dict[str, Path]:
     return found
 
 
-def copy_own(folder: Folder, symbol: str, path: Path | None) -> Entry:
-    """Put the user's own prices of a symbol into the collection, or note that there are none."""
+def copy_user_file(folder: Folder, symbol: str, path: Path | None) -> Entry:
+    """Copy the user's prices of a symbol into the collection, or record that there are none."""
     target = path_of(symbol)
     if path is None:
-        missing = Entry(target, retrieved=Client.now(), absent=f"no file of {symbol} among your own")
-        folder.note(missing)
+        missing = Entry(target, retrieved=Client.now(), absent=f"no price file of {symbol} in the folder")
+        folder.record(missing)
         return missing
     if not has_ohlcv(path):
         raise SourceError(path, "no columns Open, High, Low and Volume", line=1, remedy="export all of them")
-    return folder.write_own(target, path.name, read_bytes(path))
+    return folder.write_user_file(target, path.name, read_bytes(path))
 
 
-def _yahoo_questions(symbol: str, window: Window, addresses: Addresses, key: str) -> tuple[Question, ...]:
-    """The one question about a symbol; no key is needed."""
+def _yahoo_requests(symbol: str, window: Window, addresses: Addresses, key: str) -> tuple[SourceRequest, ...]:
     del key
     start, end = _seconds(window.prices_from), _seconds(window.last + timedelta(days=1))
     url = (
         f"{addresses.yahoo}/v8/finance/chart/{quote(symbol)}?period1={start}&period2={end}&interval=1d"
         "&events=div%2Csplits&includeAdjustedClose=true"
     )
-    return (Question("yahoo", url, lambda body: _refuse_chart(symbol, body), absent=b"Data doesn't exist"),)
+    return (SourceRequest("yahoo", url, lambda body: _refuse_chart(symbol, body), absent=b"Data doesn't exist"),)
 
 
 def _yahoo_file(symbol: str, bodies: Sequence[bytes], window: Window) -> bytes:
-    """The price file of an answer."""
     return csv_of(_sessions(_chart(symbol, bodies[0])), window)
 
 
@@ -230,37 +207,37 @@ def _seconds(day: date) -> int:
 
 
 def _refuse_chart(symbol: str, body: bytes) -> None:
-    """Refuse what is no chart of the symbol."""
+    """Refuse a body that is not a valid chart of the symbol."""
     for _ in _sessions(_chart(symbol, body)):
         pass
 
 
 def _chart(symbol: str, body: bytes) -> dict[str, object]:
-    chart = as_object(object_of(body).get("chart")) or {}
-    if error := as_object(chart.get("error")):
+    chart = json_object(object_of(body).get("chart")) or {}
+    if error := json_object(chart.get("error")):
         raise ContentError(f"the error {error.get('code')!r}: {str(error.get('description'))[:80]}")
-    results = as_list(chart.get("result"))
-    if not results or (result := as_object(results[0])) is None:
+    results = json_list(chart.get("result"))
+    if not results or (result := json_object(results[0])) is None:
         raise ContentError("no chart.result")
-    meta = as_object(result.get("meta")) or {}
+    meta = json_object(result.get("meta")) or {}
     if str(meta.get("symbol")).upper() != symbol:
         raise ContentError(f"the chart of {meta.get('symbol')!r} in place of {symbol}")
-    # Where a range is long Yahoo may answer with months without saying so in any other place.
+    # For long ranges Yahoo may return months, which only this field shows.
     if meta.get("dataGranularity", "1d") != "1d":
         raise ContentError(f"rows of {meta.get('dataGranularity')!r} in place of days", lasting=True)
     return result
 
 
 def _sessions(result: Mapping[str, object]) -> Iterator[Session]:
-    meta, indicators = as_object(result.get("meta")) or {}, as_object(result.get("indicators")) or {}
+    meta, indicators = json_object(result.get("meta")) or {}, json_object(result.get("indicators")) or {}
     offset = int(_required(meta, "gmtoffset"))
-    times = as_list(result.get("timestamp"))
+    times = json_list(result.get("timestamp"))
     if not times:
-        raise NothingError("a chart without sessions")
+        raise NoDataError("a chart without sessions")
     quotes, adjusted = _first(indicators, "quote"), _first(indicators, "adjclose")
-    columns = {name: as_list(quotes.get(name)) for name in ("open", "high", "low", "close", "volume")}
-    columns["adjclose"] = as_list(adjusted.get("adjclose"))
-    events = as_object(result.get("events")) or {}
+    columns = {name: json_list(quotes.get(name)) for name in ("open", "high", "low", "close", "volume")}
+    columns["adjclose"] = json_list(adjusted.get("adjclose"))
+    events = json_object(result.get("events")) or {}
     paid = {day: _required(event, "amount") for day, event in _events(events, "dividends", offset)}
     splits = {
         day: _required(event, "numerator") / _required(event, "denominator")
@@ -288,39 +265,37 @@ def _sessions(result: Mapping[str, object]) -> Iterator[Session]:
 
 
 def _first(indicators: Mapping[str, object], name: str) -> dict[str, object]:
-    found = as_list(indicators.get(name))
-    one = as_object(found[0]) if found else None
+    found = json_list(indicators.get(name))
+    one = json_object(found[0]) if found else None
     if one is None:
         raise ContentError(f"no indicators.{name}")
     return one
 
 
 def _events(events: Mapping[str, object], kind: str, offset: int) -> Iterator[tuple[date, dict[str, object]]]:
-    for event in (as_object(events.get(kind)) or {}).values():
-        if (record := as_object(event)) is not None:
+    for event in (json_object(events.get(kind)) or {}).values():
+        if (record := json_object(event)) is not None:
             yield _day(record.get("date"), offset), record
 
 
 def _day(stamp: object, offset: int) -> date:
-    """The exchange's day of a time."""
     if isinstance(stamp, bool) or not isinstance(stamp, int):
-        raise ContentError(f"{stamp!r} is no time")
+        raise ContentError(f"{stamp!r} is not a time")
     return datetime.fromtimestamp(stamp + offset, UTC).date()
 
 
-def _tiingo_questions(symbol: str, window: Window, addresses: Addresses, key: str) -> tuple[Question, ...]:
-    """The one question about a symbol. Rows to this day are asked for: a later split changes what earlier ones are."""
+def _tiingo_requests(symbol: str, window: Window, addresses: Addresses, key: str) -> tuple[SourceRequest, ...]:
+    """Return the one request for a symbol, always of all rows, because later splits change earlier ones."""
     url = (
         f"{addresses.tiingo}/tiingo/daily/{quote(symbol.lower())}/prices?startDate={window.prices_from}"
         f"&endDate={window.last}&format=json"
     )
     headers = {"Authorization": f"Token {key}", "Accept": "application/json"}
-    return (Question("tiingo", url, lambda body: _refuse_rows(body), headers),)
+    return (SourceRequest("tiingo", url, lambda body: _refuse_rows(body), headers),)
 
 
 def _tiingo_file(symbol: str, bodies: Sequence[bytes], window: Window) -> bytes:
-    """The price file of an answer."""
-    del symbol  # rows do not name theirs
+    del symbol  # rows have no symbol
     rows = _rows(bodies[0])
     sessions: list[Session] = []
     factor = 1.0
@@ -340,7 +315,7 @@ def _tiingo_file(symbol: str, bodies: Sequence[bytes], window: Window) -> bytes:
                 0.0 if split == 1.0 else split,
             )
         )
-        # What the shares were before this day is divided by its split and by all later ones.
+        # Counts before this day are divided by its split and all later ones.
         factor *= split
     return csv_of(reversed(sessions), window)
 
@@ -357,19 +332,19 @@ def _refuse_rows(body: bytes) -> None:
 
 
 def _rows(body: bytes) -> list[dict[str, object]]:
-    rows = as_list(json_of(body))
+    rows = json_list(json_of(body))
     if rows is None:
-        # An allowance that is used up is told in an object with `detail`, or as a text, with 200.
-        raise ContentError(f"no list of rows: {first_words(body)!r}", hopeless=True)
-    found = [record for record in map(as_object, rows) if record is not None]
+        # An exhausted quota comes as status 200 with an object or a text.
+        raise ContentError(f"not a list of rows: {excerpt(body)!r}", hopeless=True)
+    found = [record for record in map(json_object, rows) if record is not None]
     if len(found) != len(rows):
-        raise ContentError("a row that is no object")
+        raise ContentError("a row that is not an object")
     if not found:
-        raise NothingError("no rows")
+        raise NoDataError("no rows")
     return found
 
 
 _PROVIDERS = {
-    "yahoo": PriceProvider(questions=_yahoo_questions, file_of=_yahoo_file),
-    "tiingo": PriceProvider(questions=_tiingo_questions, file_of=_tiingo_file, key="TIINGO_API_KEY"),
+    "yahoo": PriceProvider(requests=_yahoo_requests, file_of=_yahoo_file),
+    "tiingo": PriceProvider(requests=_tiingo_requests, file_of=_tiingo_file, key="TIINGO_API_KEY"),
 }

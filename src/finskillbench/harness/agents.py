@@ -127,7 +127,7 @@ _DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 _log = logger(__name__)
 
 
-async def play_episode(agent: Agent, given: EpisodeSpec, surroundings: Resources | None = None) -> Trace:
+async def play_episode(agent: Agent, spec: EpisodeSpec, resources: Resources | None = None) -> Trace:
     """Let an agent solve one episode under one arm; never raises for what the agent does.
 
     Arguments and errors as those of `finskillbench.harness.loop.run_episode`. What an agent returns is its submission,
@@ -136,10 +136,10 @@ async def play_episode(agent: Agent, given: EpisodeSpec, surroundings: Resources
     turns and tokens it has, and with each result how many tool calls are left. Its own loop counts the turns: what is
     left of them and of tokens stands there only where it tells each call of its model.
     """
-    return await _Sitting(agent, EpisodeState(agent.name, agent.harness, given, surroundings or Resources())).play()
+    return await _AgentEpisode(agent, EpisodeState(agent.name, agent.harness, spec, resources or Resources())).play()
 
 
-class _Sitting:
+class _AgentEpisode:
     """An agent at its seat; the `Tools` that it is given."""
 
     def __init__(self, agent: Agent, seat: EpisodeState) -> None:
@@ -162,7 +162,7 @@ class _Sitting:
 
     async def _outcome(self) -> tuple[Ended, FinSkillBenchError | None]:
         seat = self._seat
-        seat.tell_left(self._calls_left)
+        seat.append_remaining(self._calls_left)
         task = Task(
             seat.episode.task_id,
             seat.episode.sub_task,
@@ -245,7 +245,7 @@ class _Sitting:
         seat.messages.append(Message("assistant", "", (call,)))
         seat.record(self._asked, call, served)
         if seat.toolbox.answer is None:
-            seat.tell_left(self._calls_left, turns_known=bool(seat.calls))
+            seat.append_remaining(self._calls_left, turns_known=bool(seat.calls))
         return seat.messages[-1].content
 
     def said(self, text: str) -> None:

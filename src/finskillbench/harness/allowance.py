@@ -19,7 +19,7 @@ from finskillbench.harness.model import Turn
 from finskillbench.harness.prompts.tokens import output_tokens
 
 if TYPE_CHECKING:  # the registry loads every numerical library, which starting a command must not pay for
-    from finskillbench.domains.interactive import Budget
+    from finskillbench.domains.interactive import EpisodeBudget
 
 MAX_TURNS = 12
 """Model calls of an episode unless it is said otherwise: the paper's."""
@@ -41,7 +41,7 @@ class Allowance:
         """What of it tells entries of a run apart: nothing where it is the paper's."""
         return {"turns": None if self.turns == MAX_TURNS else self.turns, "token_budget": self.tokens}
 
-    def within(self, budget: Budget | None) -> Allowance:
+    def within(self, budget: EpisodeBudget | None) -> Allowance:
         """The same for an episode of a subtask that states a budget; turns and tokens that a run names come first."""
         if budget is None:
             return self

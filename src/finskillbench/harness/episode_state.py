@@ -17,7 +17,7 @@ from finskillbench.errors import FinSkillBenchError, ProviderError
 from finskillbench.harness.allowance import FULL, Allowance, Remaining
 from finskillbench.harness.conditions import Mount, prove_mount
 from finskillbench.harness.model import FREE, Message, ToolCall, ToolSpec, Turn, clean_text, understood
-from finskillbench.harness.prompts.compose import arm_prompt, left_words, prompt_digest, system_prompt
+from finskillbench.harness.prompts.compose import arm_prompt, remaining_text, prompt_digest, system_prompt
 from finskillbench.harness.skills.user_skills import EMPTY, Memory
 from finskillbench.harness.tools.contracts import READS_DATA, budget_of, subtask_tools, tool_specs
 from finskillbench.harness.tools.interpreters import Interpreters
@@ -91,32 +91,32 @@ class EpisodeState:
     """
 
     def __init__(
-        self, name: str, harness: str, given: EpisodeSpec, around: Resources, provider: str | None = None
+        self, name: str, harness: str, spec: EpisodeSpec, resources: Resources, provider: str | None = None
     ) -> None:
         self.name, self.harness, self.provider = name, harness, provider
-        self._started, self._clock_started = around.now(), around.clock()
-        episode, memory = given.episode, given.memory
-        mounted = given.mounted.of(episode.skill)
-        self.episode, self.mounted, self.around = episode, mounted, around
+        self._started, self._clock_started = resources.now(), resources.clock()
+        episode, memory = spec.episode, spec.memory
+        mounted = spec.mounted.of(episode.skill)
+        self.episode, self.mounted, self.around = episode, mounted, resources
         own = subtask_tools(episode.sub_task)
         self.tools = tool_specs(mounted, episode.skill, own)
         prove_mount(mounted, self.tools, episode.skill, memory, [tool.name for tool in own])
-        self.prompt = arm_prompt(given.prompt, mounted, episode.skill, memory)
-        allowance = given.allowance.within(budget_of(episode.sub_task))
-        self.left, self.repeat = Remaining(allowance), given.repeat
+        self.prompt = arm_prompt(spec.prompt, mounted, episode.skill, memory)
+        allowance = spec.allowance.within(budget_of(episode.sub_task))
+        self.left, self.repeat = Remaining(allowance), spec.repeat
         self.system = system_prompt(mounted.arm, allowance.turns)
         self.messages = [Message("system", self.system), Message("user", self.prompt)]
         self.records: list[ToolRecord] = []
         self.toolbox = Toolbox(
             episode,
-            given.task_data,
+            spec.task_data,
             mounted,
-            runner=around.runner,
-            interpreter=around.interpreters.of(mounted.arm),
-            filings=around.filings,
-            scratch_root=around.scratch_root,
+            runner=resources.runner,
+            interpreter=resources.interpreters.of(mounted.arm),
+            filings=resources.filings,
+            scratch_root=resources.scratch_root,
             memory=memory,
-            stage=given.open_state(),
+            state=spec.open_state(),
             data_calls=allowance.data_calls,
         )
         self.calls: list[CallRecord] = []
@@ -125,14 +125,14 @@ class EpisodeState:
         self.queue_seconds = self.retry_seconds = 0.0
         self.usage = FREE
 
-    def tell_left(self, tool_calls: int | None = None, *, turns_known: bool = True) -> None:
+    def append_remaining(self, tool_calls: int | None = None, *, turns_known: bool = True) -> None:
         """Say at the end of the newest message what is left of turns, tokens and calls, where known and limited.
 
         At its end, and in no other: providers' caches hold what came before, and a text of the user after the results
         of tools teaches some models to wait for one.
         """
         reads = [tool.name for tool in self.tools if tool.name in READS_DATA]
-        words = left_words(self.left if turns_known else None, reads, self.toolbox.data_calls_left, tool_calls)
+        words = remaining_text(self.left if turns_known else None, reads, self.toolbox.data_calls_left, tool_calls)
         newest = self.messages[-1]
         self.messages[-1] = replace(newest, content=f"{newest.content}\n\n{words}")
 

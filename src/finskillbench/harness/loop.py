@@ -67,7 +67,7 @@ class OurLoop:
         yield run_episode
 
 
-async def run_episode(model: Model, given: EpisodeSpec, surroundings: Resources | None = None) -> Trace:
+async def run_episode(model: Model, spec: EpisodeSpec, resources: Resources | None = None) -> Trace:
     """Let a model solve one episode under one arm; never raises for what the model or its provider does.
 
     Parameters
@@ -89,7 +89,7 @@ async def run_episode(model: Model, given: EpisodeSpec, surroundings: Resources 
     """
     provider: str | None = getattr(model, "provider", None)
     return await Conversation(
-        model, EpisodeState(model.name, OURS, given, surroundings or Resources(), provider)
+        model, EpisodeState(model.name, OURS, spec, resources or Resources(), provider)
     ).play()
 
 
@@ -99,8 +99,8 @@ class Conversation:
     `turn` is the model's newest, `offered` are the tools that it was offered in it.
     """
 
-    def __init__(self, model: Model, seat: EpisodeState) -> None:
-        self.model, self.seat = model, seat
+    def __init__(self, model: Model, state: EpisodeState) -> None:
+        self.model, self.seat = model, state
         self.turn = Turn()
         self.offered: tuple[ToolSpec, ...] = ()
         self.priced = getattr(model, "price", None) is not None
@@ -155,7 +155,7 @@ class Conversation:
         self.offered = (SUBMIT_ANSWER,) if last else self.seat.tools
         if last:
             self.seat.messages.append(Message("user", LAST_TURN))
-        self.seat.tell_left()
+        self.seat.append_remaining()
         queued, retried = self.seat.queue_seconds, self.seat.retry_seconds
         turn = self.turn = await self._generate(self.offered, SUBMIT_ANSWER.name if last else AUTO)
         queued, retried = self.seat.queue_seconds - queued, self.seat.retry_seconds - retried

@@ -47,13 +47,13 @@ class ModelKey:
         return self.model if self.arguments == NO_ARGUMENTS else f"{self.model} {self.arguments}"
 
     @property
-    def by_name(self) -> dict[str, Any]:
+    def named_arguments(self) -> dict[str, Any]:
         """The arguments by name."""
         return orjson.loads(self.arguments)
 
     def under(self, harness: str) -> ModelKey:
         """The same played by another harness than ours, which goes without saying."""
-        return ModelKey(self.model, canonical({**self.by_name, "harness": harness}))
+        return ModelKey(self.model, canonical({**self.named_arguments, "harness": harness}))
 
 
 def canonical(arguments: Mapping[str, Any]) -> str:
@@ -64,7 +64,7 @@ def canonical(arguments: Mapping[str, Any]) -> str:
 
 def allowance_of(entry: ModelKey) -> Allowance:
     """The turns and tokens that an entry has for an episode."""
-    said = entry.by_name
+    said = entry.named_arguments
     return Allowance(said.get("turns", FULL.turns), said.get("token_budget", FULL.tokens))
 
 
@@ -77,10 +77,10 @@ def labels(entries: Iterable[ModelKey]) -> dict[ModelKey, str]:
 
 
 def _label(entry: ModelKey, alike: list[ModelKey]) -> str:
-    names = sorted({name for each in alike for name in each.by_name})
-    values = {name: [canonical({name: each.by_name.get(name)}) for each in alike] for name in names}
+    names = sorted({name for each in alike for name in each.named_arguments})
+    values = {name: [canonical({name: each.named_arguments.get(name)}) for each in alike] for name in names}
     differing = [name for name in names if len(set(values[name])) > 1]
-    return " ".join((entry.model, *(f"{name}={_value(entry.by_name.get(name))}" for name in differing)))
+    return " ".join((entry.model, *(f"{name}={_value(entry.named_arguments.get(name))}" for name in differing)))
 
 
 def _value(value: object) -> str:

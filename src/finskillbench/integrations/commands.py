@@ -214,7 +214,7 @@ def export(
     from finskillbench.episode import Profile
     from finskillbench.errors import InputError
     from finskillbench.integrations import require_extra
-    from finskillbench.reports.read import only, read_run
+    from finskillbench.reports.read import filter_run, read_run_rows
 
     whom, judged_by = console.one_of(To, to, "--to"), console.one_of(Profile, profile, "--profile")
     if attach and whom not in (To.MLFLOW, To.WANDB):
@@ -230,7 +230,7 @@ def export(
         else:
             from finskillbench.integrations.exports import Flat, export_mlflow, export_wandb, write_flat
 
-            read = only(read_run(run), model or (), condition or ())
+            read = filter_run(read_run_rows(run), model or (), condition or ())
             progress(f"Writing for {whom}")
             if whom is To.MLFLOW:
                 ids = export_mlflow(read, out, judged_by, attach or ())

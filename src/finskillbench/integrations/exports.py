@@ -24,7 +24,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from finskillbench.analysis.intervals import estimate
+from finskillbench.analysis.intervals import estimate_means
 from finskillbench.analysis.results import Results, collect, pairs
 from finskillbench.csv_output import csv_text
 from finskillbench.edition.store import refuse_inside_edition
@@ -186,7 +186,7 @@ def _means(what: str, frame: pl.DataFrame, value: str) -> Iterator[tuple[str, fl
     for prefix, of, by in ((HEADLINE, counted, None), ("domain", counted, "domain"), ("subtask", frame, "sub_task")):
         if of.is_empty():
             continue
-        for line in estimate(of, value, [by] if by else []).iter_rows(named=True):
+        for line in estimate_means(of, value, [by] if by else []).iter_rows(named=True):
             name = f"{what}/{prefix}/{line[by]}" if by else f"{what}/{prefix}"
             yield from ((f"{name}{end}", line[key]) for end, key in _ENDS if line[key] is not None)
 

@@ -37,7 +37,7 @@ from finskillbench.harness.models import ModelKey
 from finskillbench.harness.providers.inspect_words import to_chat, to_usage
 from finskillbench.harness.trace import Trace
 from finskillbench.integrations.tasks import EVERYTHING, SCORER, to_results, to_score
-from finskillbench.reports.read import only, read_run
+from finskillbench.reports.read import filter_run, read_run_rows
 from finskillbench.runs.plan.items import arm_folder
 from finskillbench.runs.store.journal import read_trajectory
 from finskillbench.runs.store.record import FILE, RunRecord
@@ -128,7 +128,7 @@ def export_run(
     InputError : the folder is no run, has no such model or condition, or a file cannot be read or written.
     """
     refuse_inside_edition(out)
-    read = only(read_run(run), models or (), [parse_condition(name) for name in conditions or ()])
+    read = filter_run(read_run_rows(run), models or (), [parse_condition(name) for name in conditions or ()])
     record = read.record
     if record is None:
         raise InputError(f"{run}: no run folder (it has no {FILE}); name one that `finskillbench run` wrote")
@@ -171,7 +171,7 @@ def _log(
     run_digest = hashlib.sha256(orjson.dumps([record.asked, record.edition_digest])).hexdigest()
     log_digest = hashlib.sha256(f"{run_digest}\0{entry}\0{condition}".encode()).hexdigest()
     scores = [(str(sample.id), (sample.scores or {}).get(SCORER)) for sample in samples]
-    said = entry.by_name
+    said = entry.named_arguments
     task_args = {"condition": condition, "edition": record.edition_path}
     ids = list(dict.fromkeys(row.task_id for row in rows))
     config = GenerateConfig(temperature=0.0, seed=said.get("seed"), max_tokens=said.get("max_tokens"))

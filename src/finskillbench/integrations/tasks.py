@@ -23,7 +23,7 @@ from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from finskillbench.domains import by_name, domain_of, domains, subtasks
+from finskillbench.domains import subtask_named, domain_of, domains, subtasks
 from finskillbench.edition import Edition, load_edition
 from finskillbench.episode import PAPER_SUITE, Episode, JsonObject, Profile, Status, Submission, Verdict
 from finskillbench.errors import InputError, RunStoppedError
@@ -118,7 +118,7 @@ class _Bench:
 
     def base_prompt(self, episode: Episode) -> str:
         """The task prompt that is the same in every condition."""
-        return task_prompt(episode, by_name(episode.sub_task).answer)
+        return task_prompt(episode, subtask_named(episode.sub_task).answer)
 
     def prompt(self, episode: Episode, mounted: Mount) -> str:
         """The task prompt as an arm shows it."""
@@ -210,7 +210,7 @@ def episode_loop(edition: str, condition: str) -> Solver:
                 prompt,
                 lambda: bench.edition.full_input(episode),
                 mounted,
-                open_state=lambda: bench.edition.stage(episode),
+                open_state=lambda: bench.edition.open_interactive_state(episode),
             )
             trace = await run_episode(model, given, bench.resources(mounted))
         except RunStoppedError as stopped:

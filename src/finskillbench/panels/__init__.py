@@ -1,6 +1,6 @@
-"""Point-in-time tables built from market data: one file per panel, Parquet with units on disk.
+"""Point-in-time tables built from market data and filings, stored as Parquet with units in the field metadata.
 
-Layer: above sources and engines, below subtasks. A row dated d depends on nothing dated, or known, after d.
+Layer: above sources and engines, below subtasks. A row dated d depends only on data dated and known by d.
 """
 
 from finskillbench.panels.build import build_panels

@@ -1,7 +1,4 @@
-"""From market data to panels: each panel's builder in turn, and one report of what they found.
-
-The panels of a collection without prices: companies' filings, and tables of the market that have no rows.
-"""
+"""Build all panels of a collection and the report on them."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finskillbench.arrays import Booleans, Floats
-from finskillbench.panels.columns import schema_of
+from finskillbench.panels.columns import table_schema
 from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS, FundamentalPanels, build_fundamentals
 from finskillbench.panels.market.benchmark_weights import WeightsPanel, build_benchmark_weights
 from finskillbench.panels.market.estimates.factor_exposures import MIN_OBSERVATIONS, build_factor_exposures
@@ -22,12 +19,12 @@ from finskillbench.panels.market.estimates.views import (
     LARGE_FACTORS,
     WINDOW,
     CovariancePanel,
-    Setting,
+    ViewInputs,
     ViewsPanel,
     build_covariance,
     build_views,
 )
-from finskillbench.panels.market.macro import build_macro, stale
+from finskillbench.panels.market.macro import build_macro, ended_series
 from finskillbench.panels.market.prices import PriceGrid, build_prices
 from finskillbench.panels.market.regimes import (
     JUMP_LIMIT,
@@ -37,7 +34,7 @@ from finskillbench.panels.market.regimes import (
     choose_risk_dates,
     find_jumps,
     returns_frame,
-    with_own_dates,
+    with_user_dates,
 )
 from finskillbench.panels.market.sessions import (
     build_factors,
@@ -56,19 +53,19 @@ from finskillbench.sources.market.collection import MarketData
 _LONG = ("returns", "factors", "factor_exposures", "benchmark_weights", "views", "liquidity")
 
 
-def of_filings_alone(fundamentals: FundamentalPanels) -> Panels:
-    """The panels of filings alone: those of the market have no rows, and no column of a name or a series."""
+def filings_only_panels(fundamentals: FundamentalPanels) -> Panels:
+    """Return panels from filings only; market tables have no rows and no symbol or series columns."""
     of_no_name = pl.DataFrame(schema={"date": pl.Date})
     return Panels(
         symbols=(),
         sectors={},
         month_ends=(),
-        tables=fundamentals.tables.over(
+        tables=fundamentals.tables.merged_over(
             Tables(
                 {
                     "prices": of_no_name,
                     "macro": of_no_name,
-                    **{name: pl.DataFrame(schema=schema_of(TABLES[name])) for name in _LONG},
+                    **{name: pl.DataFrame(schema=table_schema(TABLES[name])) for name in _LONG},
                 }
             )
         ),
@@ -95,11 +92,11 @@ def of_filings_alone(fundamentals: FundamentalPanels) -> Panels:
 
 
 def build_panels(
-    market: MarketData | None, filings: FilingsData | None = None, own_dates: Collection[date] = ()
+    market: MarketData | None, filings: FilingsData | None = None, user_dates: Collection[date] = ()
 ) -> Panels:
     """Build every panel from a market, from companies' filings, or from both.
 
-    The last session up to each of `own_dates` is one more risk date, if it has names enough with a year behind them.
+    The last session up to each of `user_dates` becomes a further risk date if enough names have a year of history.
 
     Everything dated d is computed from prices, factors and rates up to d and from statements whose period ended
     `REPORTING_LAG_DAYS` or more before d; facts and segments carry the day they were filed.
@@ -110,28 +107,28 @@ def build_panels(
     """
     fundamentals = build_fundamentals(filings) if filings is not None else FundamentalPanels.empty()
     if market is None:
-        return of_filings_alone(fundamentals)
-    return with_filings(_of_market(market, own_dates), fundamentals)
+        return filings_only_panels(fundamentals)
+    return with_filings(_market_panels(market, user_dates), fundamentals)
 
 
 def with_filings(panels: Panels, fundamentals: FundamentalPanels) -> Panels:
-    """Panels of a market with those of companies' filings beside them."""
+    """Return market panels merged with those of companies' filings."""
     notes = (*panels.report.notes, *fundamentals.notes)
     report = replace(panels.report, notes=notes, unusable=fundamentals.unusable)
-    return replace(panels, tables=fundamentals.tables.over(panels.tables), report=report)
+    return replace(panels, tables=fundamentals.tables.merged_over(panels.tables), report=report)
 
 
-def _of_market(market: MarketData, own_dates: Collection[date]) -> Panels:
+def _market_panels(market: MarketData, user_dates: Collection[date]) -> Panels:
     refuse_short_series(market)
     grid = build_prices(market)
     symbols, sessions = grid.symbols, grid.sessions
     adjusted = grid.fields["adj_close"]
     arrays = build_returns(adjusted)
-    rows = sorted({*month_end_rows(sessions), *rows_up_to(sessions, own_dates)})
+    rows = sorted({*month_end_rows(sessions), *rows_up_to(sessions, user_dates)})
     exposures = build_factor_exposures(symbols, sessions, arrays.simple, market.factors, rows)
     counts = share_counts(market.statements, market.splits, symbols)
     days, complete = _complete(grid, arrays.simple, exposures, counts, rows)
-    risk, of_month = _dates(sessions, days, complete, own_dates)
+    risk, of_month = _dates(sessions, days, complete, user_dates)
     month_ends = tuple(of_month)
     place = {day: row for row, day in enumerate(sessions)}
     members = {place[day]: places for day, places in sorted({**risk.members, **of_month}.items())}
@@ -139,11 +136,11 @@ def _of_market(market: MarketData, own_dates: Collection[date]) -> Panels:
     covariance = build_covariance(symbols, sessions, arrays.simple, members)
     weights = build_benchmark_weights(symbols, sessions, grid.fields["close"], counts, members)
     risk_free = build_risk_free(market.macro, month_ends)
-    settings = _settings(place, of_month, weights, covariance, risk_free)
-    views = build_views(symbols, sessions, adjusted, arrays.simple, market.statements, settings)
+    inputs = _view_inputs(place, of_month, weights, covariance, risk_free)
+    views = build_views(symbols, sessions, adjusted, arrays.simple, market.statements, inputs)
     at_risk = {place[day]: places for day, places in risk.members.items()}
     macro = build_macro(sessions, market.macro)
-    late = [f"FRED {series} has no value after {day}." for series, day in stale(macro).items()]
+    late = [f"FRED {series} has no value after {day}." for series, day in ended_series(macro).items()]
     jumps = find_jumps(symbols, sessions, arrays.simple)
     return Panels(
         symbols=symbols,
@@ -168,34 +165,34 @@ def _of_market(market: MarketData, own_dates: Collection[date]) -> Panels:
     )
 
 
-def _settings(
+def _view_inputs(
     place: Mapping[date, int],
     of_month: Mapping[date, NDArray[np.intp]],
     weights: WeightsPanel,
     covariance: CovariancePanel,
     risk_free: Mapping[date, float],
-) -> dict[int, Setting]:
-    """What views of each month-end start from, by its row among the sessions."""
-    found: dict[int, Setting] = {}
+) -> dict[int, ViewInputs]:
+    """Return the inputs of the views at each month-end, by its row among the sessions."""
+    found: dict[int, ViewInputs] = {}
     for day, places in of_month.items():
         rows = weights.frame.filter(pl.col("date") == day)
         sizes, benchmark = rows["market_cap_usd"].to_numpy(), rows["weight"].to_numpy()
-        found[place[day]] = Setting(places, sizes, benchmark, covariance.covariance[day], risk_free[day])
+        found[place[day]] = ViewInputs(places, sizes, benchmark, covariance.covariance[day], risk_free[day])
     return found
 
 
 def _dates(
-    sessions: tuple[date, ...], days: list[date], complete: Booleans, own_dates: Collection[date]
+    sessions: tuple[date, ...], days: list[date], complete: Booleans, user_dates: Collection[date]
 ) -> tuple[RiskDates, Mapping[date, NDArray[np.intp]]]:
-    """The dates of risk tasks, and the month-ends of portfolio tasks with the places of the names complete on each."""
+    """Return the risk dates, and the month-ends of portfolio tasks with the places of names complete on each."""
     last_year = last_full_year(sessions)
-    own = {sessions[row] for row in rows_up_to(sessions, own_dates)}
+    user_sessions = {sessions[row] for row in rows_up_to(sessions, user_dates)}
     ends = {sessions[row] for row in month_end_rows(sessions)}
     at_end = [place for place, day in enumerate(days) if day in ends]
     covered = [place for place in at_end if days[place] <= last_year[-1]]
     risk = choose_risk_dates([days[place] for place in at_end], complete[at_end], last_year)
     of_month = choose_month_ends([days[place] for place in covered], complete[covered])
-    return with_own_dates(risk, {day: complete[at] for at, day in enumerate(days) if day in own}), of_month
+    return with_user_dates(risk, {day: complete[at] for at, day in enumerate(days) if day in user_sessions}), of_month
 
 
 def _complete(
@@ -205,9 +202,9 @@ def _complete(
     counts: Mapping[str, ShareCounts],
     rows: Sequence[int],
 ) -> tuple[list[date], Booleans]:
-    """The sessions of `rows` with a year behind them, and which names (n,) have on each all that a task may need.
+    """Return the sessions of `rows` with a year of history, and a mask (len, n) of complete names.
 
-    That is 252 returns, betas, a close, traded volume and known shares.
+    A complete name has 252 returns, betas, a close, traded volume and known shares.
     """
     symbols, sessions = grid.symbols, grid.sessions
     close, volume = grid.fields["close"], grid.fields["volume"]
@@ -282,6 +279,6 @@ def _report(
 
 
 def _equal_closes(grid: PriceGrid) -> int:
-    """Names whose close is their adjusted close throughout."""
+    """Count names whose close always equals the adjusted close."""
     close, adjusted = grid.fields["close"], grid.fields["adj_close"]
     return int(np.all((close == adjusted) | np.isnan(adjusted), axis=0).sum())

@@ -1,4 +1,4 @@
-"""Tables and arrays of files that may be damaged or made to harm: what they declare is bounded before it is read."""
+"""Read tables and arrays from files that may be damaged or malicious, with limits on their declared sizes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from finskillbench.errors import EditionError, FinSkillBenchError
 
 Read = TypeVar("Read")
 
-_ALWAYS = 2**26
-"""Bytes that any file may unpack to."""
-_LARGEST = 2**32
-"""Bytes that no file may unpack to; the facts of 3,000 names are a fifth of it."""
-_DENSEST = 64
-"""How many times its size a larger file may unpack to; what a build writes unpacks to less than 20 times."""
+_ALWAYS_ALLOWED = 2**26
+"""Unpacked bytes allowed for any file."""
+_MAX_UNPACKED = 2**32
+"""Maximum unpacked bytes of a file; the facts of 3,000 names take a fifth."""
+_MAX_RATIO = 64
+"""Maximum ratio of unpacked to packed size for larger files; builds stay below 20."""
 _FIRST_DAY, _LAST_DAY = (day.toordinal() - date(1970, 1, 1).toordinal() for day in (date.min, date.max))
-"""The first and the last day that Python knows, as Parquet counts them."""
+"""First and last day of Python's calendar, as Parquet counts days."""
 _PLAIN = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _HEADERS: Mapping[tuple[int, int], Callable[[Any], tuple[tuple[int, ...], bool, np.dtype[Any]]]] = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -37,14 +37,14 @@ _HEADERS: Mapping[tuple[int, int], Callable[[Any], tuple[tuple[int, ...], bool, 
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
-    """A Parquet file as a table; of its columns those named, or all.
+    """Read a Parquet file, all columns or those named.
 
     Raises
     ------
-    EditionError : naming the file, which cannot be read, lacks a column or unpacks to more than it may.
+    EditionError : naming the file, if it cannot be read, lacks a column or unpacks to too many bytes.
     """
-    with _naming(path):
-        # By Arrow, which tells the sizes before it reads; on damaged bytes it raises where Polars writes to stderr.
+    with _edition_errors(path):
+        # # Arrow states sizes before reading and raises on damaged bytes, where Polars writes to stderr.
         file = cast("Any", pq.ParquetFile(path))
         footer = file.metadata
         unpacked = sum(footer.row_group(number).total_byte_size for number in range(footer.num_row_groups))
@@ -61,41 +61,41 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame
 
 
 def read_schema(path: Path) -> pl.Schema:
-    """The columns of a Parquet file and their types, without its rows.
+    """Read the columns and types of a Parquet file, without rows.
 
     Raises
     ------
-    EditionError : naming the file, whose end cannot be read.
+    EditionError : naming the file, if its footer cannot be read.
     """
-    with _naming(path):
+    with _edition_errors(path):
         file = cast("Any", pq.ParquetFile(path))
         return cast("pl.DataFrame", cast("Any", pl).from_arrow(file.schema_arrow.empty_table())).schema
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of an npz archive by name.
+    """Read the arrays of an npz archive by name.
 
     Raises
     ------
-    EditionError : naming the file, which cannot be read, holds other things than arrays of numbers and texts, or
-        unpacks to more than it may.
+    EditionError : naming the file, if it cannot be read, holds other data than arrays of numbers and texts, or unpacks
+        to too many bytes.
     """
-    with _naming(path), zipfile.ZipFile(path) as archive:
+    with _edition_errors(path), zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         _refuse_bomb(path, sum(member.file_size for member in members))
         return {member.filename.removesuffix(".npy"): _array(archive, member) for member in members}
 
 
-def read_json(path: Path, kind: type[Read]) -> Read:
-    """A JSON file as a structure of a type.
+def read_json_as(path: Path, kind: type[Read]) -> Read:
+    """Decode a JSON file as the given type.
 
     Raises
     ------
     EditionError : naming the file, and the first field that is missing or wrong.
     """
-    with _naming(path):
-        if (size := path.stat().st_size) > _ALWAYS:
-            raise ValueError(f"it has {size:,} bytes, more than the {_ALWAYS:,} it may")
+    with _edition_errors(path):
+        if (size := path.stat().st_size) > _ALWAYS_ALLOWED:
+            raise ValueError(f"it has {size:,} bytes, more than the {_ALWAYS_ALLOWED:,} it may")
         return msgspec.json.decode(path.read_bytes(), type=kind)
 
 
@@ -103,7 +103,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     if member.compress_type not in _PLAIN:
         raise ValueError(f"{member.filename} is compressed in a way that no build uses")
     with archive.open(member) as packed:
-        content = io.BytesIO(packed.read(member.file_size))  # at most so much is unpacked, whatever there is
+        content = io.BytesIO(packed.read(member.file_size))  # the size limits what is unpacked
     shape, _, kind = _HEADERS[np.lib.format.read_magic(content)](content)
     stated, held = math.prod(shape) * kind.itemsize, len(content.getvalue()) - content.tell()
     if kind.kind not in "fiuU" or min(shape, default=1) <= 0 or stated != held or not held:
@@ -113,14 +113,14 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
 
 
 def _refuse_bomb(path: Path, unpacked: int) -> None:
-    most = min(_LARGEST, max(_ALWAYS, _DENSEST * path.stat().st_size))
+    most = min(_MAX_UNPACKED, max(_ALWAYS_ALLOWED, _MAX_RATIO * path.stat().st_size))
     if unpacked > most:
         raise ValueError(f"it unpacks to {unpacked:,} bytes, more than the {most:,} it may")
 
 
 @contextmanager
-def _naming(path: Path) -> Generator[None]:
-    """Name a file in whatever goes wrong: the libraries raise anything on bytes that somebody chose."""
+def _edition_errors(path: Path) -> Generator[None]:
+    """Convert every error into an EditionError that names the file; the libraries raise any type on damaged bytes."""
     if not path.is_file():
         raise EditionError(f"{path}: missing; build the edition again")
     try:

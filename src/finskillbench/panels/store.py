@@ -1,4 +1,4 @@
-"""Panels on disk: Parquet with described columns, an npz per covariance, one JSON; the same bytes each time."""
+"""Panels on disk: Parquet, one npz per covariance and one JSON, byte-identical for equal data."""
 
 import io
 import shutil
@@ -20,17 +20,17 @@ import pyarrow.parquet as pq
 
 from finskillbench.engines.statistics.covariance import Covariance
 from finskillbench.errors import EditionError, InputError
-from finskillbench.panels.columns import Column, column_of
+from finskillbench.panels.columns import PanelColumn, describe_column
 from finskillbench.panels.filings import facts, quarters, statements
 from finskillbench.panels.filings.segments import revenue as segments
 from finskillbench.panels.filings.statements import SCHEMAS, FundamentalPanels, fundamentals_in_parts
 from finskillbench.panels.market import benchmark_weights, macro, prices, regimes, sessions, share_counts
 from finskillbench.panels.market.estimates import factor_exposures, views
-from finskillbench.panels.reading import read_arrays, read_json, read_schema, read_table
+from finskillbench.panels.reading import read_arrays, read_json_as, read_schema, read_table
 from finskillbench.panels.tables import PanelReport, Panels, Tables
 from finskillbench.sources.edgar.collection import FilingsData
 
-TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
+TABLES: Mapping[str, Mapping[str, PanelColumn]] = MappingProxyType(
     {
         "prices": prices.COLUMNS,
         "returns": regimes.COLUMNS,
@@ -47,7 +47,7 @@ TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
     }
 )
 DENSE_LIMIT = 252
-"""Up to so many names a covariance file holds the dense `cov` too, for readers that know only that."""
+"""Maximum number of names for which a covariance file also holds the dense `cov`, for simple readers."""
 
 
 class _RiskFree(msgspec.Struct):
@@ -58,7 +58,7 @@ class _RiskFree(msgspec.Struct):
 
 
 class _Rest(msgspec.Struct):
-    """`panels.json`: what is no table. `covariance` describes the files of that folder."""
+    """Content of `panels.json`; `covariance` describes the files of that folder."""
 
     symbols: tuple[str, ...]
     sectors: Mapping[str, str]
@@ -67,14 +67,14 @@ class _Rest(msgspec.Struct):
     risk_free: _RiskFree
     report: PanelReport
     covariance: Mapping[str, str] = msgspec.field(
-        default_factory=Column(
+        default_factory=PanelColumn(
             "decimal squared per year", "252 sessions trailing", "loadings' loadings + diag(specific)"
         ).metadata
     )
 
 
 def write_panels(panels: Panels, folder: Path) -> None:
-    """Write a folder of panels, beside its place first and then renamed.
+    """Write a folder of panels atomically, by renaming a temporary folder.
 
     `<table>.parquet` for each of `TABLES`, each field with `unit`, `horizon` and `meaning` in its metadata;
     `covariance/YYYY-MM-DD.npz` with `symbols`, `loadings`, `specific` and, for at most 252 names, the dense `cov`
@@ -121,18 +121,19 @@ def write_panels(panels: Panels, folder: Path) -> None:
 
 
 def read_panels(folder: Path) -> Panels:
-    """Read what `write_panels` wrote; tables stay in their files until they are asked for.
+    """Read a folder of panels; tables are loaded on first use.
 
     Raises
     ------
-    EditionError : naming a file that is missing or cannot be read, and a column that is of another type.
+    EditionError : naming a file that is missing or cannot be read, or a column of a wrong type.
     """
-    rest = read_json(folder / "panels.json", _Rest)
+    rest = read_json_as(folder / "panels.json", _Rest)
     files = {name: folder / f"{name}.parquet" for name in TABLES}
     for name, path in files.items():
         _refuse_other_types(path, name, read_schema(path))
     covariance = {
-        day: read_covariance(folder / "covariance" / f"{day}.npz") for day in sorted({*rest.month_ends, *rest.regimes})
+        day: read_covariance_file(folder / "covariance" / f"{day}.npz")
+        for day in sorted({*rest.month_ends, *rest.regimes})
     }
     return Panels(
         symbols=rest.symbols,
@@ -146,12 +147,12 @@ def read_panels(folder: Path) -> Panels:
     )
 
 
-def read_panel(folder: Path, name: str) -> pl.DataFrame:
-    """One table of a folder of panels, its columns of the types that they are described by.
+def read_panel_table(folder: Path, name: str) -> pl.DataFrame:
+    """Read one table from a folder of panels and check its column types.
 
     Raises
     ------
-    EditionError : naming the file, and the column that is of another type.
+    EditionError : naming the file, and the column of a wrong type.
     """
     path = folder / f"{name}.parquet"
     table = read_table(path)
@@ -169,7 +170,7 @@ def _refuse_other_types(path: Path, name: str, schema: pl.Schema) -> None:
 
 
 def covariance_bytes(covariance: Covariance) -> bytes:
-    """An npz archive, the same bytes for the same numbers (numpy.savez would write the time of day into it)."""
+    """Return an npz archive without timestamps, so that equal numbers give equal bytes."""
     arrays: dict[str, np.ndarray[Any, Any]] = {
         "symbols": np.array(covariance.symbols, dtype=np.str_),
         "loadings": covariance.loadings,
@@ -186,12 +187,12 @@ def covariance_bytes(covariance: Covariance) -> bytes:
     return archive.getvalue()
 
 
-def read_covariance(path: Path) -> Covariance:
-    """What `covariance_bytes` wrote to a file.
+def read_covariance_file(path: Path) -> Covariance:
+    """Read a covariance written by `covariance_bytes`.
 
     Raises
     ------
-    EditionError : naming the file, and what of it is missing or wrong.
+    EditionError : naming the file, and the array that is missing or wrong.
     """
     arrays = read_arrays(path)
     try:
@@ -204,9 +205,9 @@ def read_covariance(path: Path) -> Covariance:
 
 
 def write_filings(filings: FilingsData, folder: Path) -> FundamentalPanels:
-    """Write the panels of companies' filings into a folder, some companies after others, and leave them there.
+    """Write the panels of companies' filings into a folder, part by part.
 
-    Those of 3,000 companies in memory would take several gigabytes.
+    In memory, those of 3,000 companies would take several gigabytes.
 
     Raises
     ------
@@ -227,24 +228,24 @@ def write_filings(filings: FilingsData, folder: Path) -> FundamentalPanels:
     return FundamentalPanels(Tables({}, files), tuple(notes), tuple(unusable))
 
 
-def _write_table(frame: pl.DataFrame, columns: Mapping[str, Column], path: Path) -> None:
+def _write_table(frame: pl.DataFrame, columns: Mapping[str, PanelColumn], path: Path) -> None:
     table = _described(frame, columns)
     with _writer(path, table.schema) as writer:
         writer.write_table(table)
 
 
-def _described(frame: pl.DataFrame, columns: Mapping[str, Column]) -> Any:
-    """A table of Arrow whose columns say what they hold."""
-    # pyarrow comes without types.
+def _described(frame: pl.DataFrame, columns: Mapping[str, PanelColumn]) -> Any:
+    """Return an Arrow table with column descriptions in the field metadata."""
+    # # pyarrow has no types
     arrow, table = cast("Any", pa), cast("Any", frame.to_arrow())
     fields: list[Any] = []
     for field in table.schema:
-        # String views are not yet read everywhere.
+        # # Some readers do not support string views yet.
         kind = arrow.string() if str(field.type) in ("string_view", "large_string") else field.type
-        fields.append(arrow.field(field.name, kind, metadata=column_of(columns, field.name).metadata()))
+        fields.append(arrow.field(field.name, kind, metadata=describe_column(columns, field.name).metadata()))
     return table.cast(arrow.schema(fields))
 
 
 def _writer(path: Path, schema: Any) -> Any:
-    # Figures hardly repeat: dictionaries would cost time and gain nothing.
+    # # Figures rarely repeat: dictionaries would only cost time.
     return cast("Any", pq).ParquetWriter(path, schema, compression="zstd", use_dictionary=False)

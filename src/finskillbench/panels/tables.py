@@ -1,7 +1,4 @@
-"""The panels of one build, with the few look-ups that every user of them needs.
-
-What building the panels found: counts, flags and notes, as plain data.
-"""
+"""Panels of one build with look-ups by date, and the report on the build."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from finskillbench.arrays import FACTORS, Floats
-from finskillbench.engines.risk.portfolio import Market
+from finskillbench.engines.risk.portfolio import MarketSnapshot
 from finskillbench.engines.statistics.covariance import Covariance
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
@@ -24,10 +21,10 @@ from finskillbench.panels.reading import read_table
 
 @dataclass(frozen=True, slots=True)
 class PriceGap:
-    """A run of sessions without a price inside a name's history, longer than prices are carried forward.
+    """Run of sessions without a price inside a name's history, longer than prices are carried forward.
 
-    `last` is the session of the last price before it and `next` that of the first after it, absent (None) where the
-    prices never resume; `sessions` counts the run, of which the first five are filled and the rest are null.
+    last : session of the last price before it. next : session of the first price after it, None if prices never resume.
+    sessions : length of the run; the first five are filled, the rest are null.
     """
 
     symbol: str
@@ -38,7 +35,7 @@ class PriceGap:
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """A one-session move beyond the limit: a corporate action adjusted wrongly, or news. Reported, never altered."""
+    """One-session move beyond the limit: a wrong adjustment or news; reported, not altered."""
 
     symbol: str
     date: date
@@ -51,18 +48,17 @@ class PanelReport:
 
     Attributes
     ----------
-    first_session, last_session, sessions : the range of sessions and their number; None and 0 without prices.
+    first_session, last_session, sessions : range and number of sessions; None and 0 without prices.
     observations : sessions with an observed price, per symbol.
-    forward_filled : sessions filled with the last price, per symbol (symbols with none are left out).
+    forward_filled : sessions filled with the last price, per symbol; symbols with none are omitted.
     gaps, jumps : see `PriceGap` and `Jump`.
     short_history : symbols with fewer observations than a regression needs.
-    absent_signals : per view signal, the number of (month-end, symbol) pairs where it could not be computed.
-    stale_shares : symbols whose shares were older than two reporting years at a month-end or risk date: the greatest
-        age in days.
+    absent_signals : per view signal, the number of (month-end, symbol) pairs without it.
+    stale_shares : per symbol, greatest age in days of shares older than two reporting years on a date used.
     shrinkage : Ledoit-Wolf intensity per month-end and risk date (ISO date).
     ridged : month-ends and risk dates (ISO dates) whose covariance needed a ridge.
     notes : sentences for the reader, those of the sources first.
-    unusable : which companies' facts cannot be used, with the reason and the remedy, one sentence each.
+    unusable : one sentence per company whose facts cannot be used, with reason and remedy.
     """
 
     first_session: date | None
@@ -81,16 +77,16 @@ class PanelReport:
     unusable: tuple[str, ...] = ()
 
 
-Half: TypeAlias = Literal["prices", "company facts"]
-"""What panels are built from; a collection has one of the two or both."""
+DataKind: TypeAlias = Literal["prices", "company facts"]
+"""Kind of source data; a collection has one or both."""
 
 
 class Tables(Mapping[str, pl.DataFrame]):
-    """The tables of panels by name, in memory or in files; one in a file is read when it is asked for, and then kept.
+    """Tables of panels by name, in memory or in files, which are read on first use and cached.
 
     Raises
     ------
-    EditionError : on access, a file that cannot be read.
+    EditionError : on access, if a file cannot be read.
     """
 
     def __init__(self, made: Mapping[str, pl.DataFrame], files: Mapping[str, Path] | None = None) -> None:
@@ -102,16 +98,16 @@ class Tables(Mapping[str, pl.DataFrame]):
             self._made[name] = read_table(self.files[name])
         return self._made[name]
 
-    def once(self, name: str) -> pl.DataFrame:
-        """A table of which nobody will ask again: of one in a file nothing is kept."""
+    def read_uncached(self, name: str) -> pl.DataFrame:
+        """Return a table without caching it."""
         return self._made[name] if name in self._made else read_table(self.files[name])
 
     def unread(self) -> Tables:
-        """The same tables of files, none of them in memory."""
+        """Return the same files with no table loaded."""
         return Tables({}, self.files)
 
-    def over(self, other: Tables) -> Tables:
-        """These tables, and those of `other` that are not among them."""
+    def merged_over(self, other: Tables) -> Tables:
+        """Return these tables plus those of `other` under further names."""
         files = {name: file for name, file in other.files.items() if name not in self}
         made = {name: frame for name, frame in other._made.items() if name not in self}
         return Tables({**made, **self._made}, {**files, **self.files})
@@ -127,19 +123,19 @@ class Tables(Mapping[str, pl.DataFrame]):
 class Panels:
     """Point-in-time tables: a row dated d depends on nothing dated after d.
 
-    Without prices there are no symbols and no dates, and the tables of the market have no rows; without company facts
-    those of the filings have none.
+    Without prices there are no symbols and dates, and market tables are empty; without company facts those of filings
+    are empty.
 
     Attributes
     ----------
     symbols : the universe, sorted; the order of every array returned here.
     sectors : symbol to sector.
-    month_ends : 12 month-ends, trading sessions, spread over the years that the prices cover; those of portfolio tasks.
-    tables : the tables, which are properties too.
-    covariance : annualised, per date: the names of `symbols_at` at each month-end and risk date.
+    month_ends : 12 month-ends of portfolio tasks, trading sessions spread over the years with prices.
+    tables : the tables, also available as properties.
+    covariance : annualised, for the names of `symbols_at`, per month-end and risk date.
     risk_free : per month-end of `month_ends`, annual decimals.
     regimes : market regime of each risk date, in order of date.
-    report : what the build found.
+    report : findings of the build.
     """
 
     symbols: tuple[str, ...]
@@ -193,9 +189,9 @@ class Panels:
 
     @property
     def facts(self) -> pl.DataFrame:
-        """Long, of every company of the collection's EDGAR files, which need not be those of `symbols`.
+        """Long, for all companies with EDGAR files, which may differ from `symbols`.
 
-        `FactStore` of `finskillbench.panels.filings.query` says what was public on a day.
+        `FactStore` of `finskillbench.panels.filings.query` returns the facts public on a day.
         """
         return self.tables["facts"]
 
@@ -211,13 +207,13 @@ class Panels:
 
     @property
     def filed(self) -> pl.DataFrame:
-        """Long: what filers said of each tag, for the companies of `facts`."""
+        """Long: figures as filed, by tag, for the companies of `facts`."""
         return self.tables["filed"]
 
     @property
-    def halves(self) -> frozenset[Half]:
-        """What the panels were built from."""
-        found: list[Half] = []
+    def data_kinds(self) -> frozenset[DataKind]:
+        """Kinds of data the panels were built from."""
+        found: list[DataKind] = []
         if self.symbols:
             found.append("prices")
         if self.filings.height:
@@ -226,29 +222,29 @@ class Panels:
 
     @property
     def universe(self) -> tuple[str, ...]:
-        """The names with prices; where there are none, those with company facts. Sorted."""
+        """Symbols with prices, or without any, those with company facts; sorted."""
         return self.symbols or tuple(self.facts["symbol"].unique().sort().to_list())
 
     @property
     def risk_dates(self) -> tuple[date, ...]:
-        """The dates of the risk subtasks, increasing."""
+        """Dates of the risk subtasks, increasing."""
         return tuple(self.regimes)
 
     def symbols_at(self, as_of: date) -> tuple[str, ...]:
-        """The names of a risk date or month-end, sorted: those with every figure on it; InputError if it is neither."""
+        """Return the names complete on a risk date or month-end, sorted; InputError for other dates."""
         if as_of not in self.covariance:
             raise InputError(f"panels: {as_of} is neither a month-end of the edition nor a risk date")
         return self.covariance[as_of].symbols
 
-    def snapshot(self, as_of: date) -> Market:
-        """What the risk engines need of a risk date, for `symbols_at`; the factor volatility is the domain's to add.
+    def snapshot(self, as_of: date) -> MarketSnapshot:
+        """Return the inputs of the risk engines for `symbols_at`, without the domain's factor volatility.
 
         Raises InputError if it is no risk date.
         """
         if as_of not in self.regimes:
             raise InputError(f"panels: {as_of} is not a risk date")
         tickers, covariance = self.symbols_at(as_of), self.covariance[as_of]
-        return Market(
+        return MarketSnapshot(
             tickers=tickers,
             sectors=tuple(self.sectors[symbol] for symbol in tickers),
             betas=self.exposures(as_of),
@@ -258,14 +254,14 @@ class Panels:
         )
 
     def prices_of(self, field: str) -> pl.DataFrame:
-        """One field of the prices: `date` and a column per symbol."""
+        """Return one field of the prices: `date` and a column per symbol."""
         names = [f"{field}:{symbol}" for symbol in self.symbols]
         if names[0] not in self.prices.columns:
             raise InputError(f"prices panel: no field {field}")
         return self.prices.select("date", *(pl.col(name).alias(name.split(":", 1)[1]) for name in names))
 
     def window_returns(self, end: date, sessions: int = 252) -> tuple[tuple[date, ...], Floats]:
-        """The dates and simple returns (sessions, n) of the sessions up to and including `end`; NaN where absent.
+        """Return dates and simple returns (sessions, n) of the sessions up to and including `end`; NaN where absent.
 
         Raises InputError if `end` is no session or too few sessions precede it.
         """
@@ -285,7 +281,7 @@ class Panels:
         return tuple(chosen.to_list()), returns
 
     def window_dates(self, end: date, sessions: int = 252) -> tuple[date, ...]:
-        """The sessions up to and including `end`; InputError if it is none or too few precede it."""
+        """Return the sessions up to and including `end`; InputError if it is none or too few precede it."""
         return tuple(self._window(end, sessions).to_list())
 
     def _window(self, end: date, sessions: int) -> pl.Series:
@@ -298,15 +294,15 @@ class Panels:
         return days[place - sessions + 1 : place + 1]
 
     def exposures(self, as_of: date) -> Floats:
-        """Betas (n, 6) on `FACTORS` of `symbols_at`; InputError if a name has none."""
+        """Return betas (n, 6) on `FACTORS` of `symbols_at`; InputError if a name has none."""
         return np.column_stack([self._vector(self.factor_exposures, as_of, factor) for factor in FACTORS])
 
     def weights(self, as_of: date) -> Floats:
-        """Benchmark weights (n,) of `symbols_at`, summing to 1."""
+        """Return benchmark weights (n,) of `symbols_at`, summing to 1."""
         return self._vector(self.benchmark_weights, as_of, "weight")
 
     def expected_returns(self, as_of: date) -> Floats:
-        """Expected returns (n,) of `symbols_at`, annualised decimals, at one of `month_ends`."""
+        """Return expected returns (n,) of `symbols_at`, annualised decimals, at one of `month_ends`."""
         return self._vector(self.views, as_of, "expected_return")
 
     def _vector(self, frame: pl.DataFrame, as_of: date, column: str) -> Floats:

@@ -1,1 +1,1 @@
-"""Runs and editions for others: data sets for a hub, signed bundles, a leaderboard, the validation pack."""
+"""Publish runs and editions: data sets for a hub, signed bundles, a leaderboard, the validation pack."""

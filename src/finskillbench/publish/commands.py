@@ -23,44 +23,48 @@ Examples:
   finskillbench submit runs/mine --out mine.zip --name "Example Lab" --cutoff openai/gpt-5=2024-10-01"""
 
 
-@SUBMIT.command(epilog=SUBMIT_EXAMPLE)
-def submit(
+@SUBMIT.command("submit", epilog=SUBMIT_EXAMPLE)
+def submit_command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
     out: Annotated[
         Path,
         typer.Option("--out", parser=console.out_path, metavar="PATH", help="New file ending in .zip, or new folder."),
     ],
-    name: Annotated[str, typer.Option(help="Who submits, as the leaderboard shows it.")],
-    contact: Annotated[str | None, typer.Option(help="How to reach you; shown.")] = None,
-    url: Annotated[str | None, typer.Option(help="An address of the web; shown.")] = None,
+    name: Annotated[str, typer.Option(help="Name of the submitter, shown on the leaderboard.")],
+    contact: Annotated[str | None, typer.Option(help="Contact, shown on the leaderboard.")] = None,
+    url: Annotated[str | None, typer.Option(help="Web address, shown on the leaderboard.")] = None,
     edition: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="What it was run on, with or without truth. Default: where the run says."),
+        typer.Option(
+            metavar="DIR", help="Edition of the run, with or without truth. Default: the path that the run recorded."
+        ),
     ] = None,
     key: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="SSH key to sign with. Default: id_ed25519, id_ecdsa or id_rsa of ~/.ssh."),
     ] = None,
-    unsigned: Annotated[bool, typer.Option("--unsigned", help="Without a signature; shown as such.")] = False,
+    unsigned: Annotated[
+        bool, typer.Option("--unsigned", help="Submit without a signature; shown on the leaderboard.")
+    ] = False,
     partial: Annotated[
-        str | None, typer.Option(metavar="REASON", help="Submit a run with episodes missing; shown and not ranked.")
+        str | None, typer.Option(metavar="REASON", help="Submit a run with missing episodes; shown, but not ranked.")
     ] = None,
     cutoff: Annotated[
         list[str] | None,
         typer.Option(metavar="[MODEL=]DATE", help="Last day of a model's training data; repeatable."),
     ] = None,
     trajectories: Annotated[
-        bool, typer.Option("--trajectories", help="With everything that was said and done, without keys.")
+        bool, typer.Option("--trajectories", help="Include full trajectories, without keys.")
     ] = False,
 ) -> None:
-    """Write a bundle of a run: answers, rows, settings and digests, signed, with nothing of the truth and no keys.
+    """Write a bundle of a run: answers, rows, settings and digests, signed, without truth and keys.
 
-    Whoever holds the truth computes every score again from it: finskillbench leaderboard build. Nothing is sent.
+    The bundle is not sent anywhere. `finskillbench leaderboard build` recomputes every score from it.
     """
     from finskillbench.analysis.cutoffs import parse_cutoffs
     from finskillbench.edition import load_edition
     from finskillbench.publish.bundle import Submitter, default_key
-    from finskillbench.publish.bundle.write import submit as write
+    from finskillbench.publish.bundle.write import submit_run as write
     from finskillbench.runs.postprocess.rescore import read_run
 
     if unsigned and key is not None:
@@ -70,7 +74,7 @@ def submit(
         raise InputError("there is no SSH key in ~/.ssh; name one with --key, or give --unsigned")
     cutoffs = parse_cutoffs(cutoff or ())
     record = read_run(run)
-    if unknown := sorted(cutoffs.models.keys() - {each.model for asked in record.asked for each in asked.entries}):
+    if unknown := sorted(cutoffs.models.keys() - {each.model for request in record.asked for each in request.entries}):
         raise InputError(f"--cutoff: the run has no model {unknown[0]}")
     was = Path(record.edition_path)
     if edition is None and not was.is_dir():
@@ -95,7 +99,7 @@ BUILD_EXAMPLE = """\b
 Examples:
   finskillbench leaderboard build bundles/*.zip --edition editions/held-out --out site
   finskillbench leaderboard build bundles/*.zip --edition editions/held-out --out site --signers allowed --keep-going"""
-LEADERBOARD = typer.Typer(help="A page from the bundles that somebody was sent, with every score computed again.")
+LEADERBOARD = typer.Typer(help="Build a leaderboard page from bundles, with every score recomputed.")
 
 
 @LEADERBOARD.callback(invoke_without_command=True)
@@ -105,42 +109,46 @@ def _group(context: typer.Context) -> None:
 
 @LEADERBOARD.command("build", epilog=BUILD_EXAMPLE)
 def build(
-    bundles: Annotated[list[Path], typer.Argument(metavar="BUNDLE...", help="What finskillbench submit wrote.")],
+    bundles: Annotated[
+        list[Path], typer.Argument(metavar="BUNDLE...", help="Bundles written by finskillbench submit.")
+    ],
     edition: Annotated[Path, typer.Option(metavar="DIR", help="The edition with its truth.")],
     out: Annotated[
         Path, typer.Option("--out", parser=console.out_path, metavar="DIR", help="Folder of the page; new or empty.")
     ],
     baselines: Annotated[
         Path | None,
-        typer.Option(metavar="BUNDLE", help="Bundle of a run of the baselines that you made yourself; shown beside."),
+        typer.Option(metavar="BUNDLE", help="Bundle of your run of the baselines; listed separately."),
     ] = None,
     signers: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Allowed signers, as ssh-keygen(1) has them. Default: any key."),
+        typer.Option(metavar="FILE", help="File of allowed signers, see ssh-keygen(1). Default: any key."),
     ] = None,
-    allow_unsigned: Annotated[bool, typer.Option("--allow-unsigned", help="Take bundles without a signature.")] = False,
+    allow_unsigned: Annotated[
+        bool, typer.Option("--allow-unsigned", help="Accept bundles without a signature.")
+    ] = False,
     keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="Leave out what does not fit, and list it on the page.")
+        bool, typer.Option("--keep-going", help="Omit invalid bundles, and list them on the page.")
     ] = False,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "FinSkillBench leaderboard",
     profile: Annotated[str, typer.Option(help="certified, strict or paper.")] = "certified",
 ) -> None:
-    """Hold submissions against the truth and write a static page of what they earn.
+    """Recompute the scores of bundles against the truth and write a static leaderboard page.
 
-    Refused in one line, with exit code 2: a bundle of another edition, altered, wrongly signed, with episodes missing,
-    twice or unknown, with other skills than it says, or with a score that its answer does not earn.
+    Refused with exit code 2: a bundle of another edition, altered, wrongly signed, with missing, duplicate or unknown
+    episodes, with other skills than stated, or with a score that its answer does not earn.
     """
     from datetime import date
 
     from finskillbench.edition import load_edition
     from finskillbench.episode import Profile
-    from finskillbench.publish.leaderboard import gather, write_site
+    from finskillbench.publish.leaderboard import gather_bundles, write_site
 
     judged_by = console.one_of(Profile, profile, "--profile")
     with console.Progress() as progress:
         progress("Reading the edition")
         loaded = load_edition(edition)
-        gathered = gather(
+        gathered = gather_bundles(
             bundles,
             loaded,
             programs=baselines,
@@ -150,10 +158,10 @@ def build(
             progress=lambda name, done, total: progress(f"Judging {name}", done, total),
         )
         progress("Writing the page")
-        board = write_site(gathered, loaded, out, today=date.today(), title=title, profile=judged_by)
+        leaderboard = write_site(gathered, loaded, out, today=date.today(), title=title, profile=judged_by)
     for each in gathered.refused:
         print(f"refused: {each.name}: {each.reason}", file=sys.stderr)
-    typer.echo(f"{out / 'index.html'}: {len(board.entries)} entries, {len(gathered.refused)} bundles refused")
+    typer.echo(f"{out / 'index.html'}: {len(leaderboard.entries)} entries, {len(gathered.refused)} bundles refused")
 
 
 EXPORT_EXAMPLE = """\b
@@ -161,12 +169,14 @@ Examples:
   finskillbench data export editions/seven --public --out handed-out/seven
   finskillbench data export editions/seven --hub hub/seven"""
 _GUESSED = 2**48
-"""Seeds below are found by trying: some 1,000 builds a second on a large cluster take 9,000 years for this many, and
-people choose small ones."""
+"""Smaller seeds can be found by trial: 1,000 builds per second take 9,000 years for this many, and chosen seeds are
+often
+small.
+"""
 
 
-@EXPORT.command(epilog=EXPORT_EXAMPLE)
-def export(
+@EXPORT.command("export", epilog=EXPORT_EXAMPLE)
+def export_command(
     edition: EditionArgument,
     out: Annotated[
         Path | None,
@@ -188,25 +198,25 @@ def export(
         ),
     ] = None,
     with_truth: Annotated[
-        bool, typer.Option("--with-truth", help="The labels too, in a configuration of their own; needs --hub.")
+        bool, typer.Option("--with-truth", help="Include the labels, in a separate configuration; needs --hub.")
     ] = False,
 ) -> None:
-    """Copy an edition to hand out: agents find all they need in it, and nobody can score with it.
+    """Copy an edition for distribution, without what is needed to score.
 
-    --hub writes a folder that can be uploaded to a data set hub as it is. Labels are in it only with --with-truth.
+    --hub writes a folder for upload to a data set hub. Labels are included only with --with-truth.
     """
     from finskillbench.edition import load_edition
     from finskillbench.edition.withheld import export_public
 
     if (out is None) == (hub is None):
-        raise InputError("name where to export to: either --public --out PATH, or --hub PATH")
+        raise InputError("give either --public --out PATH, or --hub PATH")
     if hub is not None:
         if public:
-            raise InputError("--public is for --out; what --hub writes is public unless --with-truth says otherwise")
+            raise InputError("--public needs --out; --hub writes a public data set unless --with-truth is given")
         _to_hub(load_edition(edition), hub, truth=with_truth)
         return
     if with_truth:
-        raise InputError("--with-truth is for --hub; copy the folder to keep its truth")
+        raise InputError("--with-truth needs --hub; copy the folder to keep its truth")
     if not public or out is None:
         raise InputError("--out makes public copies only: add --public, or copy the folder to keep its truth")
     loaded = load_edition(edition)
@@ -224,7 +234,7 @@ def _to_hub(edition: Edition, out: Path, *, truth: bool) -> None:
         shards = export_hub(edition, out, today=date.today(), truth=truth)
     typer.echo(f"{out}: {len(shards)} shards, {sum(each.rows for each in shards):,} rows, {CARD}, {CROISSANT}")
     if truth:
-        print(f"warning: {out / 'truth'} holds the expected answers; do not publish it", file=sys.stderr)
+        print(f"warning: {out / 'truth'} contains the expected answers; do not publish it", file=sys.stderr)
     _warn_of_seed(edition)
 
 
@@ -232,8 +242,8 @@ def _warn_of_seed(edition: Edition) -> None:
     seed = edition.manifest["seed"]
     if edition.manifest["source"]["kind"] == "synthetic" and seed is not None and seed < _GUESSED:
         print(
-            "warning: the seed of this edition is small enough to be found by trying, and with it the truth; for a "
-            "leaderboard draw one at random (docs/publishing.md)",
+            "warning: the seed of this edition is small enough to be found by trial, which reveals the truth; for "
+            "a leaderboard draw one at random (docs/publishing.md)",
             file=sys.stderr,
         )
 
@@ -248,9 +258,9 @@ Examples:
 def canary(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files or folders; - is standard input.")],
 ) -> None:
-    """Print the files that hold the canary of FinSkillBench, which stands in every episode. Exit code 1 if any does.
+    """Print the files that contain the canary of FinSkillBench, which every episode has. Exit code 1 if any does.
 
-    Files are looked at as they are, and unpacked where they are gzipped; of a folder, all files below it.
+    Gzipped files are also searched unpacked; folders are searched recursively.
     """
     from finskillbench.publish.hub.shards import file_has_canary, has_canary
 

@@ -1,1 +1,1 @@
-"""What people look at: tables, pages and files made of the rows of any runs."""
+"""Tables, pages and files made from the rows of runs."""

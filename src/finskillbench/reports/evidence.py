@@ -20,7 +20,7 @@ _Share: TypeAlias = Annotated[float, Meta(ge=0.0, le=1.0)]
 _LARGEST_CRITERIA = 2**18
 _REMEDY = "docs/validation-pack.md has an example"
 _LARGEST = 64 * 2**20
-"""Bytes of a report: a finding for each of 100,000 episodes takes about 20 MiB."""
+"""Maximum bytes of a report; one finding for each of 100,000 episodes takes about 20 MiB."""
 
 
 class _Report(Struct):
@@ -31,22 +31,12 @@ class _Report(Struct):
 
 
 def read_checks(path: Path) -> CheckReport:
-    """Read what `finskillbench data validate EDITION --json` printed.
-
-    Raises
-    ------
-    InputError : the file cannot be read, or is something else.
-    """
+    """Read the output of `finskillbench data validate EDITION --json`; raises `InputError` for any other file."""
     return _read_report(path, "finskillbench data validate EDITION --json", audit=False)
 
 
 def read_audit(path: Path) -> CheckReport:
-    """Read what `finskillbench audit EDITION --json FILE` wrote.
-
-    Raises
-    ------
-    InputError : the file cannot be read, or is something else.
-    """
+    """Read the output of `finskillbench audit EDITION --json FILE`; raises `InputError` for any other file."""
     return _read_report(path, "finskillbench audit EDITION --json FILE", audit=True)
 
 
@@ -73,7 +63,7 @@ class _File(Struct, forbid_unknown_fields=True):
 
 
 def read_criteria(path: Path) -> list[Threshold]:
-    """Read a TOML file of acceptance criteria, a `[[criterion]]` each.
+    """Read a TOML file with one `[[criterion]]` per acceptance criterion.
 
     Raises
     ------
@@ -106,12 +96,7 @@ def _thresholds(criterion: _Criterion, where: str) -> list[Threshold]:
 
 
 def _read_bounded(path: Path, most: int, remedy: str) -> bytes:
-    """Read a file of at most so many bytes.
-
-    Raises
-    ------
-    InputError : the file cannot be read or is larger; the message ends in the remedy.
-    """
+    """Read a file of at most `most` bytes; an `InputError` ends in the remedy."""
     try:
         with path.open("rb") as file:
             content = file.read(most + 1)

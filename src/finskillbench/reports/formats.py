@@ -1,17 +1,4 @@
-"""A `Table` written down: as text for a terminal, and as the formats that papers and programs read.
-
-Cells in words: the same figures in every format that people read.
-
-A table for programs: as CSV with every figure in full, and as JSON with its columns and notes.
-
-A table as LaTeX with the rules of the package booktabs, for a paper to include.
-
-A table as Markdown, in the dialect that has tables (GitHub, CommonMark with pipes).
-
-A table as a notebook shows it, each interval drawn beside its figures on one axis.
-
-A table as plain text that never has a line longer than the width it is given.
-"""
+"""Write a `Table` as text, CSV, JSON, LaTeX (booktabs) or Markdown."""
 
 from __future__ import annotations
 
@@ -40,14 +27,12 @@ from finskillbench.runs.store.version import make_folder, write_atomic
 
 
 def render_csv(table: Table) -> str:
-    """A header and a line for each row, absences empty; a column with intervals is three."""
+    """Render CSV with a header, empty missing cells, and three columns per interval."""
     return csv_text(table.to_polars())
 
 
 def to_json(table: Table) -> dict[str, object]:
-    """JSON values: `name`, `title`, `columns`, `rows` in the order of the columns, `notes`; absences are null, and a
-    cell with an interval is an object of `value`, `low` and `high`.
-    """
+    """Return JSON values: `name`, `title`, `columns`, `rows`, `notes`; intervals as objects `value`, `low`, `high`."""
     columns = [
         {
             "name": column.name,
@@ -64,7 +49,6 @@ def to_json(table: Table) -> dict[str, object]:
 
 
 def render_json(table: Table) -> str:
-    """`to_json`, indented."""
     return orjson.dumps(to_json(table), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
 
 
@@ -74,7 +58,6 @@ def _value(cell: Cell) -> object:
 
 LATEX_ABSENT = "---"
 _MINUS = re.compile(r"-(?=\d)")
-"""A hyphen before a figure, which is to be a minus sign."""
 _MARKS = {
     "\\": r"\textbackslash{}",
     **{mark: f"\\{mark}" for mark in "&%$#_{}"},
@@ -89,7 +72,7 @@ _MARKS = {
 
 
 def render_latex(table: Table) -> str:
-    """A `table` float with its caption, its label `tab:NAME` and its notes; needs `\\usepackage{booktabs}`."""
+    """Render a `table` float with caption, label `tab:NAME` and notes; needs `\\usepackage{booktabs}`."""
     aligned = "".join("l" if column.kind is Kind.TEXT else "r" for column in table.columns)
     head = " & ".join(_escaped(titled(column)) for column in table.columns)
     rows = [" & ".join(map(_cell, table.columns, row)) for row in table.rows]
@@ -105,7 +88,7 @@ def render_latex(table: Table) -> str:
         *(f"{row} \\\\" for row in rows),
         r"\bottomrule",
         r"\end{tabular}",
-        *(f"\\par\\smallskip\\footnotesize {_escaped(note)}" for note in table.notes),
+        *(f"\\par\\smallskip\\footnotesize {_escaped(footnote)}" for footnote in table.notes),
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
@@ -124,7 +107,7 @@ def _escaped(text: str) -> str:
 
 
 def render_markdown(table: Table) -> str:
-    """A heading, the table, its notes as paragraphs."""
+    """Render a heading, the table, and its notes as paragraphs."""
     head = [_markdown_escaped(titled(column)) for column in table.columns]
     ruler = [":---" if column.kind is Kind.TEXT else "---:" for column in table.columns]
     rows = [
@@ -145,7 +128,7 @@ def _markdown_escaped(text: str) -> str:
 
 
 class Format(StrEnum):
-    """How tables can be written."""
+    """Output format of tables."""
 
     TABLE = "table"
     MARKDOWN = "md"
@@ -169,7 +152,7 @@ _WRITERS = {
 
 
 def render(tables: Sequence[Table], form: Format, width: int = WIDTH) -> str:
-    """Tables as one text: JSON is one array, CSV has a line `# NAME` before each table where there are several."""
+    """Render tables as one text: JSON is one array, several CSV tables have a line `# NAME` each."""
     match form:
         case Format.TABLE:
             return render_texts(tables, width)
@@ -182,11 +165,9 @@ def render(tables: Sequence[Table], form: Format, width: int = WIDTH) -> str:
 
 
 def write_tables(tables: Sequence[Table], form: Format, out: Path) -> list[Path]:
-    """Write each table into a file of its own, named after it, in a folder that is made if absent.
+    """Write each table into a file named after it; creates the folder.
 
-    Raises
-    ------
-    InputError : the folder or a file cannot be written.
+    Raises `InputError` if the folder or a file cannot be written.
     """
     make_folder(out)
     writer = _WRITERS[form]

@@ -1,4 +1,4 @@
-"""The rows of runs, read from where a user says they are."""
+"""Read the rows of runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import polars as pl
 from finskillbench.domains import suite_of, suites_named
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
-from finskillbench.reports.release import read_release
+from finskillbench.reports.release import read_release_rows
 from finskillbench.runs.store.journal import read_history
 from finskillbench.runs.store.record import FILE, RunRecord, read_record
 from finskillbench.runs.store.rows import ROWS, SCHEMA, from_frame, to_frame
@@ -23,9 +23,9 @@ _ITEM = ("model", "harness", "arguments", "condition", "task_id", "run_idx", "ed
 
 @dataclass(frozen=True, slots=True)
 class RunRows:
-    """The rows of one run; `path` is as it was named, and `record` is None where that is a table without its folder.
+    """Rows of one run; `path` is as given, and `record` is None for a table without its run folder.
 
-    `missing` are episodes that were asked for and have no row yet.
+    `missing` counts requested episodes without a row.
     """
 
     path: Path
@@ -35,25 +35,24 @@ class RunRows:
 
     @property
     def sealed(self) -> bool:
-        """Whether every row has a digest, by which it was seen not to be altered after it was written."""
+        """True if every row has a digest, checked on reading."""
         return "digest" in self.rows.columns and not self.rows["digest"].has_nulls()
 
     @property
     def has_trajectories(self) -> bool:
-        """Whether `finskillbench show` can tell an episode of it."""
+        """True if `finskillbench show` can show its episodes."""
         return (self.path / "trajectories").is_dir()
 
 
-def read_run(path: Path) -> RunRows:
-    """Read a run folder, finished or not; a table of rows that stands by itself, such as `score --out` writes; or a
-    file of rows of the published release (`finskillbench.reports.release`).
+def read_run_rows(path: Path) -> RunRows:
+    """Read a run folder, a table of rows, or a file of published rows (`finskillbench.reports.release`).
 
     Raises
     ------
-    InputError : it is none of these, is damaged, or a row was altered after it was written.
+    InputError : none of these, a damaged file, or an altered row.
     """
     if path.is_file():
-        return RunRows(path, _table(path) if _is_parquet(path) else read_release(path))
+        return RunRows(path, _table(path) if _is_parquet(path) else read_release_rows(path))
     if not (path / FILE).is_file():
         raise InputError(f"{path}: no run folder (it has no {FILE}) and no file; name what `finskillbench run` wrote")
     record = read_record(path)
@@ -66,25 +65,25 @@ def read_run(path: Path) -> RunRows:
 
 
 def read_runs(paths: Sequence[Path]) -> list[RunRows]:
-    """Read runs that are told one report, each once.
+    """Read several runs without duplicates.
 
     Raises
     ------
-    InputError : as `read_run`; or no run is named.
+    InputError : as `read_run_rows`; or no run is named.
     """
     if not paths:
         raise InputError("no run was named; name run folders or files of rows")
-    return [read_run(path) for path in {path.resolve(): path for path in paths}.values()]
+    return [read_run_rows(path) for path in {path.resolve(): path for path in paths}.values()]
 
 
-def only(
+def filter_run(
     run: RunRows, models: Collection[str] = (), conditions: Collection[str] = (), suite: str | None = None
 ) -> RunRows:
-    """The rows of some models, conditions and one suite of a run; none named takes all.
+    """Select models, conditions and one suite of a run; empty selects all.
 
     Raises
     ------
-    InputError : it has no such model, condition or suite, or nothing is left.
+    InputError : an unknown model, condition or suite, or no rows left.
     """
     rows = run.rows
     for column, wanted in (("model", models), ("condition", conditions)):
@@ -102,14 +101,14 @@ def only(
     return replace(run, rows=rows)
 
 
-def joined(runs: Sequence[RunRows]) -> pl.DataFrame:
-    """The rows of several runs in one table, for `finskillbench.report`.
+def join_runs(runs: Sequence[RunRows]) -> pl.DataFrame:
+    """Join the rows of several runs in one table, for `finskillbench.report`.
 
-    A row that several have is taken once; one that ended in an error gives way to one that did not.
+    Duplicate rows are kept once; a row in error gives way to one without.
 
     Raises
     ------
-    InputError : none has a row, or two have different rows of one episode.
+    InputError : there are no rows, or two runs have different rows of one episode.
     """
     tables = [run.rows.with_columns(_run=pl.lit(str(run.path))) for run in runs if run.rows.height]
     if not tables:

@@ -1,13 +1,7 @@
-"""The rows that were published with the paper, as rows of ours under the profile `paper`.
+"""Read the rows published with the paper as rows of profile `paper`.
 
-Two formats are read: `results_all.jsonl` of the full run, and the files of the Hermes runs. What they do not tell is
-null: retries, times of day and digests; of the full run also cached and reasoning tokens, cost and scripts.
-
-What published rows tell, in the columns of `rows.parquet`, and what follows from the names of their tasks.
-
-A line of `results_all.jsonl`: the paper's full run, in its own harness.
-
-A line of the published Hermes runs.
+Two formats are supported: `results_all.jsonl` of the full run, and the files of the Hermes runs. Missing values are
+null: retries, times of day and digests; for the full run also cached and reasoning tokens, cost and scripts.
 """
 
 from __future__ import annotations
@@ -29,15 +23,15 @@ from finskillbench.harness.models import NO_ARGUMENTS, ModelKey
 from finskillbench.runs.store.rows import SCHEMA
 
 EDITION = "release"
-"""What stands for the digests of an edition and a scorer that are not told."""
-NOTE = (
+"""Placeholder for the unknown digests of edition and scorer."""
+RELEASE_FOOTNOTE = (
     "Rows of the published release do not tell their status: it is what their error says (turns, budget, incomplete), "
     "else whether the answer was valid JSON. Their clusters are read from the names of tasks."
 )
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _PORTFOLIO = re.compile(r"portfolio_.+?_\d{3}(?=_|$)")
 _TICKER = re.compile(r"fa_[a-z]+_([^_]+)_")
-_SAID = (
+_FAILURE_PATTERNS = (
     (re.compile(r"max[ _]?(?:turns|iterations)|turn budget", re.IGNORECASE), Status.MAX_TURNS_EXHAUSTED),
     (re.compile(r"(?:token|cost) budget|budget[ _]exhausted", re.IGNORECASE), Status.BUDGET_EXHAUSTED),
     (re.compile(r"incomplete", re.IGNORECASE), Status.INCOMPLETE_SUBMISSION),
@@ -45,8 +39,8 @@ _SAID = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Told:
-    """What a published row tells, by the names of our columns; `said` is all that it says of a failure."""
+class _ReleaseRow:
+    """A published row by our column names; `failure_text` holds everything stated about a failure."""
 
     model: str
     domain: str
@@ -64,7 +58,7 @@ class _Told:
     tool_calls: int
     latency_seconds: float
     error: str | None
-    said: str
+    failure_text: str
     harness: str = "finskillbench"
     arguments: str = NO_ARGUMENTS
     provider: str | None = None
@@ -76,40 +70,39 @@ class _Told:
     skills_loaded: list[str] | None = None
 
 
-def to_record(told: _Told) -> dict[str, object]:
-    """The row by the names of our columns; those that are absent are not told.
-
-    Raises
-    ------
-    ValueError : a score that is none.
-    """
-    if told.score is not None and not (math.isfinite(told.score) and told.score >= 0.0):
-        raise ValueError(f"score {told.score} is none - at `$.score`")
-    values = asdict(told)
-    del values["said"]
-    status = Status.ERROR if told.score is None else status_of(told.said, valid_json=told.valid_json)
+def to_record(release_row: _ReleaseRow) -> dict[str, object]:
+    """Convert to a row with our columns; raises `ValueError` for an invalid score."""
+    if release_row.score is not None and not (math.isfinite(release_row.score) and release_row.score >= 0.0):
+        raise ValueError(f"score {release_row.score} is none - at `$.score`")
+    values = asdict(release_row)
+    del values["failure_text"]
+    status = (
+        Status.ERROR
+        if release_row.score is None
+        else status_of(release_row.failure_text, valid_json=release_row.valid_json)
+    )
     return {
         **values,
-        "cluster": cluster_of_task(told.task_id),
-        "score_profile": None if told.score is None else Profile.PAPER.value,
-        "scores": {profile.value: told.score if profile is Profile.PAPER else None for profile in Profile},
+        "cluster": cluster_of_task(release_row.task_id),
+        "score_profile": None if release_row.score is None else Profile.PAPER.value,
+        "scores": {profile.value: release_row.score if profile is Profile.PAPER else None for profile in Profile},
         "status": status.value,
-        "episodes": told.turns,
+        "episodes": release_row.turns,
         "edition": EDITION,
         "scorer_version": EDITION,
     }
 
 
-def status_of(said: str, *, valid_json: bool) -> Status:
-    """How an episode ended, as far as a published row tells."""
-    for words, status in _SAID:
-        if words.search(said):
+def status_of(failure_text: str, *, valid_json: bool) -> Status:
+    """Derive the status of an episode from a published row."""
+    for pattern, status in _FAILURE_PATTERNS:
+        if pattern.search(failure_text):
             return status
     return Status.SCORED if valid_json else Status.INVALID_SUBMISSION
 
 
 def cluster_of_task(task_id: str) -> str:
-    """What a published task shares with others, its market date, portfolio or company; else nothing but itself."""
+    """Return the market date, portfolio or company that a published task shares with others, else its id."""
     family = task_id.partition("_")[0]
     if family == "pc" and (day := _DAY.search(task_id)):
         return day.group()
@@ -124,7 +117,7 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class FullRow(msgspec.Struct, frozen=True):
-    """The fields that are used; `episodes` are turns."""
+    """The fields used of a row; `episodes` are turns."""
 
     model: str
     domain: str
@@ -147,11 +140,10 @@ class FullRow(msgspec.Struct, frozen=True):
     tool_calls_log: tuple[msgspec.Raw, ...] = ()
     error: str | None = None
 
-    def told(self) -> _Told:
-        """The row by our names."""
+    def to_release_row(self) -> _ReleaseRow:
         details = bytes(self.scoring_details).decode()
         provider, named, _ = self.litellm_model.partition("/")
-        return _Told(
+        return _ReleaseRow(
             model=self.model,
             provider=provider if named else None,
             domain=self.domain,
@@ -172,7 +164,7 @@ class FullRow(msgspec.Struct, frozen=True):
             tool_calls=len(self.tool_calls_log),
             latency_seconds=self.latency_seconds,
             error=self.error,
-            said=f"{self.error or ''} {_error_in(self.scoring_details)}",
+            failure_text=f"{self.error or ''} {_error_in(self.scoring_details)}",
         )
 
 
@@ -181,7 +173,7 @@ class _Details(msgspec.Struct):
 
 
 def _error_in(details: msgspec.Raw) -> str:
-    """What a scorer said of a submission that it could not score."""
+    """Return the scorer's error in the details."""
     try:
         found = msgspec.json.decode(details, type=_Details)
     except msgspec.ValidationError:  # no object
@@ -190,7 +182,7 @@ def _error_in(details: msgspec.Raw) -> str:
 
 
 class HermesUsage(msgspec.Struct, frozen=True):
-    """Tokens; `prompt_tokens` is all of the input, cached ones included."""
+    """Tokens; `prompt_tokens` is the full input with cached ones."""
 
     prompt_tokens: Count
     completion_tokens: Count
@@ -200,8 +192,6 @@ class HermesUsage(msgspec.Struct, frozen=True):
 
 
 class HermesRow(msgspec.Struct, frozen=True):
-    """The fields that are used."""
-
     task_id: str
     skill_domain: str
     sub_task: str
@@ -222,10 +212,10 @@ class HermesRow(msgspec.Struct, frozen=True):
     tool_calls_total: Count = 0
     error: str | None = None
 
-    def told(self) -> _Told:
-        """The row by our names; an episode that the harness did not finish is incomplete."""
+    def to_release_row(self) -> _ReleaseRow:
+        """Convert to our names; an unfinished episode is incomplete."""
         unfinished = "incomplete" if self.partial or not self.completed else ""
-        return _Told(
+        return _ReleaseRow(
             model=self.model,
             harness=self.harness,
             arguments=ModelKey(self.model, NO_ARGUMENTS).under(self.harness).arguments,
@@ -247,26 +237,20 @@ class HermesRow(msgspec.Struct, frozen=True):
             tool_calls=self.tool_calls_total,
             latency_seconds=self.latency_seconds,
             error=self.error or self.scoring_error,
-            said=f"{self.error or ''} {'' if self.valid_json else unfinished}",
+            failure_text=f"{self.error or ''} {'' if self.valid_json else unfinished}",
         )
 
 
 class _Kind(msgspec.Struct):
-    """What tells the formats apart."""
-
     harness: str | None = None
 
 
-def read_release(path: Path) -> pl.DataFrame:
-    """Read a file of published rows, a JSON object in each line.
-
-    Returns
-    -------
-    Rows with the columns of `rows.parquet`.
+def read_release_rows(path: Path) -> pl.DataFrame:
+    """Read a file of published rows, one JSON object per line, into the columns of `rows.parquet`.
 
     Raises
     ------
-    InputError : it cannot be read, has no line, or one that is no such row; the message names file, line and field.
+    InputError : an unreadable or empty file, or an invalid row; with file, line and field.
     """
     records = list(_records(path))
     if not records:
@@ -283,7 +267,7 @@ def _records(path: Path) -> Iterator[dict[str, object]]:
                     continue
                 try:
                     row = (full if kind.decode(line).harness is None else hermes).decode(line)
-                    yield to_record(row.told())
+                    yield to_record(row.to_release_row())
                 except (msgspec.DecodeError, ValueError) as error:
                     raise InputError(
                         f"{path}, line {number}: no row of a run, nor of the published release ({error}); "

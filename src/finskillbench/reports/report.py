@@ -1,8 +1,6 @@
-"""What rows come to: every table that can be made of them.
+"""The report on rows: all tables of results, the template environment, and report formats of plugins.
 
-What every page that is written from templates shares: escaping, control characters, digests for its policy.
-
-Formats of `finskillbench report` that distributions register under the entry points `finskillbench.reports`.
+Distributions register formats under the entry points `finskillbench.reports`.
 """
 
 from __future__ import annotations
@@ -20,13 +18,13 @@ import polars as pl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from finskillbench.analysis.cutoffs import Cutoffs, Side, dated, side
+from finskillbench.analysis.cutoffs import Cutoffs, CutoffSide, dated, side
 from finskillbench.analysis.results import Results, collect
 from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
 from finskillbench.reports.compare.gates import Threshold
-from finskillbench.reports.published import beside
+from finskillbench.reports.published import with_paper_columns
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Table, render_html
 from finskillbench.reports.tables.common import hosted_models
@@ -61,7 +59,7 @@ from finskillbench.runs.postprocess.show import printable
 
 @cache
 def environment(folder: Path) -> Environment:
-    """Templates of a folder: all is escaped that is not marked as safe, and control characters are made plain."""
+    """Return the template environment of a folder, with autoescaping and printable control characters."""
     return Environment(
         loader=FileSystemLoader(folder),
         autoescape=True,
@@ -73,7 +71,7 @@ def environment(folder: Path) -> Environment:
 
 
 def source_digest(text: str) -> str:
-    """How a content security policy names a style or a script that stands in the page."""
+    """Return the content security policy hash of an inline style or script."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
@@ -82,7 +80,7 @@ def _shown(value: object) -> object:
 
 
 class By(StrEnum):
-    """What the tables of a report can be chosen by."""
+    """Grouping by which tables of a report are selected."""
 
     DOMAIN = "domain"
     SUBTASK = "subtask"
@@ -116,24 +114,26 @@ TABLES: Mapping[Callable[[Results], Table | None], By] = {
     incidents_table: By.STATUS,
     coverage_table: By.STATUS,
 }
-"""Every table of results, in the order of a report, with what it is chosen by; None where it has nothing to say."""
+"""Every table in report order, with its grouping; a function returns None if its table is empty."""
 
 
-_APART = "Models have unlike cut-offs and are on other episodes here: compare each with itself, not with others."
+_UNLIKE_CUTOFFS = (
+    "Models have unlike cut-offs and are on other episodes here: compare each with itself, not with others."
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Report:
-    """Rows under a profile, with the short table that a run ends with; `print` shows it, a notebook as HTML."""
+    """Report on rows under a profile; `print` shows the overview table, a notebook shows it as HTML."""
 
     results: Results
     published: Results | None
-    """The same rows under the profile `paper`, for its floors; None where no program was run."""
+    """The same rows under the profile `paper`, for its floors; None if no program was run."""
     paper: bool = False
     everything: Results | None = None
-    """The rows with the models that were left out; None where none was."""
-    sides: Mapping[Side, Report] = field(default_factory=dict["Side", "Report"])
-    """The episodes before and after the cut-offs of their models, each as a report; empty where none was given."""
+    """The rows with the excluded models; None if none was excluded."""
+    sides: Mapping[CutoffSide, Report] = field(default_factory=dict["Side", "Report"])
+    """Reports on episodes before and after the models' cut-offs; empty without cut-offs."""
 
     def __repr__(self) -> str:
         results = self.results
@@ -150,13 +150,12 @@ class Report:
 
     @property
     def overview(self) -> Table:
-        """The short table."""
         return overview_table(self.results, self.published)
 
     def tables(self, by: By | None = None) -> list[Table]:
-        """The tables that are chosen by something, or all; with `paper`, its printed values stand beside ours.
+        """Return the tables of a grouping, or all; with `paper`, printed values follow ours.
 
-        Under cut-offs they are those of each side, after a table of what differs between the two.
+        With cut-offs, return those of each side after a table of the differences between both.
         """
         if self.sides:
             return [contamination_table(self.results), *self._of_sides(by)]
@@ -168,31 +167,31 @@ class Report:
             found.insert(0, replace(table, name="pooled_all", title=f"{table.title}, with {who}"))
         if by is None and self.results.rows["program"].any():
             found.append(floors_table(self.results, self.published))
-        return [beside(table) if self.paper else table for table in found]
+        return [with_paper_columns(table) if self.paper else table for table in found]
 
     def _of_sides(self, by: By | None) -> list[Table]:
         days = dict(
             self.results.rows.select("model", pl.col("cutoff").cast(pl.String)).unique().sort("model").iter_rows()
         )
-        apart = (f"{_APART} Cut-offs: {', '.join(f'{model} {day}' for model, day in days.items())}.",)
-        said = apart if len(set(days.values())) > 1 else ()
+        apart = (f"{_UNLIKE_CUTOFFS} Cut-offs: {', '.join(f'{model} {day}' for model, day in days.items())}.",)
+        warnings = apart if len(set(days.values())) > 1 else ()
         return [
             replace(
                 table,
                 name=f"{table.name}_{which}",
                 title=f"{table.title}, {which} the cut-off",
-                notes=(*said, *table.notes),
+                notes=(*warnings, *table.notes),
             )
             for which, each in self.sides.items()
             for table in each.tables(by)
         ]
 
     def __getitem__(self, name: str) -> Table:
-        """The table of that name.
+        """Return a table by name.
 
         Raises
         ------
-        InputError : the report has none; the message lists those it has.
+        InputError : unknown name; the message lists the tables.
         """
         made = {table.name: table for table in [self.overview, *self.tables()]}
         if name not in made:
@@ -200,7 +199,7 @@ class Report:
         return made[name]
 
     def to_polars(self) -> pl.DataFrame:
-        """`finskillbench.reports.tables.scores.grouped.tidy` of the results."""
+        """Return `finskillbench.reports.tables.scores.grouped.tidy` of the results."""
         return tidy(self.results)
 
 
@@ -212,28 +211,28 @@ def report(
     paper: bool = False,
     cutoffs: Cutoffs | None = None,
 ) -> Report:
-    """What the rows of one or several runs come to.
+    """Make a report from the rows of one or several runs.
 
     Parameters
     ----------
-    rows : as in `rows.parquet`; of several runs by `pl.concat`.
-    profile : `certified` unless told otherwise, or `paper` with `paper`. A subtask that does not define it is shown in
-        the next one of certified, strict, paper that it has, and a note says so.
+    rows : as in `rows.parquet`; join several runs by `pl.concat`.
+    profile : default `certified`, or `paper` with `paper`. A subtask without it is shown in the next available one of
+        certified, strict, paper, with a note.
     exclude : models to leave out.
-    paper : whether the values that the paper prints stand beside ours.
-    cutoffs : the last days of models' training data, by which all tables are split; models without one are left out.
+    paper : True to show the paper's printed values next to ours.
+    cutoffs : last days of models' training data, which split all tables; models without one are left out.
 
     Raises
     ------
-    InputError : no such profile; the table lacks a column, has no rows or none that are left, or a model to leave out
-        or with a cut-off is not in it.
+    InputError : an unknown profile; a missing column; no rows, or none left; an unknown model in `exclude` or
+        `cutoffs`.
     """
     if cutoffs is None:
         return _whole(rows, profile, exclude, paper=paper)
-    told = dated(rows, cutoffs)
-    parts = {which: part for which in Side if (part := side(told, which)).height}
+    rows_with_cutoff = dated(rows, cutoffs)
+    parts = {which: part for which in CutoffSide if (part := side(rows_with_cutoff, which)).height}
     sides = {which: _whole(part, profile, exclude, paper=paper) for which, part in parts.items()}
-    return replace(_whole(told, profile, exclude, paper=paper), sides=sides)
+    return replace(_whole(rows_with_cutoff, profile, exclude, paper=paper), sides=sides)
 
 
 def _whole(rows: pl.DataFrame, profile: Profile | str | None, exclude: Collection[str], *, paper: bool) -> Report:
@@ -253,9 +252,9 @@ def _profile(name: str) -> Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportRequest:
-    """A report to write into the folder `out`: its runs, and what the user states of the edition and requires.
+    """A report to write into the folder `out`, with its runs, check results and acceptance criteria.
 
-    `checks`, `audit` and `criteria` are those of `finskillbench.reports.evidence`, absent where no file was named.
+    `checks`, `audit` and `criteria` are those of `finskillbench.reports.evidence`, absent if no file was named.
     """
 
     report: Report
@@ -269,6 +268,6 @@ class ReportRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReportFormat:
-    """A format by its function, which writes the report and returns the files that a reader opens."""
+    """A report format; `write` writes the report and returns the files to open."""
 
     write: Callable[[ReportRequest], Sequence[Path]]

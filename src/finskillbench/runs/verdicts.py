@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from finskillbench.domains import Subtask, by_method, by_name
+from finskillbench.domains import Subtask, by_method, subtask_named
 from finskillbench.domains.interactive import RECORD
 from finskillbench.edition.checks.labels import defects
 from finskillbench.episode import JsonObject, Profile, Score, Status, Submission, Truth, Verdict
@@ -101,7 +101,7 @@ def unjudged(submission: Submission, sub_task: str) -> Verdict:
 def _subtask(truth: Truth) -> Subtask:
     """Return the subtask by name, or by verification method for imported truths under another name."""
     try:
-        return by_name(truth.sub_task)
+        return subtask_named(truth.sub_task)
     except InputError:
         method = truth.verification.get("method")
         if not isinstance(method, str):

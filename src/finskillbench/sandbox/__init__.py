@@ -1,10 +1,9 @@
-"""Runs Python that nobody trusts, warm, and knows nothing of what it computes.
+"""Sandboxed execution of untrusted Python in forked children of a warm process.
 
-`runner` is the asyncio side, `process` the server that it keeps; inside that run `start`, `server`, `worker`, `child`
-and `guards`. `frames` is what the two say to each other, `channel` what passes between a call's owner and its child
-past the server, `scratch` removes the folders that scripts leave behind, `script` is a script's own command line,
-`snippet` the script that runs a piece of somebody's code.
+`runner` is the asyncio side and `process` its server process. The server runs `start`, `server`, `worker`, `child` and
+`guards`. `frames` is the wire format, `channel` passes data between caller and child, `scratch` removes folders.
+`script` is the command line of a script, `snippet` runs code of an agent.
 
-What the server runs imports its neighbours relatively and nothing else of this library, because `start` loads it under
-another name; this file imports nothing for the same reason.
+Modules of the server import their siblings relatively and nothing else of this library, since `start` loads them under
+another package name. This file imports nothing for the same reason.
 """

@@ -1,9 +1,8 @@
-"""Inside the forked child: confine it, wait for one order, run `main(payload)`, leave what came of it, end.
+"""Code of the forked child: confine it, wait for one request, run `main(payload)`, send the result, exit.
 
-Nothing here returns to the server's code. Payload and result stay in a file in memory that the call's owner has made
-and the server only hands on, so that no later child can find them in what it was forked from. What kind of result it
-is leaves through a pipe, behind a token that only this call has, so that nothing a script prints or leaves behind on
-other descriptors can pass for a result.
+Control never returns to the server's code. Payload and result stay in a memory file that the server only forwards, so
+that later children cannot read them. The result's kind goes through a pipe after a token of this call, so that script
+output cannot pass for a result.
 """
 
 import contextlib
@@ -22,40 +21,39 @@ from typing import Any, NoReturn, cast
 
 from . import frames
 from .guards import calls, confine
-from .limits import Limits, size
+from .limits import ScriptLimits, format_size
 
 try:
     from orjson import loads
-except ImportError:  # in an interpreter of somebody's own
+except ImportError:  # custom interpreters may lack orjson
     from json import loads
 
 TOKEN_BYTES = 16
-# What follows the token.
+# Message kinds, sent after the token.
 RESULT, FAILURE, NOTHING = b"R", b"E", b"N"
 
 MODULE = "called_script"
-_RESULT_FD, _ORDER_FD = 3, 4
+_RESULT_FD, _REQUEST_FD = 3, 4
 _CHUNK = 1024 * 1024
 _ERROR_CHARS, _TRACEBACK_CHARS = 600, 8_000
-# Where the kernel lets us bound a scratch folder it holds this many files of the largest size, of this many in all.
+# Size of a bounded scratch folder: this many files of the largest size, and this many entries.
 _SCRATCH_FILES_FULL, _SCRATCH_ENTRIES = 4, 4096
 
 
-class BadResult(Exception):  # noqa: N818 - says what came back, nothing was raised by the script
-    """`main` returned something that is not a JSON object of finite numbers."""
+class BadResult(Exception):  # noqa: N818 - names the result, not an error of the script
+    """`main` returned no JSON object of finite numbers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """What the warm parent tells every child at its fork.
+class ChildConfig:
+    """Settings that children inherit at the fork.
 
-    `guards` says which hold here, `readable` what a script may read besides its own package and with which rights,
-    `threads` whether it may start threads, `base_memory` the address space of the parent in bytes, `server` the
-    parent's process id, `codes` the scripts it has compiled, by digest, `warm_up` the work that a child does before its
-    order comes. `forget` drops in a child what the parent's loop holds of other calls.
+    `guards` states which guards hold, `readable` the readable paths with their rights, `base_memory` the parent's
+    address space in bytes, `server` its process id. `codes` holds compiled scripts by digest. `warm_up` is the child's
+    work before its request; `forget` drops the parent's data of other calls.
     """
 
-    limits: Limits
+    limits: ScriptLimits
     guards: Mapping[str, bool]
     readable: Sequence[tuple[Path, int]]
     threads: bool
@@ -68,8 +66,8 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """One call: the script's path and text, the digest of both, and folders that are open to this call alone."""
+class CallRequest:
+    """One call: the script's path and source, their digest, and the folders readable in this call."""
 
     script: Path
     digest: str
@@ -77,35 +75,37 @@ class Order:
     folders: tuple[Path, ...]
 
 
-def send_order(channel: socket.socket, order: Order, descriptors: Sequence[int]) -> None:
-    """Hand `order` to a waiting child, with the descriptors of its memory file and of the pipe for what it prints."""
-    folders = [str(folder) for folder in order.folders]
-    header = {"script": str(order.script), "digest": order.digest, "folders": folders}
-    data = memoryview(frames.encode(header, order.source))
+def send_request(channel: socket.socket, request: CallRequest, descriptors: Sequence[int]) -> None:
+    """Send a request to a waiting child, with the descriptors of its memory file and output pipe."""
+    folders = [str(folder) for folder in request.folders]
+    header = {"script": str(request.script), "digest": request.digest, "folders": folders}
+    data = memoryview(frames.encode_frame(header, request.source))
     sent = socket.send_fds(channel, [data], descriptors)
-    if sent < len(data):  # a child that has all of it may have hung up by now
+    if sent < len(data):  # the child may have closed after reading everything
         channel.sendall(data[sent:])
 
 
-def run_child(setting: Setting, token: bytes, scratch: Path, order: int, result: int, *, warm: bool) -> NoReturn:
-    """Confine this process, wait for an order on the socket `order`, carry it out, end; never returns."""
+def run_child(
+    config: ChildConfig, token: bytes, scratch: Path, request_fd: int, result_fd: int, *, warm: bool
+) -> NoReturn:
+    """Confine this process, wait for a request, execute it and exit; never returns."""
     status = 1
-    limits = setting.limits
+    limits = config.limits
     script, memory = Path(), -1
     try:
-        setting.forget()  # first: it closes descriptors, whose numbers are given again below
-        _take_descriptors(order, result)
-        channel = socket.socket(fileno=_ORDER_FD)
-        rules = _confine(setting, scratch)
-        # Every page that is first written after a fork is copied then: some 800 of them, 4 ms, in the course of a
-        # small optimisation. Doing one while nobody waits takes that out of the call; else it is a quarter of what the
-        # call costs.
+        config.forget()  # first: closes descriptors whose numbers are reused below
+        _take_descriptors(request_fd, result_fd)
+        channel = socket.socket(fileno=_REQUEST_FD)
+        rules = _confine(config, scratch)
+        # The first write to a page after a fork copies it: about 800 pages, 4 ms, in a small optimisation. Running one
+        # while idle
+        # saves that time, a quarter of the call.
         if warm:
             with contextlib.suppress(Exception):
-                setting.warm_up()
-        task, memory = _await_order(channel)
-        script, code = task.script, setting.codes.get(task.digest)
-        setting.codes.clear()  # a script reaches its callers, and what they hold
+                config.warm_up()
+        task, memory = _await_request(channel)
+        script, code = task.script, config.codes.get(task.digest)
+        config.codes.clear()  # scripts can reach their callers' objects
         if rules is not None:
             for folder in (_package(script), *task.folders):
                 confine.add_rule(rules, folder, confine.FS_READ)
@@ -120,45 +120,44 @@ def run_child(setting: Setting, token: bytes, scratch: Path, order: int, result:
 
 
 def _package(script: Path) -> Path:
-    """What a script may read of its own: the folder above `scripts`, or the one it lies in."""
+    """Return the package folder a script may read: the parent of `scripts`, or the script's own folder."""
     return script.parent.parent if script.parent.name == "scripts" else script.parent
 
 
-def _take_descriptors(order: int, result: int) -> None:
-    """Put the channels where they belong, nothing on the standard streams, and close everything else."""
+def _take_descriptors(request_fd: int, result_fd: int) -> None:
+    """Move the channels to fixed descriptors, redirect standard streams to null, and close the rest."""
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDWR)
-    wanted = [nothing, nothing, nothing, result, order]
-    # Out of the way first, so that no target is still needed as a source.
+    wanted = [nothing, nothing, nothing, result_fd, request_fd]
+    # Duplicate above the targets first, so that no target is still a source.
     high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, 10) for descriptor in wanted]
     for target, source in enumerate(high):
         os.dup2(source, target, inheritable=target < _RESULT_FD)
     os.closerange(len(high), os.sysconf("SC_OPEN_MAX"))
 
 
-def _confine(setting: Setting, scratch: Path) -> int | None:
-    """User, limits, kernel calls; returns the rules for files, which are applied once the script is known."""
-    confine.bound_folder(scratch, _SCRATCH_FILES_FULL * setting.limits.file_bytes, _SCRATCH_ENTRIES)
+def _confine(config: ChildConfig, scratch: Path) -> int | None:
+    """Drop privileges, limit resources and kernel calls; return the file rules, to be applied after the request."""
+    confine.bound_folder(scratch, _SCRATCH_FILES_FULL * config.limits.file_bytes, _SCRATCH_ENTRIES)
     os.chdir(scratch)
     os.environ.update(HOME=str(scratch), TMPDIR=str(scratch))
-    confine.drop_privileges(keep_reading=setting.keep_reading)
-    if os.getppid() != setting.server:
-        os._exit(1)  # it died before the signal at its death was asked for
-    limits = setting.limits
+    confine.drop_privileges(keep_reading=config.keep_reading)
+    if os.getppid() != config.server:
+        os._exit(1)  # the server died before the death signal was set
+    limits = config.limits
     confine.limit_resources(
         cpu_seconds=math.ceil(limits.cpu_seconds),
-        memory_bytes=setting.base_memory + limits.memory_bytes,
+        memory_bytes=config.base_memory + limits.memory_bytes,
         file_bytes=limits.file_bytes,
-        threads=setting.threads,
+        threads=config.threads,
     )
-    rules = confine.rules(setting.readable, scratch)
-    if setting.guards["calls"]:
-        calls.restrict(threads=setting.threads)
+    rules = confine.file_rules(config.readable, scratch)
+    if config.guards["calls"]:
+        calls.restrict(threads=config.threads)
     return rules
 
 
-def _await_order(channel: socket.socket) -> tuple[Order, int]:
-    """The order, and the descriptor of the memory file that comes with it; prints go where they should from here on."""
+def _await_request(channel: socket.socket) -> tuple[CallRequest, int]:
     reader = frames.FrameReader()
     received: list[int] = []
     with channel:
@@ -166,18 +165,20 @@ def _await_order(channel: socket.socket) -> tuple[Order, int]:
             data, descriptors, _, _ = socket.recv_fds(channel, _CHUNK, 2)
             received += descriptors
             if not data:
-                os._exit(0)  # no order will come: the server is done with this child
+                os._exit(0)  # the server no longer needs this child
             for header, source in reader.feed(data):
                 memory, printed = received
                 for stream in (1, 2):
                     os.dup2(printed, stream)
                 os.close(printed)
                 folders = tuple(map(Path, header["folders"]))
-                return Order(Path(header["script"]), header["digest"], source, folders), memory
+                return CallRequest(Path(header["script"]), header["digest"], source, folders), memory
 
 
-def _outcome(order: Order, memory: int, code: types.CodeType | None, limits: Limits) -> tuple[bytes, bytes]:
-    """Kind and body of what the script gave; an exception of the script is an outcome too."""
+def _outcome(
+    request: CallRequest, memory: int, code: types.CodeType | None, limits: ScriptLimits
+) -> tuple[bytes, bytes]:
+    """Run the script and return the kind and body of its result; exceptions are results too."""
     try:
         payload = loads(os.pread(memory, os.fstat(memory).st_size, 0))
     except ValueError as error:
@@ -185,31 +186,33 @@ def _outcome(order: Order, memory: int, code: types.CodeType | None, limits: Lim
     if not isinstance(payload, dict):
         return FAILURE, f"the payload is a JSON {type(payload).__name__}, expected an object".encode()
     try:
-        result = _main(order, code)(payload)
+        result = _main(request, code)(payload)
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
                 stream.flush()
         if result is None:
             return NOTHING, b""
         body = encode_result(result)
-    except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt are the script's doing as well
-        return FAILURE, _failure(error, order.script, limits)
+    except BaseException as error:  # noqa: BLE001 - includes SystemExit and KeyboardInterrupt
+        return FAILURE, _failure(error, request.script, limits)
     limit = limits.result_bytes
     if len(body) > limit:
-        return FAILURE, f"returned {size(len(body))} of JSON, more than the {size(limit)} allowed".encode()
+        return (
+            FAILURE,
+            f"returned {format_size(len(body))} of JSON, more than the {format_size(limit)} allowed".encode(),
+        )
     return RESULT, body
 
 
-def _main(order: Order, code: types.CodeType | None) -> Any:
-    """Execute the script as a module and take its `main`."""
+def _main(request: CallRequest, code: types.CodeType | None) -> Any:
     sys.dont_write_bytecode = True
-    sys.argv = [str(order.script)]
-    # As `python script.py` would: a script may import its neighbours.
-    sys.path.insert(0, str(order.script.parent))
+    sys.argv = [str(request.script)]
+    # As with `python script.py`, scripts may import siblings.
+    sys.path.insert(0, str(request.script.parent))
     module = types.ModuleType(MODULE)
-    module.__file__ = str(order.script)
+    module.__file__ = str(request.script)
     sys.modules[MODULE] = module
-    exec(code or compile_script(order.source, order.script), module.__dict__)
+    exec(code or compile_script(request.source, request.script), module.__dict__)
     main = getattr(module, "main", None)
     if not callable(main):
         raise BadResult("has no function main(payload: dict) -> dict")
@@ -217,12 +220,12 @@ def _main(order: Order, code: types.CodeType | None) -> Any:
 
 
 def compile_script(source: bytes, script: Path) -> types.CodeType:
-    """The code of a script, with its path as file name so that errors can name the line."""
+    """Compile a script; errors then name its path and line."""
     return compile(source, str(script), "exec", dont_inherit=True)
 
 
 def encode_result(result: object) -> bytes:
-    """JSON of what `main` returned; BadResult, naming the place, unless it is an object of finite JSON values."""
+    """Encode the result of `main` as JSON; BadResult names the location of an invalid value."""
     if not isinstance(result, dict):
         raise BadResult(f"returned {type(result).__name__}, expected an object")
     try:
@@ -250,22 +253,22 @@ def _check(value: object, where: str) -> None:
         raise BadResult(f"returned a value of type {type(value).__name__} at {where}, which is not JSON")
 
 
-def _failure(error: BaseException, script: Path, limits: Limits) -> bytes:
-    """One line on an exception for the agent, and behind it the traceback for the log."""
+def _failure(error: BaseException, script: Path, limits: ScriptLimits) -> bytes:
+    """Return one line for the agent, then the traceback for the log."""
     trace = ""
-    # The exception belongs to the script: putting it into words may raise, or need memory that is not there.
+    # Formatting the script's exception may itself raise, or run out of memory.
     with contextlib.suppress(BaseException):
         trace = "".join(traceback.format_exception(error))[-_TRACEBACK_CHARS:]
     line = " ".join(_describe(error, script, limits).split())
     return f"{line}\n{trace}".encode("utf-8", "backslashreplace")
 
 
-def _describe(error: BaseException, script: Path, limits: Limits) -> str:
-    """One line on an exception, with the last line of the script that it passed through."""
+def _describe(error: BaseException, script: Path, limits: ScriptLimits) -> str:
+    """Describe an exception in one line, with the last line of the script in its traceback."""
     if isinstance(error, BadResult):
         return str(error)
     if isinstance(error, MemoryError):
-        return f"used more than {size(limits.memory_bytes)} of memory"
+        return f"used more than {format_size(limits.memory_bytes)} of memory"
     line, step = None, error.__traceback__
     while step is not None:
         if step.tb_frame.f_code.co_filename == str(script):
@@ -284,7 +287,7 @@ def _describe(error: BaseException, script: Path, limits: Limits) -> str:
 
 
 def _send(token: bytes, memory: int, kind: bytes, body: bytes) -> None:
-    """Leave the body in the memory file, in place of the payload, and say of what kind it is."""
+    """Write the body to the memory file, then its kind to the pipe."""
     os.ftruncate(memory, 0)
     os.pwrite(memory, body, 0)
     os.write(_RESULT_FD, token + kind)

@@ -1,6 +1,6 @@
-"""Frames between the runner and its warm server: a JSON header and a body of bytes, each with its length before it.
+"""Message frames between runner and server: a JSON header and a binary body, each with its length.
 
-Standard library only: the warm process imports it.
+Standard library only: the warm process imports this module.
 """
 
 import json
@@ -12,20 +12,20 @@ _LENGTHS = struct.Struct("!IQ")
 Header = dict[str, Any]
 
 
-def encode(header: Header, body: bytes = b"") -> bytes:
-    """One frame: lengths of header and body, then both."""
+def encode_frame(header: Header, body: bytes = b"") -> bytes:
+    """Encode one frame: both lengths, header, body."""
     head = json.dumps(header).encode()
     return b"".join((_LENGTHS.pack(len(head), len(body)), head, body))
 
 
 class FrameReader:
-    """Cuts a stream of bytes back into frames."""
+    """Splits a byte stream into frames."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[tuple[Header, bytes]]:
-        """The frames that are complete once `data` has arrived, in order."""
+        """Return the frames that `data` completes, in order."""
         self._buffer += data
         frames: list[tuple[Header, bytes]] = []
         while len(self._buffer) >= _LENGTHS.size:

@@ -1,7 +1,6 @@
-"""What the sandbox guarantees where: the guards in words, and the places by the guards that they lack.
+"""Guarantees of the sandbox: its guards, and the platforms with the guards they lack.
 
-`finskillbench doctor` prints the first of a machine, SECURITY.md shows both. What a machine really has is tried by the
-server (`ready`), never looked up here.
+Source of the tables in `finskillbench doctor` and SECURITY.md. The server tests the guards of an actual machine.
 """
 
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """One guard: what it keeps from a script, by which means, and the same in a line for `doctor`."""
+    """One guard: the resources it denies, the mechanism, and a one-line summary for `doctor`."""
 
     keeps: str
     by: str
@@ -19,16 +18,16 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where scripts may run: the guards that are missing there, and what is said of them."""
+class Platform:
+    """A platform, its missing guards, and a summary."""
 
     where: str
     lacks: frozenset[str]
-    told: str
+    summary: str
 
     @property
-    def scripts_of_others(self) -> str:
-        """Whether scripts that did not ship with finskillbench, and code of agents, run there."""
+    def untrusted_scripts(self) -> str:
+        """State if third-party scripts and agents' code run here."""
         return "refused" if self.lacks else "run"
 
 
@@ -41,14 +40,14 @@ GUARDS: Mapping[str, Guard] = MappingProxyType(
             "scripts read the libraries and their own package, nothing else (Landlock, Linux 5.13)",
         ),
         "calls": Guard(
-            "whatever the kernel offers beyond computing and files: sockets, processes and threads, signals, tracing, "
+            "kernel services beyond computing and files: sockets, processes and threads, signals, tracing, "
             "limits of others, shared memory, queues, locks on files, keys, mounts, io_uring, bpf, changing rights, "
             "times or owners of files",
             "a seccomp list of what is allowed, x86_64 and aarch64",
             "scripts ask the kernel only for what is on a list (seccomp; x86_64 and aarch64)",
         ),
         "network": Guard(
-            "connections, also by calls that nobody thought of",
+            "connections of any kind",
             "a network namespace without interfaces; else the list",
             "scripts have no network (a namespace of their own, or the list above)",
         ),
@@ -60,27 +59,27 @@ GUARDS: Mapping[str, Guard] = MappingProxyType(
     }
 )
 
-PLACES = (
-    Place("Linux with Landlock, as superuser or ordinary user", frozenset(), "all"),
-    Place(
+PLATFORMS = (
+    Platform("Linux with Landlock, as superuser or ordinary user", frozenset(), "all"),
+    Platform(
         "the same without user namespaces, or in a container (no capabilities, no namespaces; Docker's default)",
         frozenset(),
         "all; the network by the list of calls alone",
     ),
-    Place(
+    Platform(
         "Linux without Landlock (older, or switched off), or in a sandbox that hides it",
         frozenset({"files"}),
         "not `files`: truth and keys are as readable as to the user",
     ),
-    Place(
+    Platform(
         "Linux on other processors",
         frozenset({"calls"}),
         "not `calls`; without namespaces not `network` either",
     ),
-    Place(
+    Platform(
         "macOS (its code path tried on Linux, not on a Mac)",
         frozenset({"files", "calls", "network"}),
         "`processes` only, and as superuser none",
     ),
 )
-"""From the most that is guaranteed to the least."""
+"""From most to least protected."""

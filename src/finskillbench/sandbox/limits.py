@@ -1,4 +1,4 @@
-"""What a script may use, and what comes back from one. Standard library only: the warm process imports it."""
+"""Resource limits and result type of scripts. Standard library only: the warm process imports this module."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,13 +11,12 @@ GIB = 1024 * MIB
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What one call of a script may use.
+class ScriptLimits:
+    """Limits of one call, in seconds and bytes.
 
-    `wall_seconds` and `cpu_seconds` are seconds (CPU time is enforced in whole seconds, rounded up); the rest are
-    bytes. `memory_bytes` counts address space beyond what the warm parent already holds, `file_bytes` one file,
-    `result_bytes` the JSON that `main` returns, `payload_bytes` the JSON it is given, `printed_bytes` how much
-    of what it prints is kept.
+    CPU time is enforced in whole seconds, rounded up. `memory_bytes` counts address space beyond the warm parent's,
+    `file_bytes` one file, `result_bytes` the returned JSON, `payload_bytes` the input JSON, `printed_bytes` the kept
+    output.
     """
 
     wall_seconds: float = 10.0
@@ -29,20 +28,18 @@ class Limits:
     printed_bytes: int = 4 * KIB
 
     def __post_init__(self) -> None:
-        """Refuse limits that could not be enforced: ValueError names the field."""
         for name in self.__slots__:
             value = getattr(self, name)
             if not value > 0 or value == float("inf"):
-                raise ValueError(f"Limits.{name} is {value}: give a positive finite number")
+                raise ValueError(f"ScriptLimits.{name} is {value}: give a positive finite number")
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptResult:
-    """What one call of a script gave.
+    """Result of one call.
 
-    `output` is the object `main` returned when `ok`, else None; `error` is one line when not `ok`, else None.
-    `seconds` is the wall time of the script itself, without queueing. `printed` is the beginning of what the
-    script wrote to its output streams, which is never part of the result.
+    `output` is the returned object if `ok`, else None; `error` is one line if not `ok`, else None. `seconds` is wall
+    time without queueing. `printed` is the beginning of the output streams.
     """
 
     ok: bool
@@ -52,8 +49,8 @@ class ScriptResult:
     printed: str = ""
 
 
-def size(count: float) -> str:
-    """`count` bytes for a reader: 1 GiB, 1.5 MiB, 812 bytes."""
+def format_size(count: float) -> str:
+    """Format a byte count: 1 GiB, 1.5 MiB, 812 bytes."""
     for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         if count >= unit:
             return f"{count / unit:.3g} {name}"

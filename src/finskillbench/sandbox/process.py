@@ -1,4 +1,4 @@
-"""The warm server as a process: how it is started, stopped, and asked why it ended."""
+"""The warm server process: start, stop, and last error."""
 
 import contextlib
 import json
@@ -14,7 +14,7 @@ from pathlib import Path
 from finskillbench.redaction import logger
 from finskillbench.sandbox import frames, start
 from finskillbench.sandbox.guards import access
-from finskillbench.sandbox.limits import Limits
+from finskillbench.sandbox.limits import ScriptLimits
 
 _LOG = logger(__name__)
 _STOP_SECONDS = 2.0
@@ -23,15 +23,15 @@ THIS_PYTHON = Path(sys.executable)
 
 
 class ServerProcess:
-    """One server, started by exec: `ready` once it has said so.
+    """One server process; `ready` after its first message.
 
-    `connection` is the socket to it, `frames` what has come through it in part; `scratch` is the folder below which its
-    scripts work, to be removed by the owner after `stop`. Parameters as in `finskillbench.sandbox.runner.ScriptRunner`.
+    `connection` is its socket, `frames` the partial input, `scratch` the parent of the scripts' folders, which the
+    owner removes after `stop`. Parameters as in `finskillbench.sandbox.runner.ScriptRunner`.
     """
 
     def __init__(
         self,
-        limits: Limits,
+        limits: ScriptLimits,
         workers: int,
         preload: Sequence[str],
         warm_up: Sequence[str],
@@ -44,7 +44,7 @@ class ServerProcess:
         self.frames = frames.FrameReader()
         self.connection, there = socket.socketpair()
         self.scratch = Path(tempfile.mkdtemp(prefix="finskillbench-"))
-        # Passable, not listable: a script's own folder below belongs to a user of its own.
+        # Traversable, not listable: script folders below belong to other users.
         self.scratch.chmod(0o711)
         self._errors = os.fdopen(tempfile.mkstemp(dir=self.scratch)[0], "w+b")
         config = {
@@ -57,7 +57,7 @@ class ServerProcess:
             "workers": workers,
             "owner": os.getpid(),
         }
-        # Without the site module only the standard library is on the search path.
+        # Without the site module, only the standard library is on the search path.
         options = ["-P"] if libraries is None else ["-P", "-S"]
         with there:
             self.process = subprocess.Popen(
@@ -66,24 +66,23 @@ class ServerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,
-                env=environment(python) if libraries is None else access.environment({}),
+                env=interpreter_environment(python) if libraries is None else access.script_environment({}),
                 cwd=self.scratch,
                 start_new_session=True,
             )
 
-    def why_it_ended(self) -> str:
-        """The last line the server wrote on its error stream; all of it goes into the log."""
+    def last_error_line(self) -> str:
+        """Log the server's error stream and return its last line."""
         self._errors.seek(0)
-        text = printable(self._errors.read().decode("utf-8", "replace"))
+        text = printable_text(self._errors.read().decode("utf-8", "replace"))
         _LOG.debug("the warm process ended:\n%s", text)
         return next((line.strip() for line in reversed(text.split("\n")) if line.strip()), _NO_REASON)
 
     def kill(self) -> None:
-        """End it at once: it hangs, or a script has got at it."""
         self.process.kill()
 
     def stop(self) -> None:
-        """Close the socket, at which its loop ends; one that hangs does not deserve waiting for."""
+        """Close the socket, which ends the server's loop; kill the server if it hangs."""
         self.connection.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(_STOP_SECONDS)
@@ -92,15 +91,15 @@ class ServerProcess:
         self._errors.close()
 
 
-def environment(python: Path) -> dict[str, str]:
-    """The environment of an interpreter that runs scripts: this one searches what we search, another what it has."""
+def interpreter_environment(python: Path) -> dict[str, str]:
+    """Return the environment of an interpreter; this one keeps the PYTHONPATH."""
     if python != THIS_PYTHON:
-        return access.environment({})
-    # An empty part means the current folder, and nobody who leaves one means to open that to scripts.
+        return access.script_environment({})
+    # An empty part means the current folder, which scripts must not read.
     search = [str(Path(part).absolute()) for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
-    return access.environment({"PYTHONPATH": os.pathsep.join(search)} if search else {})
+    return access.script_environment({"PYTHONPATH": os.pathsep.join(search)} if search else {})
 
 
-def printable(text: str) -> str:
-    """`text` without what a terminal would obey, since a script may have written it."""
+def printable_text(text: str) -> str:
+    """Replace control characters, which a terminal would obey, by "?"."""
     return "".join(character if character.isprintable() or character == "\n" else "?" for character in text)

@@ -1,8 +1,7 @@
-"""Runs skill scripts warm: the asyncio side of `server`.
+"""Asyncio interface to the warm script server.
 
-One server process per runner, started by exec and restarted when it dies; up to `workers` children of it at once, the
-other calls wait here in order. A misbehaving script is a `ScriptResult` that says so, never an exception, and leaves
-the next call untouched.
+One server process per runner, restarted when it dies. Up to `workers` calls run at once; others wait in order. A failed
+script gives a `ScriptResult` with an error, never an exception, and does not affect later calls.
 """
 
 import asyncio
@@ -21,16 +20,16 @@ from finskillbench.errors import SkillError
 from finskillbench.redaction import logger
 from finskillbench.sandbox import child, frames, scratch
 from finskillbench.sandbox.channel import Channel
-from finskillbench.sandbox.limits import JsonObject, Limits, ScriptResult, size
-from finskillbench.sandbox.process import THIS_PYTHON, ServerProcess, printable
+from finskillbench.sandbox.limits import JsonObject, ScriptLimits, ScriptResult, format_size
+from finskillbench.sandbox.process import THIS_PYTHON, ServerProcess, printable_text
 
 _LOG = logger(__name__)
 
 _START_SECONDS = 60.0
-# Past its wall time plus this the server itself hangs (a script may have stopped it) and is replaced.
+# Beyond wall time plus this, the server itself hangs and is replaced.
 _HANG_SECONDS = 5.0
 _START_ATTEMPTS = 3
-# How long closing waits for what scripts have left; a process of its own goes on removing the rest.
+# Time to wait for clean-up on close; a detached process removes the rest.
 _CLEAN_SECONDS = 2.0
 _CHUNK = 1024 * 1024
 _FAILURE_BYTES = 64 * 1024
@@ -43,13 +42,12 @@ class _Call:
     payload: bytes
     folders: Sequence[Path]
     answer: asyncio.Future[ScriptResult]
-    # In flight when the server died: runs once more, alone, to learn whether that was its doing.
+    # In flight when the server died: rerun alone to find the cause.
     suspect: bool = False
     watchdog: asyncio.TimerHandle | None = None
     channel: Channel | None = None
 
     def release(self) -> None:
-        """Give back what it holds while it is in flight."""
         if self.watchdog is not None:
             self.watchdog.cancel()
         if self.channel is not None:
@@ -65,25 +63,23 @@ class ScriptRunner:
 
     Parameters
     ----------
-    limits : what one call may use.
-    workers : how many scripts run at once.
-    preload : modules the warm process imports; none of them may start a thread.
-    warm_up : "module:function" of each function that it calls once, and each child again while it waits for its
-        call, to touch the memory that a call needs; not where calls wait for a child. They return what the `main` of a
-        script returns.
-    trusted : folders whose scripts run even where a guard is missing; any other is refused there.
-    python : the interpreter; another than this one needs no package of ours.
-    threads : whether a script may start threads, as some libraries must; then a preloaded module may as well, one
-        that sleeps while this process does not use it.
-    libraries : distributions that a script has, with what these need, besides the standard library: of all others,
-        this one included, it can neither import nor read anything. None: all that the interpreter has.
+    limits : limits of one call.
+    workers : number of parallel scripts.
+    preload : modules the warm process imports; none may start a thread.
+    warm_up : functions as "module:function", which touch the memory a call needs. The server calls each once, and so
+        does each idle child. They return the same kind of object as `main`.
+    trusted : folders whose scripts run even if a guard is missing; other scripts are refused then.
+    python : the interpreter; another than the current one does not need this package.
+    threads : allow threads in scripts. Preloaded modules may then start threads that sleep while unused.
+    libraries : distributions that scripts may use, with their dependencies and the standard library; nothing else can
+        be imported or read. None allows everything installed.
 
     Raises SkillError on entering if the warm process cannot start. One runner serves one event loop at a time.
     """
 
     def __init__(
         self,
-        limits: Limits | None = None,
+        limits: ScriptLimits | None = None,
         workers: int = 2,
         *,
         preload: Sequence[str] = (),
@@ -95,14 +91,14 @@ class ScriptRunner:
     ) -> None:
         if workers < 1:
             raise ValueError(f"workers is {workers}: give at least 1")
-        self.limits = limits or Limits()
+        self.limits = limits or ScriptLimits()
         self.workers = workers
         self._preload, self._warm_up = tuple(preload), tuple(warm_up)
         self._trusted = tuple(trusted)
         self._python, self._threads, self._libraries = python, threads, libraries
         self._guards: Mapping[str, bool] = {}
         self._server: ServerProcess | None = None
-        self._bin = scratch.Bin()
+        self._bin = scratch.ScratchCleaner()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pending: deque[_Call] = deque()
         self._running: dict[int, _Call] = {}
@@ -111,12 +107,12 @@ class ScriptRunner:
 
     @property
     def guards(self) -> Mapping[str, bool]:
-        """Which guards hold on this machine: files, calls (those of the kernel), network, processes."""
+        """Return which guards hold on this machine: files, calls, network, processes."""
         return self._guards
 
     @property
     def server_pid(self) -> int | None:
-        """Process id of the warm server once it takes calls; None while there is none or it starts."""
+        """Return the ready server's process id, else None."""
         return self._server.process.pid if self._server is not None and self._server.ready else None
 
     def __enter__(self) -> Self:
@@ -134,13 +130,13 @@ class ScriptRunner:
         self.close()
 
     async def run(self, script: Path, payload: bytes, folders: Sequence[Path] = ()) -> ScriptResult:
-        """Run `main` of `script` on `payload`, the UTF-8 JSON of an object; it may read `folders` besides.
+        """Run `main` on `payload`, the UTF-8 JSON of an object; `folders` are readable too.
 
-        Never raises for what the script or the payload does. Cancelling stops the script.
+        Never raises for faults of script or payload. Cancelling stops the script.
         """
         if len(payload) > self.limits.payload_bytes:
-            limit = size(self.limits.payload_bytes)
-            return _failure(f"the payload has {size(len(payload))}, more than the {limit} allowed")
+            limit = format_size(self.limits.payload_bytes)
+            return _failure(f"the payload has {format_size(len(payload))}, more than the {limit} allowed")
         loop = asyncio.get_running_loop()
         self._attach(loop)
         missing = [name for name, held in self._guards.items() if not held]
@@ -160,7 +156,7 @@ class ScriptRunner:
         return any(path.resolve().is_relative_to(folder) for folder in self._trusted)
 
     def close(self) -> None:
-        """Stop the server and every script, remove all scratch folders, answer what still waits with an error."""
+        """Stop the server and all scripts, remove scratch folders, fail waiting calls."""
         calls = [*self._running.values(), *self._pending]
         self._running.clear()
         self._pending.clear()
@@ -191,7 +187,7 @@ class ScriptRunner:
             while not server.ready and (data := server.connection.recv(_CHUNK)):
                 self._receive(data)
         if not server.ready:
-            raise SkillError(f"the script runner cannot start: {server.why_it_ended()}")
+            raise SkillError(f"the script runner cannot start: {server.last_error_line()}")
         server.connection.setblocking(False)
 
     def _started(self) -> ServerProcess:
@@ -200,21 +196,19 @@ class ScriptRunner:
         return self._server
 
     def _stop(self) -> None:
-        """Take the server down and clean up after it."""
         if self._server is None:
             return
         server, self._server = self._server, None
         if self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(server.connection)
         server.stop()
-        self._bin.throw(server.scratch)
+        self._bin.discard(server.scratch)
 
     def _replace(self, why: str) -> None:
-        """The server is gone or must go: start another, and sort out the calls it was running."""
         server = self._started()
         if not server.ready:
             self._failed_starts += 1
-            why = f"the script runner cannot start: {server.why_it_ended()}"
+            why = f"the script runner cannot start: {server.last_error_line()}"
         server.kill()
         self._stop()
         calls, self._running = list(self._running.values()), {}
@@ -232,7 +226,6 @@ class ScriptRunner:
         self._restart(self._loop)
 
     def _restart(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        """Start a server without waiting until it is ready; `loop` hears when it is."""
         connection = self._start().connection
         connection.setblocking(False)
         if loop is not None and not loop.is_closed():
@@ -251,7 +244,7 @@ class ScriptRunner:
         if self._loop is not None:
             if not self._loop.is_closed() and (self._running or self._pending):
                 raise SkillError("one script runner serves one event loop at a time: use a runner per loop")
-            # Calls of a loop that has closed have nobody waiting for them.
+            # The loop is closed, so no caller waits for these calls.
             for call in [*self._running.values(), *self._pending]:
                 self._abandon(call)
             if not self._loop.is_closed():
@@ -260,7 +253,7 @@ class ScriptRunner:
         self._loop = loop
 
     def _pump(self) -> None:
-        """Send waiting calls as long as there are workers free; a suspect runs alone."""
+        """Send waiting calls while workers are free; a suspect runs alone."""
         while self.server_pid is not None and self._pending and len(self._running) < self.workers:
             alone = self._pending[0].suspect or any(call.suspect for call in self._running.values())
             if alone and self._running:
@@ -280,11 +273,11 @@ class ScriptRunner:
         folders = [str(folder.absolute()) for folder in call.folders]
         header = {"call": call.number, "script": str(call.script), "folders": folders, "more": bool(self._pending)}
         self._write(header, channel.descriptors)
-        channel.handed_over()
+        channel.close_child_ends()
 
     def _write(self, header: frames.Header, descriptors: Sequence[int] = ()) -> None:
-        """Send a frame. Frames are small: a socket that does not take one whole belongs to a server that hangs."""
-        connection, data = self._started().connection, frames.encode(header)
+        """Send a frame; a socket that does not take it whole belongs to a hanging server."""
+        connection, data = self._started().connection, frames.encode_frame(header)
         with contextlib.suppress(OSError):
             if socket.send_fds(connection, [data], descriptors) == len(data):
                 return
@@ -317,7 +310,7 @@ class ScriptRunner:
 
     def _printed(self, loop: asyncio.AbstractEventLoop, channel: Channel) -> None:
         if not channel.read_printed(self.limits.printed_bytes):
-            # At its end a pipe is readable for ever.
+            # A pipe at its end stays readable.
             loop.remove_reader(channel.printed_fd)
 
     def _hung(self, call: _Call) -> None:
@@ -334,7 +327,7 @@ class ScriptRunner:
             self._pump()
 
     def _result(self, call: _Call, header: frames.Header) -> ScriptResult:
-        """What the server's answer says; what the script's own process has left is checked again."""
+        """Convert the server's answer, and validate the child's output again."""
         kind, seconds, channel = header["kind"].encode("latin-1"), header["seconds"], call.channel
         if channel is None:
             raise SkillError(f"{call.script}: answered without having been sent")
@@ -352,7 +345,7 @@ class ScriptRunner:
             how = "printed instead of returning" if printed else "returned nothing"
             return _failure(f"{how}: main must return an object", seconds, printed)
         error, _, trace = channel.body(_FAILURE_BYTES).decode("utf-8", "replace").partition("\n")
-        _LOG.debug("%s failed:\n%s", call.script, printable(trace))
+        _LOG.debug("%s failed:\n%s", call.script, printable_text(trace))
         return _failure(error, seconds, printed)
 
 
@@ -367,7 +360,6 @@ def _failure(error: str, seconds: float = 0.0, printed: str = "") -> ScriptResul
 
 
 def _parse_object(body: bytes) -> JsonObject:
-    """The JSON object in `body`; ValueError if it is anything else (NaN and infinities are not JSON)."""
     value: object = orjson.loads(body)
     if not isinstance(value, dict):
         raise ValueError(f"it is a {type(value).__name__}")

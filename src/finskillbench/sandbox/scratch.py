@@ -1,6 +1,6 @@
-"""Removing a script's scratch folder, whatever the script left in it, without holding anything up.
+"""Removal of scratch folders with arbitrary content, without blocking.
 
-Standard library only: as a program this file is the process that removes what takes long, `Bin` starts it.
+Standard library only: run as a program, this file is the deleter process that `ScratchCleaner` starts.
 """
 
 import contextlib
@@ -12,15 +12,15 @@ import sys
 import time
 from pathlib import Path
 
-# What an ordinary script leaves is gone in less; more is left to a process of its own.
+# Enough for ordinary folders; larger ones go to a deleter process.
 _AT_ONCE_SECONDS = 0.005
 
 
 def remove(folder: Path, seconds: float = math.inf) -> bool:
-    """Remove `folder` with everything in it, giving up after `seconds`; returns whether it is gone.
+    """Remove `folder` recursively within `seconds`; return True if it is gone.
 
-    Lifts folders out of folders until none is left, because a hostile tree can be deeper than a path may be long
-    or recursion go. Links are removed, never followed. What the system does not let go of stays.
+    Moves subfolders up until none is left, since a hostile tree can exceed the path length or the recursion limit.
+    Links are removed, never followed. Files that the system refuses to delete stay.
     """
     end = time.monotonic() + seconds
     if folder.is_symlink():
@@ -31,10 +31,9 @@ def remove(folder: Path, seconds: float = math.inf) -> bool:
 
 
 def _round(folder: Path, end: float) -> bool:
-    """Go through `folder` once; whether that brought anything."""
     moved = False
     with contextlib.suppress(OSError):
-        # An empty folder goes without being opened: there may be a million.
+        # Remove an empty folder without opening it: there may be a million.
         folder.rmdir()
         return True
     with contextlib.suppress(OSError):
@@ -48,14 +47,14 @@ def _round(folder: Path, end: float) -> bool:
 
 
 def _removed(entry: os.DirEntry[str]) -> bool:
-    """Remove a file, a link or an empty folder; False if that cannot be done."""
+    """Remove a file, a link or an empty folder; False on failure."""
     try:
         if entry.is_dir(follow_symlinks=False):
             os.rmdir(entry.path)  # noqa: PTH106 - a Path for each of a million entries takes longer than the call
         else:
             os.unlink(entry.path)  # noqa: PTH108 - as above
     except FileNotFoundError:
-        # Another process removes the same tree: the server's, say, beside the runner's.
+        # Another process may remove the same tree.
         return True
     except OSError:
         return False
@@ -63,7 +62,7 @@ def _removed(entry: os.DirEntry[str]) -> bool:
 
 
 def _lifted(path: str, folder: Path, end: float) -> bool:
-    """Empty the folder `path` by moving its folders up into `folder`, and remove it; whether anything moved."""
+    """Move the subfolders of `path` up into `folder` and remove it; return True if anything changed."""
     moved = False
     with contextlib.suppress(OSError):
         Path(path).chmod(0o700)
@@ -84,11 +83,8 @@ def _lifted(path: str, folder: Path, end: float) -> bool:
     return moved
 
 
-class Bin:
-    """Folders to be removed: a small one at once, the others by one detached process of low priority at a time.
-
-    That process outlives its owner, so that nothing stays behind either way.
-    """
+class ScratchCleaner:
+    """Removes small folders at once, large ones in one detached low-priority process that outlives its owner."""
 
     def __init__(self) -> None:
         self._folders: list[Path] = []
@@ -96,37 +92,36 @@ class Bin:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Process id of the process that removes, if there is one."""
         return () if self._deleter is None else (self._deleter.pid,)
 
-    def throw(self, folder: Path) -> None:
-        """Remove `folder`, now if that takes a few milliseconds, else soon."""
+    def discard(self, folder: Path) -> None:
+        """Remove `folder` at once if small, else later."""
         if not remove(folder, _AT_ONCE_SECONDS):
             self._folders.append(folder)
-        self.tend()
+        self.poll()
 
-    def tend(self) -> None:
-        """Start removing what has come meanwhile, if the last process is done."""
+    def poll(self) -> None:
+        """Start the next deleter process if the last one is done."""
         if self._deleter is not None and self._deleter.poll() is not None:
             self._deleter = None
         if self._deleter is None and self._folders:
             self._start()
 
     def close(self, seconds: float) -> None:
-        """Wait up to `seconds` for everything to be gone; what is not by then is being removed."""
+        """Wait up to `seconds` for all removals; detached processes finish the rest."""
         end = time.monotonic() + seconds
-        self.tend()
+        self.poll()
         while self._deleter is not None:
             try:
                 self._deleter.wait(max(0.0, end - time.monotonic()))
             except subprocess.TimeoutExpired:
                 break
-            self.tend()
+            self.poll()
         if self._folders:
             self._start()
 
     def _start(self) -> None:
-        # Refused where the system has no process to spare: then at the next call.
+        # OSError: no process to spare; the next call tries again.
         with contextlib.suppress(OSError):
             self._deleter = subprocess.Popen(
                 [sys.executable, "-I", "-S", __file__, *self._folders],

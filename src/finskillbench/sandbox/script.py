@@ -1,4 +1,4 @@
-"""The command line of a skill script: `python script.py --input FILE` prints the JSON that `main` returns."""
+"""Command line of skill scripts: `python script.py --input FILE` prints the JSON that `main` returns."""
 
 import argparse
 import json
@@ -26,11 +26,11 @@ def _refuse_constant(text: str) -> NoReturn:
 
 
 DIGITS = 10
-"""Decimals of a script's numbers: more than any task asks for, fewer than the noise of the arithmetic has."""
+"""Decimals of output numbers: more than tasks need, fewer than arithmetic noise has."""
 
 
 def rounded(result: JsonObject) -> JsonObject:
-    """A result with every number to `DIGITS` decimals."""
+    """Round every number of a result to `DIGITS` decimals."""
     return {key: _rounded(value) for key, value in result.items()}
 
 
@@ -45,13 +45,13 @@ def _rounded(value: Any) -> Any:
 def cli(main: Callable[[JsonObject], JsonObject], arguments: Sequence[str] | None = None) -> None:
     """Run `main` on the JSON object in a file and print its result as JSON.
 
+    On a bad file, or an error in `main` (FinSkillBenchError, ValueError, TypeError, KeyError), prints one line to the
+    error stream and exits with 2.
+
     Parameters
     ----------
     main : the script's entry, payload in and result out.
     arguments : command-line arguments, those of the process by default.
-
-    Ends the process with code 2 and one line on the error stream if the file cannot be read, is not a JSON object,
-    or `main` refuses it (FinSkillBenchError, ValueError, TypeError, KeyError).
     """
     parser = _OneLineParser(description=(sys.modules[main.__module__].__doc__ or "").strip() or None)
     parser.add_argument("--input", required=True, metavar="FILE", help="JSON object to work on, - for standard input")

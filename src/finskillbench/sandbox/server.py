@@ -1,8 +1,7 @@
-"""The warm parent: imports what scripts need once, then hands each call to a confined child forked ahead of time.
+"""The warm server: imports what scripts need once, and passes each call to a confined child forked in advance.
 
-Started by `process.ServerProcess` as `python start.py FD CONFIG`, never forked from it. Has one loop over the runner's
-socket and the pipes of the running children, in the one thread that ever does anything. Ends when the socket closes or
-its owner is gone, and takes every child along.
+Started by `process.ServerProcess` as `python start.py FD CONFIG`. Single-threaded, with one loop over the runner's
+socket and the children's pipes. Exits, with all children, when the socket closes or its owner is gone.
 """
 
 import contextlib
@@ -26,31 +25,31 @@ from typing import Any
 
 from . import child, frames, scratch
 from .guards import access, calls, confine
-from .limits import Limits, size
+from .limits import ScriptLimits, format_size
 from .worker import GarbageError, Worker
 
-# How often an idle server looks whether its owner still lives, for the case that the socket is held open elsewhere.
+# Interval of the check that the owner is alive, in case the socket is held open elsewhere.
 _OWNER_CHECK_SECONDS = 2.0
-# How often killed children are looked at until they are gone.
+# Polling interval for killed children.
 _REAP_SECONDS = 0.005
-# How long nothing may happen before a spare child is forked: the caller needs the processor for the last answer.
+# Idle time before a spare child is forked: the caller needs the processor for the last answer.
 _QUIET_SECONDS = 0.002
 _MAX_SOURCE_BYTES = 1024 * 1024
 _MAX_COMPILED = 256
 _CHUNK = 1024 * 1024
 _MAX_DESCRIPTORS = 64
-# How long threads that a module has started may take to settle.
+# Time limit for module-started threads to sleep.
 _SETTLE_SECONDS = 2.0
 
 
 class Server:
-    """The loop of the warm parent over `connection`, with `workers` children kept waiting."""
+    """The server loop over `connection`, with `workers` children kept waiting."""
 
     def __init__(
-        self, connection: socket.socket, setting: child.Setting, scratch_root: Path, workers: int, owner: int
+        self, connection: socket.socket, child_config: child.ChildConfig, scratch_root: Path, workers: int, owner: int
     ) -> None:
         self._connection = connection
-        self._limits = setting.limits
+        self._limits = child_config.limits
         self._scratch_root = scratch_root
         self._workers = workers
         self._owner = owner
@@ -59,19 +58,19 @@ class Server:
         self._waiting: list[Worker] = []
         self._running: dict[int, Worker] = {}
         self._dying: list[Worker] = []
-        # The fork hands it to each child as it is at that moment.
+        # Each child inherits this dictionary as it is at its fork.
         self._codes: dict[str, CodeType] = {}
-        self._setting = replace(setting, codes=self._codes, forget=self._forget)
-        # Scratch folders that their scripts have not touched: making one costs a third of a fork.
+        self._setting = replace(child_config, codes=self._codes, forget=self._forget)
+        # Unused scratch folders: creating one costs a third of a fork.
         self._folders: list[Path] = []
-        self._bin = scratch.Bin()
-        # Whether calls wait at the runner: then the next order comes before a child could have warmed up.
+        self._bin = scratch.ScratchCleaner()
+        # More calls are queued at the runner: the next one arrives before a child could warm up.
         self._more = False
-        # Two for each order that has come and was not handled yet: they pass through, what they hold is not read here.
+        # Two per received, unhandled request; forwarded without being read.
         self._received: list[int] = []
 
     def serve(self) -> None:
-        """Take orders until the socket closes or the owner is gone; then kill what still runs."""
+        """Handle calls until the socket closes or the owner is gone; then kill all children."""
         self._selector.register(self._connection, selectors.EVENT_READ)
         try:
             while self._step():
@@ -82,7 +81,6 @@ class Server:
                 worker.reaped(wait=True)
 
     def _step(self) -> bool:
-        """Wait for the next thing to do and do it; False when it is time to end."""
         now = time.monotonic()
         wait = min([_OWNER_CHECK_SECONDS, *(max(0.0, worker.deadline - now) for worker in self._running.values())])
         if self._needs_spare():
@@ -104,8 +102,8 @@ class Server:
         for worker in [worker for worker in self._running.values() if now >= worker.deadline]:
             self._fail(worker, f"script exceeded {self._limits.wall_seconds:g} s of wall time and was stopped")
         self._reap()
-        self._bin.tend()
-        # Forked when nothing is more urgent, so that no call waits for a fork.
+        self._bin.poll()
+        # Fork when idle, so that no call waits for a fork.
         if not events and self._needs_spare():
             try:
                 self._waiting.append(self._forked())
@@ -114,7 +112,7 @@ class Server:
         return os.getppid() == self._owner
 
     def _needs_spare(self) -> bool:
-        """Whether to fork: always when nobody waits for an order, else only while no script needs the processor."""
+        """Decide on a fork: always if no child waits, else only while no script runs."""
         return len(self._waiting) < (1 if self._running else self._workers)
 
     def _handle(self, header: frames.Header) -> None:
@@ -129,7 +127,7 @@ class Server:
             source = _read_source(script)
             digest = hashlib.sha256(os.fsencode(script) + b"\0" + source).hexdigest()
             folders = tuple(map(Path, header["folders"]))
-            worker = self._hand_over(call, child.Order(script, digest, source, folders), descriptors)
+            worker = self._assign(call, child.CallRequest(script, digest, source, folders), descriptors)
         except OSError as error:
             self._reply(call, error=f"the script cannot be started: {error}")
             return
@@ -140,7 +138,6 @@ class Server:
         self._selector.register(worker.result_fd, selectors.EVENT_READ, worker)
 
     def _forked(self) -> Worker:
-        """A new child, waiting for an order; OSError if the system refuses."""
         folder = self._folders.pop() if self._folders else Path(tempfile.mkdtemp(dir=self._scratch_root))
         try:
             return Worker(self._setting, folder, warm=not self._more)
@@ -149,19 +146,19 @@ class Server:
             raise
 
     def _forget(self) -> None:
-        """Drop, in a child, the orders of other calls: their scripts could be read from its frames."""
+        """Drop the data of other calls in a new child, where a script could read it."""
         self._selector.close()
         self._reader = frames.FrameReader()
         for held in (self._waiting, self._dying, self._running):
             held.clear()
 
-    def _hand_over(self, call: int, order: child.Order, descriptors: Sequence[int]) -> Worker:
-        """A child that has taken the order; one that died waiting is passed over."""
+    def _assign(self, call: int, request: child.CallRequest, descriptors: Sequence[int]) -> Worker:
+        """Send a request to a child, skipping children that died waiting."""
         while True:
             fresh = not self._waiting
             worker = self._forked() if fresh else self._waiting.pop(0)
             try:
-                worker.give(call, order, descriptors)
+                worker.start_call(call, request, descriptors)
             except ConnectionError:
                 worker.kill()
                 self._dying.append(worker)
@@ -171,7 +168,6 @@ class Server:
                 return worker
 
     def _read(self, worker: Worker) -> None:
-        """Read what a child has said, and answer the call if that settles it."""
         try:
             more = worker.read()
             kind = worker.kind()
@@ -181,10 +177,10 @@ class Server:
             self._fail(worker, "wrote garbage into the channel for its result, so the result is lost")
             return
         if kind is not None:
-            # The answer first: taking down a process costs as much as making one.
+            # Answer first: ending a process costs as much as starting one.
             self._reply(worker.call, worker, kind=kind)
             if kind != child.FAILURE:
-                self._remember(worker)
+                self._cache_code(worker)
             self._end(worker)
         elif not more:
             self._fail(worker, worker.ending())
@@ -196,19 +192,17 @@ class Server:
     def _reply(self, call: int, worker: Worker | None = None, *, kind: bytes = b"", error: str = "") -> None:
         seconds = time.monotonic() - worker.started if worker else 0.0
         header = {"call": call, "seconds": seconds, "kind": kind.decode("latin-1"), "error": error}
-        self._connection.sendall(frames.encode(header))
+        self._connection.sendall(frames.encode_frame(header))
 
-    def _remember(self, worker: Worker) -> None:
-        """Compile here, for children to come, what this child has compiled and run to a result without harm."""
-        if worker.order is None or worker.order.digest in self._codes:
+    def _cache_code(self, worker: Worker) -> None:
+        if worker.request is None or worker.request.digest in self._codes:
             return
         if len(self._codes) >= _MAX_COMPILED:
             self._codes.pop(next(iter(self._codes)))
         with contextlib.suppress(SyntaxError, ValueError, OSError):
-            self._codes[worker.order.digest] = child.compile_script(worker.order.source, worker.order.script)
+            self._codes[worker.request.digest] = child.compile_script(worker.request.source, worker.request.script)
 
     def _end(self, worker: Worker) -> None:
-        """Kill a child and forget its call."""
         del self._running[worker.call]
         self._selector.unregister(worker.result_fd)
         worker.kill()
@@ -223,12 +217,12 @@ class Server:
             if worker.untouched():
                 self._folders.append(worker.scratch)
             else:
-                self._bin.throw(worker.scratch)
+                self._bin.discard(worker.scratch)
 
 
 def _opened(script: Path) -> int:
-    """A descriptor that leaves the time of reading as it is, where the file is ours: a script could look at it."""
-    # Without blocking, so that a named pipe in place of the script cannot hold everything up.
+    """Open a script without updating its access time, if we own it: scripts could read the time."""
+    # Non-blocking, so that a named pipe in place of the script cannot block.
     flags = os.O_RDONLY | os.O_NONBLOCK
     with contextlib.suppress(PermissionError):
         return os.open(script, flags | getattr(os, "O_NOATIME", 0))
@@ -236,16 +230,16 @@ def _opened(script: Path) -> int:
 
 
 def _read_source(script: Path) -> bytes:
-    """The text of a script; OSError unless it is a regular file of ordinary size."""
+    """Read a script; OSError unless it is a regular file within the size limit."""
     with os.fdopen(_opened(script), "rb") as file:
         state = os.fstat(file.fileno())
         if not stat.S_ISREG(state.st_mode) or state.st_size > _MAX_SOURCE_BYTES:
-            raise OSError(f"{script.name} is not a file of at most {size(_MAX_SOURCE_BYTES)}")
+            raise OSError(f"{script.name} is not a file of at most {format_size(_MAX_SOURCE_BYTES)}")
         return file.read(_MAX_SOURCE_BYTES)
 
 
 def _probe(question: Callable[[], bool], *, threads: bool) -> bool:
-    """Whether `question()` is true in a process with a script's privileges and limits."""
+    """Evaluate `question` in a forked process with a script's privileges and limits."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -263,7 +257,6 @@ def _can_read(paths: Iterable[Path]) -> bool:
 
 
 def _listable(path: Path) -> bool:
-    """Whether this folder or file can be read; one that is not there need not be."""
     try:
         path.stat()
     except FileNotFoundError:
@@ -274,8 +267,6 @@ def _listable(path: Path) -> bool:
 
 
 def _guards(*, offline: bool, threads: bool) -> dict[str, bool]:
-    """Which guards hold here, each of them tried: files and kernel calls that are not open, network, processes."""
-
     def calls_restricted() -> bool:
         calls.restrict(threads=threads)
         return _cannot_fork()
@@ -299,10 +290,9 @@ def _cannot_fork() -> bool:
 
 
 def _warm(preload: list[str], warm_up: list[str], *, threads: bool) -> Callable[[], None]:
-    """Import, do the warm-up once and give it back; RuntimeError if this process cannot be forked safely after that.
+    """Import modules, run the warm-up once and return it; raise RuntimeError if forks would be unsafe.
 
-    A thread is gone in a child, and with it whatever lock it held: only where `threads` says so may there be others,
-    and those must sleep, as they do for ever in a process that never uses the library that has started them.
+    A fork loses all other threads, with any lock they hold: only sleeping ones are accepted, and with `threads` only.
     """
     for name in preload:
         importlib.import_module(name)
@@ -316,20 +306,19 @@ def _warm(preload: list[str], warm_up: list[str], *, threads: bool) -> Callable[
             child.encode_result(function())
 
     work()
-    if not threads and len(_others()) > 0:
+    if not threads and len(_other_threads()) > 0:
         raise RuntimeError("a preloaded module started a thread, so this process cannot be forked safely")
     end = time.monotonic() + _SETTLE_SECONDS
-    while not all(_asleep(thread) for thread in _others()):
+    while not all(_asleep(thread) for thread in _other_threads()):
         if time.monotonic() > end:
             raise RuntimeError("a preloaded module keeps a thread at work, so this process cannot be forked safely")
         time.sleep(_REAP_SECONDS)
-    # Newer interpreters say at each fork what has just been looked at.
+    # Newer interpreters warn at each fork about the condition checked above.
     warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
     return work
 
 
-def _others() -> list[Path]:
-    """What the system says of each thread but this one; nothing where it does not say."""
+def _other_threads() -> list[Path]:
     tasks = Path("/proc/self/task")
     return [task for task in tasks.iterdir() if task.name != str(os.getpid())] if tasks.is_dir() else []
 
@@ -339,7 +328,7 @@ def _asleep(thread: Path) -> bool:
 
 
 def main() -> None:
-    """Serve the socket whose descriptor is the first argument, as the JSON in the second says."""
+    """Serve the socket of the first argument with the JSON configuration of the second."""
     connection = socket.socket(fileno=int(sys.argv[1]))
     connection.set_inheritable(False)
     config = json.loads(sys.argv[2])
@@ -347,21 +336,20 @@ def main() -> None:
     try:
         _serve(connection, config, scratch_root)
     finally:
-        # From the first moment on: an owner that was killed cannot do it.
-        scratch.Bin().throw(scratch_root)
+        # Also after errors: a killed owner cannot clean up.
+        scratch.ScratchCleaner().discard(scratch_root)
 
 
 def _serve(connection: socket.socket, config: dict[str, Any], scratch_root: Path) -> None:
-    """Warm up, say so, and serve until the end."""
     offline = confine.network_off()
     threads, libraries = config["threads"], config["libraries"]
-    linked = scratch_root / "libraries"  # no name that a script's folder may have: its folders are made beside it
+    linked = scratch_root / "libraries"  # no clash: script folders have other names
     if libraries is not None:
         access.link(libraries, linked)
     warm_up = _warm(config["preload"], config["warm_up"], threads=threads)
     readable = access.readable() if libraries is None else access.readable_of(linked)
-    setting = child.Setting(
-        limits=Limits(**config["limits"]),
+    child_config = child.ChildConfig(
+        limits=ScriptLimits(**config["limits"]),
         guards=_guards(offline=offline, threads=threads),
         readable=readable,
         threads=threads,
@@ -372,9 +360,9 @@ def _serve(connection: socket.socket, config: dict[str, Any], scratch_root: Path
         warm_up=warm_up,
         forget=lambda: None,
     )
-    server = Server(connection, setting, scratch_root, config["workers"], config["owner"])
-    # What lives for ever is moved out of the collector's sight, so that children need not copy its pages.
+    server = Server(connection, child_config, scratch_root, config["workers"], config["owner"])
+    # Move permanent objects out of the collector, so that children do not copy their pages.
     gc.collect()
     gc.freeze()
-    connection.sendall(frames.encode({"ready": setting.guards}))
+    connection.sendall(frames.encode_frame({"ready": child_config.guards}))
     server.serve()

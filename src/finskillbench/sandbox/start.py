@@ -1,7 +1,7 @@
-"""Loads the warm server under a package name of its own, so that it brings nothing of this library along.
+"""Loader of the server under a separate package name, so that no other module of this library is imported.
 
-A script finds in memory whatever its process has imported, and some scripts may not find this library there. Run as
-`python start.py FD CONFIG`: the descriptor of a socket, and JSON as `process` writes it. Standard library only.
+Scripts can see all imported modules, and some must not find this library. Run as `python start.py FD CONFIG`: the
+socket's descriptor, and JSON from `process`. Standard library only.
 """
 
 import importlib
@@ -13,7 +13,7 @@ NAME = "script_server"
 
 
 def main() -> None:
-    """Load the server and start it."""
+    """Load and run the server."""
     folder = Path(__file__).parent
     spec = spec_from_file_location(NAME, folder / "__init__.py", submodule_search_locations=[str(folder)])
     assert spec is not None

@@ -1,4 +1,4 @@
-"""The server's side of one forked child: its order, what it has said, how it ended, and taking it down."""
+"""Server-side handle of one forked child."""
 
 import contextlib
 import os
@@ -11,31 +11,26 @@ from pathlib import Path
 
 from . import child
 from .guards import confine
-from .limits import size
+from .limits import format_size
 
 _CHUNK = 1024
-# A child closes its pipes a moment before its exit status can be read.
+# A child closes its pipes shortly before its exit status is available.
 _EXIT_GRACE_SECONDS = 0.2
 
 
 class GarbageError(Exception):
-    """What came through the pipe for the result is not a message of this call."""
+    """The result pipe delivered no message of this call."""
 
 
 class Worker:
-    """One child: forked and confined ahead of its only call, which `give` hands to it."""
+    """One child, forked and confined before its only call (`start_call`)."""
 
-    def __init__(self, setting: child.Setting, scratch: Path, *, warm: bool) -> None:
-        """Fork a child that works in the empty folder `scratch`, after the warm-up if `warm`.
-
-        Raises
-        ------
-        OSError : the system refuses.
-        """
+    def __init__(self, config: child.ChildConfig, scratch: Path, *, warm: bool) -> None:
+        """Fork a child that works in the empty folder `scratch`, after the warm-up if `warm`; raises OSError."""
         self.call = 0
-        self.order: child.Order | None = None
+        self.request: child.CallRequest | None = None
         self.started = self.deadline = 0.0
-        self._limits = setting.limits
+        self._limits = config.limits
         self._exit_code = 0
         self._received = bytearray()
         self._token = secrets.token_bytes(child.TOKEN_BYTES)
@@ -46,7 +41,7 @@ class Worker:
             try:
                 self.pid = os.fork()
                 if self.pid == 0:
-                    child.run_child(setting, self._token, scratch, there.fileno(), result_out, warm=warm)
+                    child.run_child(config, self._token, scratch, there.fileno(), result_out, warm=warm)
             except OSError:
                 channel.close()
                 os.close(result_in)
@@ -58,23 +53,23 @@ class Worker:
         confine.give_folder(scratch, self.pid)
         self._changed = scratch.stat().st_ctime_ns
 
-    def give(self, call: int, order: child.Order, descriptors: Sequence[int]) -> None:
-        """Hand over the order and start its clock; ConnectionError if the child has died waiting."""
-        self.call, self.order = call, order
+    def start_call(self, call: int, request: child.CallRequest, descriptors: Sequence[int]) -> None:
+        """Send the request and start its clock; ConnectionError if the child died waiting."""
+        self.call, self.request = call, request
         self.started = time.monotonic()
         self.deadline = self.started + self._limits.wall_seconds
-        # The child reads all of it before any code of the script runs, so this cannot be held up.
-        child.send_order(self._channel, order, descriptors)
+        # Cannot block: the child reads everything before it runs the script.
+        child.send_request(self._channel, request, descriptors)
         self._channel.close()
 
     def read(self) -> bool:
-        """Take what the child has said; False at its end."""
+        """Read the child's output; False at its end."""
         data = os.read(self.result_fd, _CHUNK)
         self._received += data
         return bool(data)
 
     def kind(self) -> bytes | None:
-        """The kind of the child's result, None while it has not said; GarbageError if it says something else."""
+        """Return the kind of the result, None if incomplete; GarbageError for anything else."""
         if len(self._received) <= child.TOKEN_BYTES:
             return None
         if bytes(self._received[: child.TOKEN_BYTES]) != self._token:
@@ -82,7 +77,7 @@ class Worker:
         return bytes(self._received[child.TOKEN_BYTES :][:1])
 
     def ending(self) -> str:
-        """How a child ended that sent no message, for a reader."""
+        """Explain the end of a child that sent no message."""
         give_up = time.monotonic() + _EXIT_GRACE_SECONDS
         while not self.reaped():
             if time.monotonic() > give_up:
@@ -93,12 +88,12 @@ class Worker:
         number = -self._exit_code
         if number == signal.SIGXCPU:
             return f"script exceeded {self._limits.cpu_seconds:g} s of CPU time and was stopped"
-        # Native libraries abort where Python would raise MemoryError.
-        hint = f"; its limit is {size(self._limits.memory_bytes)} of memory" if number == signal.SIGABRT else ""
+        # Native libraries abort where Python raises MemoryError.
+        hint = f"; its limit is {format_size(self._limits.memory_bytes)} of memory" if number == signal.SIGABRT else ""
         return f"was ended by {signal.Signals(number).name} before returning a result{hint}"
 
     def kill(self) -> None:
-        """Kill the child with its whole group and close its channels; `reaped` says when it is gone."""
+        """Kill the child's process group and close its channels."""
         self._channel.close()
         if self.result_fd >= 0:
             os.close(self.result_fd)
@@ -107,12 +102,12 @@ class Worker:
             try:
                 os.killpg(self.pid, signal.SIGKILL)
             except OSError:
-                # Before setsid it has no group of its own.
+                # Before setsid the child has no own group.
                 with contextlib.suppress(OSError):
                     os.kill(self.pid, signal.SIGKILL)
 
     def reaped(self, *, wait: bool = False) -> bool:
-        """Whether the child is gone and its exit code read; with `wait`, wait for that."""
+        """Return True once the child is gone and its exit code read; `wait` blocks."""
         if self.pid:
             try:
                 pid, status = os.waitpid(self.pid, 0 if wait else os.WNOHANG)
@@ -124,7 +119,7 @@ class Worker:
         return True
 
     def untouched(self) -> bool:
-        """After the child is gone: whether its scratch folder is as it was, and can serve again."""
+        """Return True if a finished child left its scratch folder unchanged."""
         try:
             return self.scratch.lstat().st_ctime_ns == self._changed
         except OSError:

@@ -1,1 +1,1 @@
-"""Judging text: strict JSON, typed values out of it, and the measures that the scorers share."""
+"""Strict JSON parsing, typed values, and the measures that scorers share."""

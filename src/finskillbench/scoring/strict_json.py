@@ -1,8 +1,8 @@
-"""Strict parsing of submissions: RFC 8259 with limits, and no way to be slow or to overflow.
+"""Strict parsing of submissions: RFC 8259 with limits on size, depth and numbers.
 
-Python's own parser takes `NaN`, silently keeps the last of two equal keys, turns `1e999` into infinity and recurses
-as deep as the text does. Each of these has been a way to score without an answer, so all are refused here.
-Size and depth are checked by a linear scan before the parser sees a character.
+Python's parser accepts `NaN`, keeps the last of two equal keys, turns `1e999` into infinity and recurses as deep as the
+text. Each of these has allowed a score without an answer, so all are refused. A linear scan checks size and depth
+before parsing.
 
 Source: specification, scoring, "Parsing a submission", rules 1 and 2.
 """
@@ -20,28 +20,29 @@ from finskillbench.arrays import Integers
 from finskillbench.errors import InputError
 
 MAX_BYTES = 1 << 20
-"""Longest submission, in bytes of UTF-8 before any stripping (1 MiB)."""
+"""Maximum submission size in bytes of UTF-8, before stripping (1 MiB)."""
 
 MAX_DEPTH = 64
-"""Deepest nesting of objects and arrays; the top-level object is at depth 1."""
+"""Maximum nesting of objects and arrays; the top-level object is at depth 1."""
 
 _MAX_INTEGER_CHARACTERS = 310
-# A sign and 309 digits: JSON forbids leading zeros, so anything longer is beyond the largest double (1.8e308).
+# A sign and 309 digits: JSON forbids leading zeros, so longer numbers exceed the largest double (1.8e308).
 
 _FENCE = re.compile(r"```[^\n`{\[]*(.*?)```", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-# One whole string, closed or not. It is possessive and cannot fail once begun, which keeps the scan linear on text full
-# of quotes and backslashes.
+# One string, closed or not. The possessive match cannot fail once begun, so the scan is linear on text full of quotes
+# and
+# backslashes.
 _LARGE_EXPONENT = re.compile(r"[eE]\+?\d{3}")
 _MANY_DIGITS = 200
 # Fewer digits than this before an exponent of at most 99 are a finite number.
 _STEPS = np.zeros(256, np.int8)
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
-# By how much a character outside strings changes the depth.
+# Change in depth per character outside of strings.
 
 
 class InvalidSubmission(InputError):  # noqa: N818 - named after the status it leads to
-    """The text is no submission; `reason` says why in one line."""
+    """The text is no valid submission; `reason` is one line."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"invalid submission: {reason}")
@@ -51,9 +52,9 @@ class InvalidSubmission(InputError):  # noqa: N818 - named after the status it l
 def parse_submission(text: str) -> dict[str, Any]:
     """Parse one submission into its top-level object.
 
-    White space and one surrounding Markdown fence are stripped. If what remains is not JSON, the text from the first
-    `{` to the last `}` is tried, so that prose around an object does no harm. A well-formed value that is not an
-    object is refused without a second try.
+    White space and one surrounding Markdown fence are stripped. If the rest is not JSON, the text from the first `{` to
+    the last `}` is tried, so prose around an object is harmless. A well-formed value that is no object is refused at
+    once.
 
     Parameters
     ----------
@@ -65,8 +66,8 @@ def parse_submission(text: str) -> dict[str, Any]:
 
     Raises
     ------
-    InvalidSubmission : over 1 MiB, not encodable as UTF-8, not JSON, `NaN` or infinities, a number beyond a double,
-        a duplicate key, nesting deeper than 64, or a top level that is not an object.
+    InvalidSubmission : over 1 MiB, not encodable as UTF-8, not JSON, `NaN` or infinities, a number beyond a double, a
+        duplicate key, nesting deeper than 64, or a top level that is not an object.
     """
     _check_size(text)
     body = _without_fence(text.strip())
@@ -97,7 +98,6 @@ def _check_size(text: str) -> None:
 
 
 def _without_fence(text: str) -> str:
-    """Return what stands inside one surrounding Markdown fence, or the text itself."""
     if not (text.startswith("```") and text.endswith("```")):
         return text
     match = _FENCE.fullmatch(text)
@@ -105,11 +105,10 @@ def _without_fence(text: str) -> str:
 
 
 def _load(text: str) -> Any:
-    """Parse one JSON text under the limits; raise InvalidSubmission with the reason."""
     outside = _STRING.sub("", text)
     characters = np.frombuffer(outside.encode(), np.uint8)
     _check_depth(characters)
-    # A function called for each number takes longer than the parser itself.
+    # A callback per number is slower than the parser itself.
     careful = _may_overflow(outside, characters)
     try:
         return json.loads(
@@ -124,15 +123,15 @@ def _load(text: str) -> Any:
 
 
 def _check_depth(characters: Integers) -> None:
-    """Refuse text whose brackets nest too deeply; `characters` are its bytes outside strings."""
+    """Refuse text that nests too deeply; `characters` are its bytes outside of strings."""
     if np.cumsum(_STEPS[characters], dtype=np.int32).max(initial=0) > MAX_DEPTH:
         raise InvalidSubmission(f"nesting deeper than {MAX_DEPTH}")
 
 
 def _may_overflow(outside: str, characters: Integers) -> bool:
-    """Whether a number can be there that no double holds: one of many digits, or with a large exponent."""
-    others = np.flatnonzero((characters < ord("0")) | (characters > ord("9")))
-    longest = int(np.diff(others, prepend=-1, append=len(characters)).max()) - 1
+    """Test for numbers that may exceed a double: many digits, or a large exponent."""
+    non_digits = np.flatnonzero((characters < ord("0")) | (characters > ord("9")))
+    longest = int(np.diff(non_digits, prepend=-1, append=len(characters)).max()) - 1
     return longest >= _MANY_DIGITS or _LARGE_EXPONENT.search(outside) is not None
 
 

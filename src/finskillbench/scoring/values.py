@@ -1,12 +1,10 @@
-"""Typed values out of parsed JSON: a value of the wrong JSON type counts as absent.
+"""Typed values of parsed JSON, and the measures that scorers share.
 
-None and empty containers stand for "absent" here, which the scoring specification (rule 3) defines; they are never a
-guess. Nothing in this module raises on any JSON value, however deep.
+A value of the wrong JSON type counts as absent: None or an empty container (scoring specification, rule 3). No function
+raises on any JSON value, however deep.
 
-The measures that several scorers share: distances, ramps, overlaps and discounted gains.
-
-Inputs are finite (see `values`), yet differences and sums of doubles may still overflow. Every function is written so
-that an overflow becomes a clean worst case (infinite distance, zero score) and never NaN.
+Inputs are finite, yet differences and sums of doubles may overflow. Overflow gives the worst case (infinite distance,
+zero score), never NaN.
 """
 
 from __future__ import annotations
@@ -20,17 +18,17 @@ from finskillbench.sums import exact_sum
 
 
 def clip(value: float) -> float:
-    """Return max(0, min(1, value))."""
+    """Clip to [0, 1]."""
     return max(0.0, min(1.0, value))
 
 
 def l2(predicted: Mapping[str, float], expected: Mapping[str, float]) -> float:
-    """Euclidean distance over the union of keys, an absent key being 0; infinite on overflow."""
+    """Return the Euclidean distance over the union of keys, absent keys being 0; infinite on overflow."""
     return math.hypot(*_differences(predicted, expected))
 
 
 def mean_absolute_error(predicted: Mapping[str, float], expected: Mapping[str, float]) -> float:
-    """Mean absolute difference over the union of keys, an absent key being 0; 0 for two empty mappings."""
+    """Return the mean absolute difference over the union of keys, absent keys being 0; 0 for empty mappings."""
     differences = _differences(predicted, expected)
     return exact_sum(differences) / len(differences) if differences else 0.0
 
@@ -41,79 +39,79 @@ def _differences(predicted: Mapping[str, float], expected: Mapping[str, float]) 
 
 
 def relative_error(predicted: float, expected: float, floor: float) -> float:
-    """Absolute difference over max(|expected|, floor)."""
+    """Return |predicted - expected| / max(|expected|, floor)."""
     return abs(predicted - expected) / max(abs(expected), floor)
 
 
 def ramp(predicted: float | None, expected: float, *, tolerance: float = 1.0, floor: float = 1e-8) -> float:
-    """1 at the expected value, falling linearly to 0 at a relative error of `tolerance`; 0 where absent."""
+    """Fall linearly from 1 at the expected value to 0 at a relative error of `tolerance`; 0 if absent."""
     if predicted is None:
         return 0.0
     return 1.0 - min(1.0, relative_error(predicted, expected, floor) / tolerance)
 
 
 def closeness(
-    given: float | None, expected: float, *, full: float, full_floor: float, zero: float, zero_floor: float
+    predicted: float | None, expected: float, *, full: float, full_floor: float, zero: float, zero_floor: float
 ) -> float:
-    """1 up to an error of max(full |expected|, full_floor), falling linearly to 0 at max(zero |expected|, zero_floor).
+    """Return 1 up to an error of max(full |expected|, full_floor), then fall to 0 at max(zero |expected|, zero_floor).
 
-    0 where absent. `full` and `zero` are relative errors, the floors absolute ones in the number's own unit.
+    0 if absent. `full` and `zero` are relative errors, the floors absolute ones in the number's unit.
     """
-    if given is None:
+    if predicted is None:
         return 0.0
     inner, outer = max(full * abs(expected), full_floor), max(zero * abs(expected), zero_floor)
-    return clip((outer - abs(given - expected)) / (outer - inner))
+    return clip((outer - abs(predicted - expected)) / (outer - inner))
 
 
 def mean(values: Sequence[float]) -> float:
-    """Arithmetic mean; 0 for an empty sequence, a share of nothing earning nothing."""
+    """Return the arithmetic mean, 0 for an empty sequence."""
     return exact_sum(values) / len(values) if values else 0.0
 
 
-def share(part: int, whole: int) -> float:
-    """`part / whole`, 0 where there is no whole."""
+def ratio_or_zero(part: int, whole: int) -> float:
+    """Return `part / whole`, 0 if `whole` is 0."""
     return part / whole if whole else 0.0
 
 
 def overlap(predicted: Iterable[Hashable], expected: Iterable[Hashable]) -> int:
-    """Size of the multiset intersection."""
+    """Return the size of the multiset intersection."""
     return (Counter(predicted) & Counter(expected)).total()
 
 
 def multiset_f1(predicted: Sequence[Hashable], expected: Sequence[Hashable]) -> float:
-    """F1 = 2|P∩E| / (|P| + |E|) of two multisets; 1 if both are empty."""
+    """Return F1 = 2|P∩E| / (|P| + |E|) of two multisets; 1 if both are empty."""
     total = len(predicted) + len(expected)
     return 2 * overlap(predicted, expected) / total if total else 1.0
 
 
 def set_f1(predicted: Set[Hashable], expected: Set[Hashable]) -> float:
-    """F1 = 2|P∩E| / (|P| + |E|) of two sets; 1 if both are empty."""
+    """Return F1 = 2|P∩E| / (|P| + |E|) of two sets; 1 if both are empty."""
     total = len(predicted) + len(expected)
     return 2 * len(predicted & expected) / total if total else 1.0
 
 
 def dcg(relevances: Iterable[float]) -> float:
-    """Discounted cumulative gain: Σ rel_i / log2(i + 2), i from 0. Source: Järvelin & Kekäläinen (2002)."""
+    """Return Σ rel_i / log2(i + 2), i from 0. Source: Järvelin & Kekäläinen (2002)."""
     return exact_sum(relevance / math.log2(place + 2) for place, relevance in enumerate(relevances))
 
 
 _NO_OBJECTS = frozenset({str, float, int, bool, list, type(None)})
-"""Types told at once; whether something is a `Mapping` takes a while to find out."""
+"""Fast path: the check for `Mapping` is slow."""
 
 
 def is_object(value: object) -> TypeGuard[Mapping[str, Any]]:
-    """Whether a JSON value is an object."""
+    """Test for a JSON object."""
     return type(value) not in _NO_OBJECTS and isinstance(value, (dict, Mapping))
 
 
 def is_array(value: object) -> TypeGuard[list[Any]]:
-    """Whether a JSON value is an array."""
+    """Test for a JSON array."""
     return isinstance(value, list)
 
 
-def number(value: object) -> float | None:
-    """Return a JSON number as a finite double; booleans, numeric strings and the rest are None."""
-    if type(value) is float:  # nearly all are
+def as_number(value: object) -> float | None:
+    """Return a JSON number as a finite double; None for booleans, numeric strings and the rest."""
+    if type(value) is float:  # the common case
         return value if math.isfinite(value) else None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
@@ -124,38 +122,38 @@ def number(value: object) -> float | None:
     return result if math.isfinite(result) else None
 
 
-def boolean(value: object) -> bool | None:
+def as_boolean(value: object) -> bool | None:
     """Return a JSON boolean, else None."""
     return value if isinstance(value, bool) else None
 
 
-def text(value: object) -> str | None:
+def as_text(value: object) -> str | None:
     """Return a JSON string, else None."""
     return value if isinstance(value, str) else None
 
 
-def mapping(value: object) -> Mapping[str, Any]:
+def as_object(value: object) -> Mapping[str, Any]:
     """Return a JSON object, else an empty one."""
     return value if is_object(value) else {}
 
 
-def array(value: object) -> list[Any]:
+def as_array(value: object) -> list[Any]:
     """Return a JSON array, else an empty one."""
     return value if is_array(value) else []
 
 
 def objects(value: object) -> list[Mapping[str, Any]]:
-    """Return the objects of a JSON array in order; entries that are no objects count as absent."""
-    return [item for item in array(value) if type(item) not in _NO_OBJECTS and is_object(item)]
+    """Return the objects of a JSON array in order; other entries are dropped."""
+    return [item for item in as_array(value) if type(item) not in _NO_OBJECTS and is_object(item)]
 
 
 def numbers(value: object) -> dict[str, float]:
-    """Return the numeric entries of a JSON object (ticker to weight, sector to contribution ...)."""
-    return {key: amount for key, item in mapping(value).items() if (amount := number(item)) is not None}
+    """Return the numeric entries of a JSON object."""
+    return {key: amount for key, item in as_object(value).items() if (amount := as_number(item)) is not None}
 
 
 def first_numbers(source: Mapping[str, Any], *keys: str) -> dict[str, float]:
-    """Return `numbers` of the first of the keys that has any, else an empty dict (aliases of one field)."""
+    """Return `numbers` of the first key that has any, else an empty dict (aliases of one field)."""
     for key in keys:
         found = numbers(source.get(key))
         if found:
@@ -164,33 +162,27 @@ def first_numbers(source: Mapping[str, Any], *keys: str) -> dict[str, float]:
 
 
 def keyed_numbers(value: object, key: str, field: str) -> dict[str, float]:
-    """Turn an array of `{key: name, field: number}` into name to number; of equal names the last one counts."""
+    """Convert an array of `{key: name, field: number}` to name -> number; the last duplicate counts."""
     result: dict[str, float] = {}
     for item in objects(value):
-        name, amount = text(item.get(key)), number(item.get(field))
+        name, amount = as_text(item.get(key)), as_number(item.get(field))
         if name is not None and amount is not None:
             result[name] = amount
     return result
 
 
 def parameter(verification: Mapping[str, Any], key: str, default: float, *, positive: bool = True) -> float:
-    """Return a number of a truth's verification, or the specification's default where it is missing or unusable.
-
-    `positive` asks for > 0 (tolerances that divide); otherwise >= 0 is enough (weights).
-    """
-    value = number(verification.get(key))
+    """Return a verification number, or the default if missing, negative, or 0 where `positive`."""
+    value = as_number(verification.get(key))
     if value is None or value < 0 or (positive and value == 0):
         return default
     return value
 
 
-def weighted(
+def weighted_score(
     parts: Mapping[str, float], weights: Mapping[str, tuple[str, float]], verification: Mapping[str, Any]
 ) -> float:
-    """Sum the parts of a published score, each at the weight that the verification names for it, else at its default.
-
-    `weights` gives, per part, the key of the verification and the default.
-    """
+    """Sum score parts with weights by part (verification key, default), clipped to [0, 1]."""
     total = exact_sum(
         parameter(verification, key, default, positive=False) * parts[part] for part, (key, default) in weights.items()
     )
@@ -198,7 +190,7 @@ def weighted(
 
 
 def json_equal(left: object, right: object) -> bool:
-    """Compare two JSON values: 1 equals 1.0, but true never equals 1. Iterative, so depth cannot overflow a stack."""
+    """Compare two JSON values: 1 equals 1.0, true never equals 1. Iterative, so depth cannot overflow the stack."""
     pending: list[tuple[object, object]] = [(left, right)]
     while pending:
         a, b = pending.pop()

@@ -1,7 +1,4 @@
-"""Reading raw text files: gzip, encoding, strict CSV cells, and the line number of whatever is wrong.
-
-What the JSON parsers share: documents, objects and lists in them, and columns of checked texts and dates.
-"""
+"""Read raw text, CSV and JSON files, plain or gzipped, with errors that name file and line."""
 
 from __future__ import annotations
 
@@ -22,32 +19,31 @@ from finskillbench.errors import SourceError
 T = TypeVar("T")
 
 DEFAULT_START = date(2016, 1, 1)
-"""First day that is kept; the files are checked for order and duplicates over their whole length."""
+"""First day that is kept; files are checked for order and duplicates over their whole length."""
 
 
 Problems: TypeAlias = list[SourceError] | None
-"""Where a reader gathers what is wrong, to go on behind it; with None it raises the first."""
+"""Collects errors so that a reader can go on; with None the first one is raised."""
 
 
-def tell(error: SourceError, problems: Problems) -> None:
-    """Raise an error, or gather it."""
+def raise_or_collect(error: SourceError, problems: Problems) -> None:
     if problems is None:
         raise error
     problems.append(error)
 
 
 def attempt(step: Callable[[], T], problems: Problems) -> T | None:
-    """What a step returns; None where it raised what `problems` gathers."""
+    """Return the result of a step, or None where its SourceError was added to `problems`."""
     try:
         return step()
     except SourceError as error:
-        tell(error, problems)
+        raise_or_collect(error, problems)
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """CSV cells as text, with the file they came from and the line (1-based) of the first row."""
+    """CSV cells as text, with their file and the line (1-based) of the first row."""
 
     path: Path
     cells: pl.DataFrame
@@ -55,15 +51,17 @@ class TextTable:
     problems: Problems = None
 
     def error(self, row: int, problem: str, *, remedy: str = "") -> SourceError:
-        """The error to raise about one row (0-based)."""
+        """Make the error about one row (0-based)."""
         return SourceError(self.path, problem, line=self.first_line + row, remedy=remedy)
 
     def refuse(self, mask: pl.Series, problem: str, *, value: str | None = None, remedy: str = "") -> None:
-        """Tell of the first true row of `mask`, and how many more there are; `value` names the column to quote."""
+        """Report the first true row of `mask` and the number of others; `value` names the column to quote."""
         rows = mask.fill_null(False).arg_true()
         if len(rows):
             shown = "" if value is None else f" {self.cells[value][rows[0]]!r}"
-            tell(self.error(rows[0], problem + shown + _and_more(len(rows) - 1), remedy=remedy), self.problems)
+            raise_or_collect(
+                self.error(rows[0], problem + shown + _and_more(len(rows) - 1), remedy=remedy), self.problems
+            )
 
 
 def _and_more(count: int) -> str:
@@ -71,7 +69,7 @@ def _and_more(count: int) -> str:
 
 
 def symbol_of(text: str) -> str:
-    """A symbol as the project writes it: capitals, and a dash before a share class, as Yahoo has it (`BF-B`)."""
+    """Return a symbol in capitals with a dash before the share class, as on Yahoo (`BF-B`)."""
     return text.upper().replace(".", "-")
 
 
@@ -85,12 +83,7 @@ def ticker_of(path: Path) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The whole of a plain or gzipped file.
-
-    Raises
-    ------
-    SourceError : missing, empty, not to be read, or truncated or corrupt gzip.
-    """
+    """Return the content of a plain or gzipped file; SourceError if missing, empty, unreadable or corrupt."""
     try:
         data = path.read_bytes()
         if path.suffix == ".gz":
@@ -110,7 +103,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 class NoTextError(ValueError):
-    """Bytes that are no text: the line, what is wrong with it, and what to do."""
+    """Bytes that are not text: line, problem and remedy."""
 
     def __init__(self, line: int, problem: str, remedy: str) -> None:
         super().__init__(f"line {line}: {problem}; {remedy}")
@@ -118,12 +111,7 @@ class NoTextError(ValueError):
 
 
 def text_of(data: bytes) -> str:
-    """UTF-8 text without a byte-order mark, its lines ending in a line feed whatever the file ends them with.
-
-    Raises
-    ------
-    NoTextError : bytes that are not UTF-8, or a NUL byte.
-    """
+    """Decode UTF-8 without a byte-order mark and with line feeds only; NoTextError for other bytes or NUL."""
     data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     try:
         text = data.decode("utf-8-sig")
@@ -136,12 +124,7 @@ def text_of(data: bytes) -> str:
 
 
 def read_text(path: Path) -> str:
-    """The whole text of a plain or gzipped file, as of `text_of`.
-
-    Raises
-    ------
-    SourceError : missing, empty, truncated or corrupt gzip, not UTF-8, or containing NUL bytes.
-    """
+    """Return the text of a plain or gzipped file; SourceError if it is missing, empty, corrupt or not text."""
     try:
         return text_of(read_bytes(path))
     except NoTextError as error:
@@ -167,7 +150,7 @@ def read_cells(path: Path, text: str, columns: Sequence[str], first_line: int, p
         )
     except pl.exceptions.PolarsError:
         cells = None
-    # Polars fills short rows with nulls and skips none, so the counts prove only the number of lines.
+    # Polars fills short rows with nulls and skips none, so equal counts prove only the number of lines.
     if cells is None or cells.height != text.count("\n") + 1 or cells[columns[-1]].null_count() > 0:
         lines = text.split("\n")
         ragged = [place for place, row in enumerate(lines) if row.count(",") != len(columns) - 1]
@@ -186,10 +169,7 @@ def read_cells(path: Path, text: str, columns: Sequence[str], first_line: int, p
 
 
 def parse_dates(table: TextTable, column: str, formats: Sequence[str] = ("%Y-%m-%d",)) -> pl.Series:
-    """The column as dates, checked to be strictly increasing over the whole file.
-
-    A time of day and an offset after the ISO date are dropped: providers stamp a session at local midnight.
-    """
+    """Parse a column as strictly increasing dates; drop a time and offset after the ISO date."""
     text = table.cells[column]
     table.refuse(text.is_null(), "no date", remedy="repair or delete the row")
     well_formed = text.str.contains(r"^(\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}:\d{2}(\.0+)?([+-]\d{2}:?\d{2}|Z)?)?|\d{8})$")
@@ -206,7 +186,7 @@ def parse_dates(table: TextTable, column: str, formats: Sequence[str] = ("%Y-%m-
 
 
 def parse_numbers(table: TextTable, column: str, *, missing: Sequence[str] = ()) -> pl.Series:
-    """The column as finite floats; an empty cell or one of `missing` is null, anything else an error."""
+    """Parse a column as finite floats; empty cells and those in `missing` are null, all else is an error."""
     text = table.cells[column]
     if missing:
         text = text.replace(dict.fromkeys(missing))
@@ -217,7 +197,7 @@ def parse_numbers(table: TextTable, column: str, *, missing: Sequence[str] = ())
 
 
 def files_below(folder: Path, suffixes: Sequence[str]) -> Iterator[Path]:
-    """Files of `folder` and of its direct sub-folders that end in one of `suffixes`, in name order."""
+    """Yield files of `folder` and its direct sub-folders with one of the suffixes, sorted by name."""
     if not folder.is_dir():
         return
     for entry in sorted(folder.iterdir()):
@@ -226,7 +206,7 @@ def files_below(folder: Path, suffixes: Sequence[str]) -> Iterator[Path]:
 
 
 def first_folder(raw_dir: Path, *names: str) -> Path:
-    """The first existing folder of `names` in `raw_dir`, or an error that says which one to add."""
+    """Return the first existing folder of `names` in `raw_dir`; SourceError if there is none."""
     for name in names:
         if (raw_dir / name).is_dir():
             return raw_dir / name
@@ -236,39 +216,34 @@ def first_folder(raw_dir: Path, *names: str) -> Path:
 ACCESSION = r"^\d{10}-\d{2}-\d{6}$"
 
 
-def read_json(path: Path, *, remedy: str = "download it again") -> object:
-    """The JSON of a plain or gzipped file.
-
-    Raises
-    ------
-    SourceError : missing, empty, truncated or malformed (NaN and Infinity are not JSON).
-    """
+def read_json_file(path: Path, *, remedy: str = "download it again") -> object:
+    """Read the JSON of a plain or gzipped file; SourceError if missing, empty or malformed (NaN, Infinity)."""
     try:
         return orjson.loads(read_text(path))
     except orjson.JSONDecodeError as error:
         raise SourceError(path, f"not valid JSON ({error.msg})", line=error.lineno, remedy=remedy) from None
 
 
-def read_record(path: Path) -> dict[str, object]:
-    """The JSON object of a plain or gzipped file; SourceError as for `read_json`, or if it is not an object."""
-    record = as_object(read_json(path))
+def read_json_object(path: Path) -> dict[str, object]:
+    """Read a JSON object as `read_json_file`; SourceError for any other value."""
+    record = json_object(read_json_file(path))
     if record is None:
         raise SourceError(path, "not a JSON object", line=1, remedy="download it again")
     return record
 
 
-def as_object(value: object) -> dict[str, object] | None:
-    """A JSON value if it is an object."""
+def json_object(value: object) -> dict[str, object] | None:
+    """Return a JSON value if it is an object."""
     return cast("dict[str, object]", value) if isinstance(value, dict) else None
 
 
-def as_list(value: object) -> list[object] | None:
-    """A JSON value if it is a list."""
+def json_list(value: object) -> list[object] | None:
+    """Return a JSON value if it is a list."""
     return cast("list[object]", value) if isinstance(value, list) else None
 
 
 def cik_of(path: Path, cik: object) -> int:
-    """The filer's number, which the SEC writes as a number or as ten digits."""
+    """Return the CIK, which the SEC writes as a number or as ten digits; SourceError if it is neither."""
     if isinstance(cik, str) and cik.isascii() and cik.isdigit():
         cik = int(cik)
     if isinstance(cik, bool) or not isinstance(cik, int) or cik <= 0:
@@ -277,16 +252,16 @@ def cik_of(path: Path, cik: object) -> int:
 
 
 def one_line(text: object) -> str:
-    """A text without line breaks and repeated blanks; empty where there is none."""
+    """Collapse white space to single blanks; empty for a value that is not text."""
     return " ".join(text.split()) if isinstance(text, str) else ""
 
 
 Refuse = Callable[[int, str], SourceError]
-"""Makes the error about a row (0-based) from what is wrong with it."""
+"""Makes the error about a row (0-based) from the problem."""
 
 
 def text_column(name: str, values: Sequence[object], refuse: Refuse) -> pl.Series:
-    """Texts, none missing."""
+    """Make a column of non-empty texts."""
     for row, value in enumerate(values):
         if not isinstance(value, str) or not value:
             raise refuse(row, f"{name} is {value!r}")
@@ -294,7 +269,7 @@ def text_column(name: str, values: Sequence[object], refuse: Refuse) -> pl.Serie
 
 
 def date_column(name: str, values: Sequence[object], refuse: Refuse) -> pl.Series:
-    """ISO dates; None and the empty text are null."""
+    """Parse a column of ISO dates; None and the empty text are null."""
     for row, value in enumerate(values):
         if value is not None and not isinstance(value, str):
             raise refuse(row, f"{name} is {value!r}")
@@ -308,7 +283,7 @@ def date_column(name: str, values: Sequence[object], refuse: Refuse) -> pl.Serie
 
 
 def refuse_rows(refuse: Refuse, *checks: tuple[pl.Series, str]) -> None:
-    """Raise about the first true row of the first mask that has one."""
+    """Raise the error for the first true row of the first mask that has one."""
     for mask, problem in checks:
         if mask.any():
             raise refuse(mask.arg_max() or 0, problem)

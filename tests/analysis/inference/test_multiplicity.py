@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from finskillbench.analysis.inference import adjust, benjamini_hochberg, holm
-from finskillbench.analysis.intervals import estimate
+from finskillbench.analysis.intervals import estimate_means
 
 # Benjamini & Hochberg (1995), section 3.2: fifteen p-values, of which four are findings at 5 %, and Holm finds three.
 PUBLISHED = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240]
@@ -50,7 +50,7 @@ def test_p_is_that_of_the_t_test_of_single_episodes_and_families_are_apart() -> 
             "difference": rng.normal(0.1, 0.3, 120),
         }
     )
-    lines = adjust(estimate(data, by=["model", "sub_task"]), ["model"])
+    lines = adjust(estimate_means(data, by=["model", "sub_task"]), ["model"])
     for line in lines.iter_rows(named=True):
         here = data.filter(pl.col("model") == line["model"], pl.col("sub_task") == line["sub_task"])
         assert line["p"] == pytest.approx(stats.ttest_1samp(here["difference"], 0.0).pvalue)
@@ -58,7 +58,7 @@ def test_p_is_that_of_the_t_test_of_single_episodes_and_families_are_apart() -> 
         family = lines.filter(pl.col("model") == model)
         assert family["p_holm"].to_list() == holm(family["p"].to_list())
         assert family["p_fdr"].to_list() == benjamini_hochberg(family["p"].to_list())
-    every = adjust(lines.select(estimate(data, by=["model", "sub_task"]).columns))
+    every = adjust(lines.select(estimate_means(data, by=["model", "sub_task"]).columns))
     assert every["p_holm"].to_list() == holm(every["p"].to_list())
 
 

@@ -47,7 +47,7 @@ def test_what_cannot_be_found() -> None:
         787_651, abs=5
     )  # beyond the last doubling below a million
     assert clusters_needed(1e-9, 0.1, 11.0, 12) is None
-    with pytest.raises(InputError, match="effect of 0"):
+    with pytest.raises(InputError, match="effect: must not be 0"):
         clusters_needed(0.0, 0.1, 11.0, 12)
 
 

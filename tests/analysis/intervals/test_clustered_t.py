@@ -5,12 +5,12 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from finskillbench.analysis.intervals import estimate
+from finskillbench.analysis.intervals import estimate_means
 
 
 def line(values, clusters) -> dict:
     data = pl.DataFrame({"sub_task": "s", "cluster": clusters, "difference": values})
-    return estimate(data).row(0, named=True)
+    return estimate_means(data).row(0, named=True)
 
 
 def test_the_interval_is_the_usual_one_where_every_episode_stands_alone() -> None:

@@ -11,7 +11,7 @@ import pytest
 from finskillbench import cli
 from finskillbench import edition as editions
 from finskillbench.edition.checks.catalog import CheckReport, Level
-from finskillbench.findings import Check, Finding, State
+from finskillbench.findings import Check, Finding, CheckState
 
 
 def test_info_describes_an_edition(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,7 +41,7 @@ def test_a_folder_that_is_no_edition(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert cli.main([*command, str(tmp_path)]) == 2
-    assert capsys.readouterr().err.splitlines()[-1].startswith(f"error: {tmp_path} is no edition")
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"error: {tmp_path} is not an edition")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -80,7 +80,7 @@ def test_a_seed_over_64_bits_is_one_line(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_a_build_into_an_edition_is_refused(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["data", "build", "--out", str(edition / "new")]) == 2
-    assert f"lies in the edition {edition}" in capsys.readouterr().err
+    assert f"is inside the edition {edition}" in capsys.readouterr().err
     editions.load_edition(edition)
 
 
@@ -96,13 +96,13 @@ def test_a_build_that_fails_half_way_leaves_nothing(tmp_path: Path, capsys: pyte
 def test_validate_shows_findings_and_fails_with_exit_code_1(
     edition: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    findings = tuple(Finding(State.FAIL, f"pc_{number}", "turnover is 0.3, allowed 0.2") for number in range(7))
+    findings = tuple(Finding(CheckState.FAIL, f"pc_{number}", "turnover is 0.3, allowed 0.2") for number in range(7))
     checks = (
-        Check("portfolio_construction", "coverage", State.PASS, {"episodes": 3}),
-        Check("portfolio_construction", "truth", State.FAIL, {"episodes": 7}, findings),
-        Check("portfolio_construction", "prices", State.SKIP, {}, reason="no panels"),
-        Check("risk_management", "dates", State.SKIP, {}, reason="no episodes"),
-        Check("risk_management", "stress", State.SKIP, {}, reason="no episodes"),
+        Check("portfolio_construction", "coverage", CheckState.PASS, {"episodes": 3}),
+        Check("portfolio_construction", "truth", CheckState.FAIL, {"episodes": 7}, findings),
+        Check("portfolio_construction", "prices", CheckState.SKIP, {}, reason="no panels"),
+        Check("risk_management", "dates", CheckState.SKIP, {}, reason="no episodes"),
+        Check("risk_management", "stress", CheckState.SKIP, {}, reason="no episodes"),
     )
     report = CheckReport("d", (Level.INTEGRITY, Level.LABELS), 10, checks)
     monkeypatch.setattr("finskillbench.edition.checks.engine.validate_edition", lambda *_: report)

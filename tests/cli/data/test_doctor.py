@@ -14,7 +14,7 @@ from finskillbench import cli
 
 MARKET = ("prices", "famafrench", "fred", "statements_derived")
 NOTHING = (
-    "not one episode can be built; BELZO cannot be used: CIK9910000323.json has no figure of a metric in USD for the "
+    "no episode can be built; BELZO cannot be used: CIK9910000323.json has no figure of a metric in USD for the "
     "period of a 10-Q, 10-K, 20-F or 40-F; add the facts of its periodic reports, or remove the file. "
 )
 """What both commands say of the template's filings, which are excerpts."""
@@ -43,7 +43,7 @@ def test_the_template_is_sound_and_too_small(raw: Path, capsys: pytest.CaptureFi
     assert str(filings["message"]).startswith(NOTHING)
     shown = capsys.readouterr().out
     assert "portfolio construction: not built: universe.json: Technology supplies 0 of 1 names" in shown
-    assert f"fundamental analysis: not built: {raw}: not one episode can be built" in shown
+    assert f"fundamental analysis: not built: {raw}: no episode can be built" in shown
 
 
 @thorough
@@ -122,7 +122,7 @@ def test_a_part_of_a_half_is_a_finding(raw: Path) -> None:
     shutil.rmtree(raw / "fred")
     shutil.rmtree(raw / "famafrench")
     told = {f"{one['where']}: {one['message']}" for one in _doctor(raw)}
-    assert any(one.startswith("fred/[SET/]SERIES.csv[.gz]: is not there; needed for portfolio") for one in told)
+    assert any(one.startswith("fred/[SET/]SERIES.csv[.gz]: is missing; needed for portfolio") for one in told)
     assert any(one.startswith("famafrench/*momentum*daily*.csv[.gz]: is not there") for one in told)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.domains.shared.attacks import right_answer, sample, scored
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.domains.examples import Label
 from finskillbench.domains.fundamental import DOMAIN
 from finskillbench.edition import Edition
@@ -62,7 +62,7 @@ def test_flags_count(edition: Edition) -> None:
 
 @pytest.mark.parametrize("sub_task", ATTACKS)
 def test_scores_fall_along_the_ladder_and_stay_in_their_bands(edition: Edition, sub_task: str) -> None:
-    ladder = by_name(sub_task).examples.graded
+    ladder = subtask_named(sub_task).examples.graded
     assert ladder is not None
     for episode in sample(edition, sub_task):
         label = Label(episode, edition.full_input(episode), edition.truth(episode.task_id), {})

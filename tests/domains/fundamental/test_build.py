@@ -13,10 +13,10 @@ import pytest
 from tests.sampling import sampled, thorough
 from tests.sources.synthetic.truth import Public, filers_of, published, true_segments
 
-from finskillbench.domains import by_name
-from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains import subtask_named
+from finskillbench.domains.building import BuildContext, BuiltTask
 from finskillbench.domains.checks.agreement import leaf_by_leaf
-from finskillbench.domains.fundamental.objects.reports import prepare
+from finskillbench.domains.fundamental.objects.reports import prepare_fundamental
 from finskillbench.domains.fundamental.rederive.answers import margins, normalised, quality
 from finskillbench.edition import Edition
 from finskillbench.engines.accounting import task as engine
@@ -64,11 +64,11 @@ class Built:
         self.pools = edition.manifest["parameters"]["fundamental_pools"]
         self.panels = read_panels(edition.path / "panels")
         self.filings = load_filings(raw)
-        self.tasks: dict[str, list[Task]] = {}
+        self.tasks: dict[str, list[BuiltTask]] = {}
         for name in COUNTS:
             proofs = edition.certificates(name)
             self.tasks[name] = [
-                Task(episode, edition.truth(episode.task_id), proofs[episode.task_id])
+                BuiltTask(episode, edition.truth(episode.task_id), proofs[episode.task_id])
                 for episode in edition.episodes([name])
             ]
         self.store = FactStore(self.panels.facts, self.panels.filings, self.panels.segments)
@@ -156,7 +156,7 @@ def test_a_prefix_is_as_mixed_as_the_whole(built: Built) -> None:
         assert {episode.input["form_type"] for episode in first} == {"10-Q", "10-K"}
 
 
-def _without_canary(task: Task) -> Episode:
+def _without_canary(task: BuiltTask) -> Episode:
     """The episode as it was drawn: the canary is the edition's."""
     metadata = {name: value for name, value in task.episode.metadata.items() if name != "canary"}
     return replace(task.episode, metadata=metadata)
@@ -165,10 +165,10 @@ def _without_canary(task: Task) -> Episode:
 @thorough
 def test_the_same_seed_asks_the_same(built: Built) -> None:
     """From the panels as stored, and without the subtasks that the edition was built from before."""
-    build = by_name(NORM).build
+    build = subtask_named(NORM).build
     assert build is not None
     context = BuildContext(built.panels, 1, built.filings)
-    again = build(context, prepare(context))
+    again = build(context, prepare_fundamental(context))
     assert [_without_canary(task) for task in again] == [_without_canary(task) for task in built.tasks[NORM]]
     # Parameters and proof are written where the build gathers the tasks.
     stored = zip(built.tasks[NORM], again, strict=True)
@@ -275,8 +275,8 @@ def test_tasks_are_of_the_day_of_their_filing(built: Built) -> None:
 # --- constant answers --------------------------------------------------------------------------------------------
 
 
-def _mean(tasks: list[Task], name: str, profile: Profile, answer: Json) -> float:
-    scorer = by_name(name).scorers[profile]
+def _mean(tasks: list[BuiltTask], name: str, profile: Profile, answer: Json) -> float:
+    scorer = subtask_named(name).scorers[profile]
     return float(np.mean([scorer(answer, task.truth, task.episode.input).value for task in tasks]))
 
 
@@ -302,7 +302,7 @@ def test_constant_answers_do_badly(built: Built) -> None:
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_the_truth_earns_exactly_one(built: Built, name: str) -> None:
-    scorer = by_name(name).scorers[Profile.CERTIFIED]
+    scorer = subtask_named(name).scorers[Profile.CERTIFIED]
     for task in built.tasks[name]:
         assert scorer(task.truth.expected_output, task.truth, task.episode.input).value == 1.0
 
@@ -331,7 +331,7 @@ def test_every_altered_label_is_named(built: Built) -> None:
     tasks = [task for tasks in built.tasks.values() for task in tasks]
     for place in rng.choice(len(tasks), 100, replace=False):
         task = tasks[int(place)]
-        again = by_name(task.episode.sub_task).rederive(built.payload(task.episode))
+        again = subtask_named(task.episode.sub_task).rederive(built.payload(task.episode))
         label = task.truth.expected_output
         assert differences(label, again) == [], task.episode.task_id
         assert differences(_altered(label, rng), again), task.episode.task_id

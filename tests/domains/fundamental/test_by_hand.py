@@ -1,6 +1,6 @@
 """What the programs answer to the fundamental subtasks: reading by hand."""
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.engines.accounting.statements import NORMALISED
 from finskillbench.episode import JsonObject
 from finskillbench.harness.programs.program import naive_answer
@@ -10,7 +10,7 @@ END = "2024-03-30"
 
 def by_hand(sub_task: str, data: JsonObject) -> JsonObject:
     """What the subtask's arithmetic makes of the fields; an empty answer where there is none."""
-    return naive_answer(by_name(sub_task).baselines.no_skill, data)
+    return naive_answer(subtask_named(sub_task).baselines.no_skill, data)
 
 
 def row(tag: str, value: float, duration: str = "quarterly", **changes: object) -> JsonObject:
@@ -81,5 +81,5 @@ def test_an_imported_episode_has_no_facts_to_read() -> None:
 
 def test_arithmetic_reads_only_the_fields_that_it_asks_for() -> None:
     data = task(*ROWS)
-    asked = {field: data[field] for field in by_name("normalization").baselines.no_skill.fields}
+    asked = {field: data[field] for field in subtask_named("normalization").baselines.no_skill.fields}
     assert by_hand("normalization", asked) == by_hand("normalization", data)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.sampling import examples
 from tests.scoring.strategies import hostile_answers, wrong_types
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.episode import Profile, Score, Truth
 
 pytestmark = pytest.mark.slow
@@ -93,7 +93,7 @@ TRUTHS: dict[str, Json] = {
 
 def judged(sub_task: str, answer: Any, expected: Json | None = None) -> float:
     truth = Truth("t", sub_task, TRUTHS[sub_task] if expected is None else expected, {}, {"kind": "hand"})
-    score = by_name(sub_task).scorers[Profile.CERTIFIED](answer, truth, {})
+    score = subtask_named(sub_task).scorers[Profile.CERTIFIED](answer, truth, {})
     assert isinstance(score, Score)
     assert isinstance(score.value, float)
     assert 0.0 <= score.value <= 1.0  # False for NaN

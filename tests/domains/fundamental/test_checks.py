@@ -17,7 +17,7 @@ from finskillbench.domains.fundamental.rederive import answers, definitions
 from finskillbench.edition import Edition
 from finskillbench.edition.checks.catalog import CheckReport, checks_of
 from finskillbench.engines.accounting import drivers, periods, quality, statements
-from finskillbench.findings import State
+from finskillbench.findings import CheckState
 from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS
 from finskillbench.sources.edgar.numerals import CANONICAL, METRICS
 
@@ -32,18 +32,18 @@ CHECKS = {domain.name: checks_of(domain) for domain in domains()}
 
 
 def failed(report: CheckReport) -> set[tuple[str, str]]:
-    return {(check.domain, check.name) for check in report.checks if check.state is State.FAIL}
+    return {(check.domain, check.name) for check in report.checks if check.state is CheckState.FAIL}
 
 
 def defects_of(report: CheckReport) -> list[tuple[str, str, str]]:
-    return [(c.name, f.where, f.message) for c in report.checks for f in c.findings if f.state is State.FAIL]
+    return [(c.name, f.where, f.message) for c in report.checks for f in c.findings if f.state is CheckState.FAIL]
 
 
 def test_a_built_edition_passes_its_checks(edition: Edition, synthetic_report: CheckReport) -> None:
     checks = {check.name: check for check in synthetic_report.checks if check.domain == FUNDAMENTAL}
     assert list(checks) == list(CHECKS[FUNDAMENTAL])
     assert [finding for finding in defects_of(synthetic_report) if finding[0] in checks] == []
-    assert {check.state for check in checks.values()} <= {State.PASS, State.WARN}
+    assert {check.state for check in checks.values()} <= {CheckState.PASS, CheckState.WARN}
     figures = {name: check.figures for name, check in checks.items()}
     counts = edition.manifest["counts"]
     for name in SUBTASKS:

@@ -15,7 +15,7 @@ from tests.domains.fundamental.hand_made_companies import COMPANIES
 from finskillbench.edition import build_edition
 from finskillbench.engines.accounting.periods import YEAR_APART, Duration, earlier
 from finskillbench.engines.accounting.quality import piotroski
-from finskillbench.engines.accounting.statements import ledger
+from finskillbench.engines.accounting.statements import company_facts
 from finskillbench.panels.filings.query import FactStore
 from finskillbench.panels.filings.statements import build_fundamentals
 from finskillbench.sources.edgar.collection import load_filings
@@ -183,7 +183,7 @@ def derived(tmp_path_factory: pytest.TempPathFactory) -> Derived:
 
     @cache
     def of(ticker: str) -> Mapping[Key, float]:
-        accounts = ledger(store.visible(ticker, LAST)["facts"], ticker)
+        accounts = company_facts(store.visible(ticker, LAST)["facts"], ticker)
         found = {
             (metric, end, str(duration)): row["value"]
             for (duration, end), rows in accounts.rows.items()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from finskillbench.domains.fundamental.rederive.answers import Figures
-from finskillbench.domains.fundamental.rederive.identities import IDENTITIES, broken, faults
+from finskillbench.domains.fundamental.rederive.identities import IDENTITIES, broken_identities, faults
 
 WHOLE: Figures = {
     "revenue": 100e9,
@@ -40,16 +40,16 @@ BROKEN: dict[str, tuple[str, dict[str, float]]] = {
 
 
 def test_what_adds_up_breaks_nothing_and_rounding_does_neither() -> None:
-    assert list(broken(WHOLE)) == []
-    assert list(broken({**WHOLE, "gross_profit": 40_001e6, "cash_change": 6_001e6})) == []
-    assert list(broken({name: value for name, value in WHOLE.items() if name != "cost_of_revenue"})) == []
-    assert list(broken({})) == []
+    assert list(broken_identities(WHOLE)) == []
+    assert list(broken_identities({**WHOLE, "gross_profit": 40_001e6, "cash_change": 6_001e6})) == []
+    assert list(broken_identities({name: value for name, value in WHOLE.items() if name != "cost_of_revenue"})) == []
+    assert list(broken_identities({})) == []
 
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_a_statement_that_does_not_add_up_is_named(case: str) -> None:
     identity, changes = BROKEN[case]
-    assert {fault.identity for fault in broken({**WHOLE, **changes})} == {identity}
+    assert {fault.identity for fault in broken_identities({**WHOLE, **changes})} == {identity}
     assert identity in IDENTITIES
 
 

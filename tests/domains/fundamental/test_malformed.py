@@ -24,8 +24,8 @@ from tests.domains.fundamental.test_checks import (
 )
 from tests.sampling import sampled
 
-from finskillbench.domains.fundamental.checks.rows import terms_of
-from finskillbench.findings import State
+from finskillbench.domains.fundamental.checks.rows import parse_operands
+from finskillbench.findings import CheckState
 
 
 def test_malformed_labels_are_findings(workshop: Any) -> None:
@@ -80,7 +80,7 @@ def test_parents_that_cannot_be_read(workshop: Any) -> None:
     report = workshop.validated(FUNDAMENTAL)
     assert any("cannot be read" in message for _, _, message in defects_of(report))
     with pytest.raises(ValueError, match="cannot be read"):
-        terms_of("")
+        parse_operands("")
 
 
 def test_an_editionwithout_the_domain_skips_its_checks(workshop: Any) -> None:
@@ -89,6 +89,6 @@ def test_an_editionwithout_the_domain_skips_its_checks(workshop: Any) -> None:
             (workshop.folder / part / f"{sub_task}.jsonl").unlink()
     workshop.edit_json("manifest.json", without_the_domain)
     report = workshop.validated()
-    skipped = [check for check in report.checks if check.state is State.SKIP]
+    skipped = [check for check in report.checks if check.state is CheckState.SKIP]
     assert [(check.domain, check.name) for check in skipped] == [(FUNDAMENTAL, name) for name in CHECKS[FUNDAMENTAL]]
     assert {check.reason for check in skipped} == {"the edition has no episodes of fundamental analysis"}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.domains.package import Mend, Package, set_at
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.edition import Edition
 from finskillbench.engines.accounting.quality import BENEISH_COEFFICIENTS, COMPONENTS, FLAGS
 from finskillbench.episode import JsonObject
@@ -139,7 +139,7 @@ def test_the_package_is_clean() -> None:
 def test_the_table_names_a_script_and_the_answers_keys(sub_task: str) -> None:
     recipe = recipe_of(sub_task)
     assert recipe.script in load_package(ROOT).scripts
-    assert recipe.keys == tuple(by_name(sub_task).answer.model_fields)
+    assert recipe.keys == tuple(subtask_named(sub_task).answer.model_fields)
 
 
 def test_the_documents_say_what_the_engines_do() -> None:

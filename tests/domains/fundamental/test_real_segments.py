@@ -13,9 +13,9 @@ from tests.sampling import thorough
 
 from finskillbench.domains.fundamental import driver_decomposition
 from finskillbench.domains.fundamental.objects.pools import Candidate, Pool
-from finskillbench.domains.fundamental.objects.reports import Case, opened
+from finskillbench.domains.fundamental.objects.reports import ReportCase, iterate_cases
 from finskillbench.domains.fundamental.rederive.segments import RawSegments
-from finskillbench.panels.build import of_filings_alone
+from finskillbench.panels.build import filings_only_panels
 from finskillbench.panels.filings.statements import build_fundamentals
 from finskillbench.sources.edgar.collection import FilingsData, load_filings
 from finskillbench.sources.edgar.instance import Instance
@@ -42,20 +42,20 @@ def filings(realdata: Path) -> FilingsData:
 
 
 @pytest.fixture(scope="module")
-def cases(filings: FilingsData) -> dict[tuple[str, str], Case]:
+def cases(filings: FilingsData) -> dict[tuple[str, str], ReportCase]:
     """Every report of the companies of which revenue by segment is known."""
-    panels = of_filings_alone(build_fundamentals(filings))
-    found = opened(panels, filings, np.random.default_rng(1), timedelta(days=800))
+    panels = filings_only_panels(build_fundamentals(filings))
+    found = iterate_cases(panels, filings, np.random.default_rng(1), timedelta(days=800))
     return {(case.report.symbol, f"{case.report.period_end}"): case for case in found if case.segments}
 
 
-def labelled(case: Case) -> Candidate | None:
+def labelled(case: ReportCase) -> Candidate | None:
     return driver_decomposition._candidate(case, {"ratios": 3})  # pyright: ignore[reportPrivateUsage]
 
 
 @thorough
 def test_every_pair_of_quarters_that_the_documents_break_down_is_an_episode(
-    cases: dict[tuple[str, str], Case],
+    cases: dict[tuple[str, str], ReportCase],
 ) -> None:
     pool, seen = Pool(), set[tuple[str, str]]()
     for where, case in cases.items():
@@ -69,17 +69,17 @@ def test_every_pair_of_quarters_that_the_documents_break_down_is_an_episode(
 
 
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: f"{known[0]}-{known[1]}")
-def test_known_changes(cases: dict[tuple[str, str], Case], known: tuple[str, str, str, str, float, float]) -> None:
+def test_known_changes(cases: dict[tuple[str, str], ReportCase], known: tuple[str, str, str, str, float, float]) -> None:
     symbol, end, accession, segment, now, before = known
     label = labelled(cases[symbol, end])
     assert label is not None
     assert label.report.accession == accession
-    for side in (label.expected, label.second):
+    for side in (label.expected, label.rederived):
         changes = {driver["driver"]: driver["magnitude_usd"] for driver in side["top_revenue_drivers"]}
         assert changes[segment] == pytest.approx((now - before) * 1e6, rel=1e-12)
 
 
-def explained(case: Case, instances: list[Instance], filings: FilingsData) -> dict[str, float | None]:
+def explained(case: ReportCase, instances: list[Instance], filings: FilingsData) -> dict[str, float | None]:
     """What the second derivation makes of a case from other documents."""
     rows = filings.companies[case.report.symbol].facts.rows(named=True)
     assert case.before.end is not None
@@ -108,7 +108,7 @@ def _corporate_left_out(fact: InstanceFact) -> InstanceFact:
     ids=["one dimension only", "without what reconciles", "a figure that is one million off"],
 )
 def test_the_second_derivation_reads_all_dimensions(
-    cases: dict[tuple[str, str], Case],
+    cases: dict[tuple[str, str], ReportCase],
     filings: FilingsData,
     change: Callable[[InstanceFact], InstanceFact],
     moved: float | None,
@@ -123,7 +123,7 @@ def test_the_second_derivation_reads_all_dimensions(
 
 
 def test_a_document_that_says_no_accession_belongs_to_the_filing_with_its_figures(
-    cases: dict[tuple[str, str], Case], filings: FilingsData
+    cases: dict[tuple[str, str], ReportCase], filings: FilingsData
 ) -> None:
     case = cases["AAPL", "2023-09-30"]
     documents = [one for one in filings.instances["AAPL"] if one.fiscal_year == 2023]

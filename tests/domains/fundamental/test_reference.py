@@ -8,7 +8,7 @@ import pytest
 from tests.domains.fundamental.test_package import PACKAGE, ROOT, SUB_TASKS, quarters, recipe_of, run
 from tests.domains.package import solved
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.episode import JsonObject
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.programs.program import naive_answer
@@ -33,7 +33,7 @@ def test_the_reference_program_follows_the_table(
     sub_task: str, task: JsonObject, warm: ScriptRunner, tmp_path: Path
 ) -> None:
     answer = solved(sub_task, task, Condition.CURATED, warm, tmp_path)
-    assert answer == {key: run(sub_task, task)[key] for key in by_name(sub_task).answer.model_fields}
+    assert answer == {key: run(sub_task, task)[key] for key in subtask_named(sub_task).answer.model_fields}
 
 
 @pytest.mark.parametrize("condition", [Condition.NO_SKILL, Condition.SELF_GENERATED])
@@ -41,4 +41,4 @@ def test_the_reference_program_follows_the_table(
 def test_without_the_package_it_answers_by_hand(
     sub_task: str, condition: Condition, task: JsonObject, warm: ScriptRunner, tmp_path: Path
 ) -> None:
-    assert solved(sub_task, task, condition, warm, tmp_path) == naive_answer(by_name(sub_task).baselines.no_skill, task)
+    assert solved(sub_task, task, condition, warm, tmp_path) == naive_answer(subtask_named(sub_task).baselines.no_skill, task)

@@ -11,7 +11,7 @@ import pytest
 
 from finskillbench.domains.fundamental.checks.tables import check_scale
 from finskillbench.episode import Episode, Prompt
-from finskillbench.findings import Findings, State
+from finskillbench.findings import Findings, CheckState
 from finskillbench.panels import Panels
 from finskillbench.panels.filings.facts import PANEL_SCHEMA
 from finskillbench.panels.filings.statements import FILED_SCHEMA
@@ -79,7 +79,7 @@ def found(filed: list[Filed], *episodes: Episode, panel: pl.DataFrame | None = N
     return findings
 
 
-def states(findings: Findings) -> set[State]:
+def states(findings: Findings) -> set[CheckState]:
     return {one.state for one in findings.found}
 
 
@@ -87,7 +87,7 @@ def states(findings: Findings) -> set[State]:
 def test_what_a_filer_tagged_so_is_a_warning_and_counted(filed: list[Filed]) -> None:
     findings = found(filed)
     (one,) = findings.found
-    assert one.state is State.WARN
+    assert one.state is CheckState.WARN
     assert one.where.startswith("ONE ")
     assert "2024-08-01" in one.where
     assert one.message.endswith("as its filer tagged it; no episode is about the period")
@@ -99,34 +99,34 @@ def test_what_no_filing_says_is_a_failure(filed: list[Filed]) -> None:
     """The same defect planted in the panel, where the filer tagged another figure."""
     right = [(metric, unit, day, value * 1.5 if day == WRONG else value) for metric, unit, day, value in filed]
     findings = found(right, panel=facts(filed))
-    assert states(findings) == {State.FAIL}
+    assert states(findings) == {CheckState.FAIL}
     assert findings.figures["set_aside"] == 0
     late = [(metric, unit, date(2025, 1, 1), value) for metric, unit, _, value in filed]
-    assert states(found(late, panel=facts(filed))) == {State.FAIL}
+    assert states(found(late, panel=facts(filed))) == {CheckState.FAIL}
 
 
 def test_a_figure_that_shrinks_is_a_failure() -> None:
     """A build leaves it out, since the filing before says what it is."""
-    assert states(found(NEVER_MENDED)) == {State.FAIL}
+    assert states(found(NEVER_MENDED)) == {CheckState.FAIL}
 
 
 @pytest.mark.parametrize(
     ("one", "state"),
     [
-        (episode("normalization", WRONG, QUARTER[1]), State.FAIL),
-        (episode("normalization", MENDED, QUARTER[1]), State.WARN),
-        (episode("normalization", date(2024, 5, 1), QUARTER[1]), State.WARN),
-        (episode("normalization", WRONG, date(2024, 9, 30)), State.WARN),
+        (episode("normalization", WRONG, QUARTER[1]), CheckState.FAIL),
+        (episode("normalization", MENDED, QUARTER[1]), CheckState.WARN),
+        (episode("normalization", date(2024, 5, 1), QUARTER[1]), CheckState.WARN),
+        (episode("normalization", WRONG, date(2024, 9, 30)), CheckState.WARN),
         (
             episode("driver_decomposition", WRONG, date(2024, 9, 30), prior_period_end=str(QUARTER[1])),
-            State.FAIL,
+            CheckState.FAIL,
         ),
-        (episode("earnings_quality", WRONG, date(2025, 6, 30)), State.FAIL),
-        (episode("earnings_quality", WRONG, date(2025, 9, 30)), State.WARN),
+        (episode("earnings_quality", WRONG, date(2025, 6, 30)), CheckState.FAIL),
+        (episode("earnings_quality", WRONG, date(2025, 9, 30)), CheckState.WARN),
     ],
     ids=lambda value: value.task_id if isinstance(value, Episode) else str(value),
 )
-def test_a_figure_that_a_label_rests_on_is_a_failure(one: Episode, state: State) -> None:
+def test_a_figure_that_a_label_rests_on_is_a_failure(one: Episode, state: CheckState) -> None:
     """On the days on which it is current: from its filing until it is mended."""
     assert states(found(IN_MILLIONS, one)) == {state}
 
@@ -136,7 +136,7 @@ def test_a_row_without_a_date_is_no_excuse() -> None:
         derived=pl.lit(value=True),
         filed=pl.when(pl.col("value") < 1e3).then(pl.lit(None, dtype=pl.Date)).otherwise("filed"),
     )
-    assert states(found(IN_MILLIONS, panel=panel)) == {State.FAIL}
+    assert states(found(IN_MILLIONS, panel=panel)) == {CheckState.FAIL}
 
 
 def test_a_malformed_episode_is_named() -> None:

@@ -12,9 +12,9 @@ import pytest
 from finskillbench.domains.fundamental.rederive.filed import AsFiled, FiledRow
 from finskillbench.domains.fundamental.rederive.identities import LedgerSource
 from finskillbench.domains.fundamental.rederive.witness import Witnesses
-from finskillbench.engines.accounting.statements import ledger
+from finskillbench.engines.accounting.statements import company_facts
 from finskillbench.panels.filings import concepts, facts
-from finskillbench.sources.edgar.companyfacts import FACTS_SCHEMA, CompanyFacts
+from finskillbench.sources.edgar.companyfacts import FACTS_SCHEMA, EdgarFacts
 from finskillbench.sources.edgar.numerals import METRICS, Metric
 
 START, END, DAY = date(2023, 1, 1), date(2023, 3, 31), date(2023, 5, 1)
@@ -47,9 +47,9 @@ def _panel(rows: list[FiledRow]) -> LedgerSource:
     """The figures of the panels from rows of one company."""
     stated = {"taxonomy": "us-gaap", "unit": "USD", "form": "10-Q", "fiscal_year": 2023, "fiscal_period": "Q1"}
     frame = pl.DataFrame([{**stated, "frame": None, **row._asdict()} for row in rows], schema=FACTS_SCHEMA)
-    company = CompanyFacts(1, "One", None, Path("ONE.json"), frame, ())
+    company = EdgarFacts(1, "One", None, Path("ONE.json"), frame, ())
     rows_of_panel = facts.build_facts({"ONE": company}).frame.iter_rows(named=True)
-    return LedgerSource.of(ledger(rows_of_panel, "ONE"), END, [])
+    return LedgerSource.of(company_facts(rows_of_panel, "ONE"), END, [])
 
 
 def _refuted(source: LedgerSource, rows: list[FiledRow], *metrics: str) -> set[str]:
@@ -63,7 +63,7 @@ def _without(metric: str, tag: str) -> Metric:
     """A metric of the table that lost a tag."""
     entry = METRICS[metric]
     kept = tuple(alias for alias in entry.aliases if alias.tag != tag)
-    return Metric(entry.kind, entry.unit, kept or METRICS["cash"].aliases, entry.summed, entry.part)
+    return Metric(entry.kind, entry.unit, kept or METRICS["cash"].aliases, entry.declared_additive, entry.part)
 
 
 def test_nothing_refutes_figures_that_are_right() -> None:

@@ -60,8 +60,12 @@ OF_MANDATES = [
     Mistake('"tier": "easy"', "'tier': 'easy'", "line 3: not valid JSON"),
     Mistake('"tier": "easy"', '"tier": "simple"', """tier: is "simple"; choose 'easy', 'medium' or 'hard'"""),
     Mistake('"tier": "easy", ', "", "line 3: mandates[0].tier: is missing; add it"),
-    Mistake('"core"', '"core fund"', 'mandate_id: is "core fund", no name; use up to 40 letters, digits, _ and -'),
-    Mistake('"core"', '"../core"', 'mandate_id: is "../core", no name; use up to 40'),
+    Mistake(
+        '"core"',
+        '"core fund"',
+        'mandate_id: is "core fund", not a valid name; use up to 40 characters of A-Z, a-z, 0-9, _ and -',
+    ),
+    Mistake('"core"', '"../core"', 'mandate_id: is "../core", not a valid name; use up to 40'),
     Mistake('"core"', "7", "line 3: mandates[0].mandate_id: is 7, not text in quotes; correct it"),
     Mistake('"name"', '"title"', "line 3: mandates[0].title: is an unknown field; remove it, or correct its name"),
     Mistake("cash_max", "cash_limit", 'line 7: mandates[0].constraints[3].type: is "cash_limit"; choose one of'),
@@ -111,7 +115,9 @@ OF_MANDATES = [
     Mistake(MANDATE, '{"mandate": []}', "line 1: mandate: is an unknown field; write mandates"),
     Mistake(MANDATE, "[]", "line 1: not a JSON object"),
     Mistake(MANDATE, " \n", "line 1: the file is empty; fill it, or remove it to keep what is built in"),
-    Mistake("Core Equity", "Core\\u0007", 'line 3: mandates[0].name: is "Core\\u0007", no name; use up to 200'),
+    Mistake(
+        "Core Equity", "Core\\u0007", 'line 3: mandates[0].name: is "Core\\u0007", not a valid name; use up to 200'
+    ),
 ]
 
 OF_SCENARIOS = [
@@ -165,8 +171,8 @@ OF_WEIGHTS = [
     Mistake("0.15,", "1e400,", "line 4: weight: is '1e400', not a number; correct it"),
     Mistake("0.15,", ",", "line 4: weight: is empty; write the number, or delete the row"),
     Mistake(",0.15,,", ",0.15", "line 4: 3 fields where the header names 5"),
-    Mistake("CASH,0.05", "CASH,-0.05", "line 5: weight: cash is -0.05; a book owes no cash; correct it"),
-    Mistake("28,BBB", "28,AAA", "line 3: symbol: AAA is in line 2 of 2024-03-28 too; add the two up in one row"),
+    Mistake("CASH,0.05", "CASH,-0.05", "line 5: weight: cash is -0.05; cash must not be negative; correct it"),
+    Mistake("28,BBB", "28,AAA", "line 3: symbol: AAA is in line 2 of 2024-03-28 too; combine the rows"),
     Mistake("28,BBB", "28,", "line 3: symbol: is empty; write a ticker, or CASH"),
     Mistake("28,BBB", "28,US0378331005 EQ", "line 3: symbol: is 'US0378331005 EQ'; write a ticker, or CASH"),
     Mistake("2024-03-28,BBB", "28.03.2024,BBB", "line 3: date: is '28.03.2024'; write YYYY-MM-DD"),
@@ -207,8 +213,10 @@ OF_QUANTITIES = [
     Mistake("40000", "40 000", "line 4: quantity: is '40 000'; write 40000, without thousands separators"),
     Mistake("40000", "40'000", 'line 4: quantity: is "40\'000"; write 40000, without thousands separators'),
     Mistake("40000", "1e14", "line 4: quantity: is '1e14', not a number; correct it"),
-    Mistake("125000", "-125000", "line 5: quantity: cash is -125000; a book owes no cash; correct it"),
-    Mistake("quantity\n", "quantity,nav\n", "line 1: quantities and their prices say the NAV; remove the column nav"),
+    Mistake("125000", "-125000", "line 5: quantity: cash is -125000; cash must not be negative; correct it"),
+    Mistake(
+        "quantity\n", "quantity,nav\n", "line 1: the NAV follows from quantities and prices; remove the column nav"
+    ),
     Mistake("quantity\n", "shares\n", "line 1: 'shares' is an unknown column; call it one of date, symbol, weight,"),
 ]
 
@@ -252,19 +260,21 @@ TEXTS = """{
 """
 
 OF_TEXTS = [
-    Mistake("allows {x} in", "wants at least {x} in", "line 6: limits.max_weight[0]: is not read as it is meant (m"),
+    Mistake("allows {x} in", "wants at least {x} in", "line 6: limits.max_weight[0]: is not understood as intended (m"),
     Mistake("{x} in a single name", "{y} in a single name", "line 6: limits.max_weight[0]: has braces that cannot be"),
-    Mistake("{x} in a single name at most", "little in a name", "max_weight[0]: is not read as it is meant (max_w"),
+    Mistake("{x} in a single name at most", "little in a name", "max_weight[0]: is not understood as intended (max_w"),
     Mistake("{x} in a single name", "{x in a single name", "line 6: limits.max_weight[0]: has braces that"),
     Mistake("at most.", "at most", "line 6: limits.max_weight[0]: does not end with a full stop; end it with one"),
     Mistake("max_weight", "max_weights", "line 6: limits.max_weights: is an unknown field; write max_weight"),
     Mistake("min_variance", "least_risk", "line 4: objectives.least_risk: is an unknown field; remove it"),
-    Mistake("lowest volatility", "best portfolio", "line 4: objectives.min_variance[0]: is not read as it is meant"),
-    Mistake("excludes", "dislikes", "line 7: limits.excluded_sectors[0]: is not read as it is meant (sector_limits)"),
-    Mistake("does not sell short", "may sell short", "line 9: barred[0]: is not read as it is meant (long_only)"),
-    Mistake("may sell short", "is free in all", "line 10: allowed[0]: is not read as it is meant (long_only)"),
-    Mistake("USD {n} million are managed so far", "At most {x} in a name", "line 11: asides[0]: is not read as it is"),
-    Mistake("hires the desk", "caps names at 5%", "line 3: openings[0]: is not read as it is meant (max_weight)"),
+    Mistake("lowest volatility", "best portfolio", "line 4: objectives.min_variance[0]: is not understood as intended"),
+    Mistake(
+        "excludes", "dislikes", "line 7: limits.excluded_sectors[0]: is not understood as intended (sector_limits)"
+    ),
+    Mistake("does not sell short", "may sell short", "line 9: barred[0]: is not understood as intended (long_only)"),
+    Mistake("may sell short", "is free in all", "line 10: allowed[0]: is not understood as intended (long_only)"),
+    Mistake("USD {n} million are managed so far", "At most {x} in a name", "line 11: asides[0]: is not understood as"),
+    Mistake("hires the desk", "caps names at 5%", "line 3: openings[0]: is not understood as intended (max_weight)"),
     Mistake('["A family', '[7, "A family', "line 3: openings[0]: is 7, not text in quotes; correct it"),
     Mistake('  "extends": true,\n', "", 'limits.min_weight: has no sentence; add one, or "extends": true to keep the'),
 ]

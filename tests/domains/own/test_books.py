@@ -12,7 +12,7 @@ from tests.domains.own.mistakes import SCENARIO
 from tests.domains.own.test_holdings import read
 
 from finskillbench.domains.building import BuildContext
-from finskillbench.domains.checks.proofs import rederived
+from finskillbench.domains.checks.proofs import rederivation_proof
 from finskillbench.domains.risk import constraint_monitoring, stress_testing
 from finskillbench.domains.risk.catalogs import risk_settings
 from finskillbench.domains.risk.objects import construct
@@ -111,7 +111,7 @@ def test_labels_of_books_are_derived_a_second_time(made: Made) -> None:
         if "covariance_matrix" in task_input:
             task_input["covariance_matrix"] = covariance
         leaves = module.SUBTASK.derived_again(task.truth.expected_output, task_input)
-        assert rederived(task.truth.task_id, leaves)
+        assert rederivation_proof(task.truth.task_id, leaves)
         assert task.truth.verification["portfolio_type"] == "own"
 
 

@@ -20,9 +20,9 @@ from tests.domains.own.mistakes import (
 
 from finskillbench.domains import catalog_files
 from finskillbench.domains.catalog import Catalog, read_catalog_folder
-from finskillbench.domains.portfolio.mandate_texts import words
+from finskillbench.domains.portfolio.mandate_texts import built_in_sentences
 from finskillbench.domains.portfolio.objects.settings import read_settings
-from finskillbench.domains.portfolio.user_catalogs import settings_in, words_in
+from finskillbench.domains.portfolio.user_catalogs import settings_in, sentences_for
 from finskillbench.domains.risk.catalogs import mandate_catalog, scenario_catalog
 from finskillbench.domains.risk.user_catalogs.mandates import MANDATES, mandates_in
 from finskillbench.domains.risk.user_catalogs.scenarios import SCENARIOS, scenarios_in
@@ -69,7 +69,7 @@ def test_tiers_and_texts_are_added_or_replaced(tmp_path: Path) -> None:
     settings, built_in = settings_in(catalog), read_settings()
     assert settings["tiers"]["hard"]["sector_room"] == 0.02
     assert (settings["tiers"]["easy"], list(settings)) == (built_in["tiers"]["easy"], list(built_in))
-    said, before = words_in(catalog), words()
+    said, before = sentences_for(catalog), built_in_sentences()
     assert said["limits"]["max_weight"] == [
         *before["limits"]["max_weight"],
         json.loads(TEXTS)["limits"]["max_weight"][0],
@@ -77,7 +77,7 @@ def test_tiers_and_texts_are_added_or_replaced(tmp_path: Path) -> None:
     assert said["limits"]["min_names"] == before["limits"]["min_names"]
     assert len(said["openings"]) == len(before["openings"]) + 1
     short = {**before, "asides": ["The account holds USD {n} million."]}
-    assert words_in(read(tmp_path, texts=json.dumps(short)))["asides"] == short["asides"]
+    assert sentences_for(read(tmp_path, texts=json.dumps(short)))["asides"] == short["asides"]
 
 
 @pytest.mark.parametrize("mistake", OF_SCENARIOS, ids=lambda one: one.told[:60])
@@ -99,7 +99,7 @@ def test_all_mistakes_of_all_files_are_told_at_once(tmp_path: Path) -> None:
         "mandates.json, line 5",
         "scenarios.json, line 11",
     ]
-    assert caught.value.mistakes[0] == "mandate.json: no file of a catalog; call it mandates.json, or remove it"
+    assert caught.value.mistakes[0] == "mandate.json: not a catalog file; rename it to mandates.json, or remove it"
 
 
 def test_a_file_of_nothing_but_mistakes_is_not_told_in_full(tmp_path: Path) -> None:
@@ -165,8 +165,8 @@ def test_what_the_command_writes_as_an_example_is_what_is_built_in(tmp_path: Pat
         catalog
     )["mandates"]
     assert scenarios_in(catalog) == scenario_catalog()
-    assert set(catalog.said) == {kind.name for kind in catalog_files() if kind.example()}
-    assert words_in(catalog) == words()
+    assert set(catalog.contents) == {kind.name for kind in catalog_files() if kind.example()}
+    assert sentences_for(catalog) == built_in_sentences()
     assert settings_in(catalog) == read_settings()
 
 

@@ -15,7 +15,7 @@ from finskillbench.domains.risk.user_catalogs.books import BOOKS, tasks_of_book
 from finskillbench.edition import Edition
 from finskillbench.errors import CatalogError, InputError
 from finskillbench.panels import Panels, read_panels
-from finskillbench.sources.catalog.holdings import Book
+from finskillbench.sources.catalog.holdings import HoldingsBook
 
 
 def read(tmp_path: Path, text: str | bytes, name: str = "fund", **more: str) -> Catalog:
@@ -28,7 +28,7 @@ def read(tmp_path: Path, text: str | bytes, name: str = "fund", **more: str) -> 
     return read_catalog_folder(folder, catalog_files())
 
 
-def books(catalog: Catalog) -> tuple[Book, ...]:
+def books(catalog: Catalog) -> tuple[HoldingsBook, ...]:
     return catalog.of(BOOKS) or ()
 
 
@@ -86,7 +86,9 @@ def test_each_date_of_a_file_is_a_book_and_share_classes_are_spelt_as_prices_are
 
 
 def test_files_are_named_as_books_are(tmp_path: Path) -> None:
-    with pytest.raises(CatalogError, match=r"holdings/my fund.csv: 'my fund' is no name of a book; rename the file"):
+    with pytest.raises(
+        CatalogError, match=r"holdings/my fund.csv: 'my fund' is not a valid name of a book; rename the file"
+    ):
         read(tmp_path, WEIGHTS, "my fund")
     (tmp_path / "mine" / "holdings" / "my fund.csv").unlink()
     read(tmp_path, WEIGHTS)

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finskillbench.sources.catalog.document import Place, lines_of
+from finskillbench.sources.catalog.document import Place, value_lines
 
 NUMBER = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 LEAF = st.none() | st.booleans() | NUMBER | st.text(max_size=8)
@@ -29,7 +29,7 @@ def places(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
 def test_a_place_is_on_the_line_where_it_stands(value: Any) -> None:
     """With one value a line, as `indent` writes them, the lines come in the order of the places."""
     text = json.dumps(value, indent=1)
-    lines, twice = lines_of(text)
+    lines, twice = value_lines(text)
     written = text.split("\n")
     assert twice == []
     assert list(lines) == [place for place, _ in places(value)]
@@ -41,6 +41,6 @@ def test_a_place_is_on_the_line_where_it_stands(value: Any) -> None:
 
 
 def test_a_key_that_is_given_twice_is_found() -> None:
-    lines, twice = lines_of('{"a": {"b": 1,\n"c": 2,\n"b": [3]},\n"a": 4}')
+    lines, twice = value_lines('{"a": {"b": 1,\n"c": 2,\n"b": [3]},\n"a": 4}')
     assert twice == [("a", "b"), ("a",)]
     assert (lines["a", "b"], lines["a",]) == (3, 4)

@@ -14,22 +14,22 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.portfolio import rederive
-from finskillbench.domains.portfolio.definitions import WAIVABLE, family, level, printed, waived
+from finskillbench.domains.portfolio.definitions import WAIVABLE, family, level, printed, waive_limits
 from finskillbench.domains.portfolio.examples import exploits
 from finskillbench.domains.portfolio.examples import infeasibility as conflicts
-from finskillbench.domains.portfolio.examples.exploits import EVERYTHING, by_ticker, portfolios, traded
-from finskillbench.engines.portfolio.formulation import Goal
+from finskillbench.domains.portfolio.examples.exploits import EVERYTHING, weights_by_ticker, effortless_portfolios, rebalancing_answer
+from finskillbench.engines.portfolio.formulation import PortfolioGoal
 from finskillbench.engines.portfolio.mandates.fields import black_litterman_from, problem_from
 from finskillbench.engines.portfolio.measures import check_limits
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.errors import FinSkillBenchError
 
-__all__ = ["ATTACKS", "EVERYTHING", "NEEDS_AN_OPTIMISER", "named", "other_questions", "stretched", "traded"]
+__all__ = ["ATTACKS", "EVERYTHING", "NEEDS_AN_OPTIMISER", "named", "other_questions", "stretched", "rebalancing_answer"]
 
 Array = Floats
 Json = dict[str, Any]
-named = by_ticker
+named = weights_by_ticker
 
 NEEDS_AN_OPTIMISER = ("nearest feasible", "optimum", "of the way", "minimum variance")
 """What the name of an attack contains when finding it takes a quadratic program."""
@@ -66,11 +66,11 @@ def _wider(limit: float | None, slack: float) -> float | None:
 
 def nearest(problem: PortfolioProblem, task_input: Json) -> dict[str, Array]:
     """The portfolios nearest to those that need no thought, names left to chance; the one name of highest return."""
-    known = portfolios(problem, task_input)
+    known = effortless_portfolios(problem, task_input)
     chosen = ("equal weights", "benchmark", "current portfolio", "half equal, half benchmark", "inverse variance")
     free = replace(problem, limits=replace(problem.limits, min_position=None, min_names=None))
     found = {
-        f"nearest feasible to {name}": optimise(free, Goal.DISTANCE, anchor=known[name]).weights
+        f"nearest feasible to {name}": optimise(free, PortfolioGoal.DISTANCE, anchor=known[name]).weights
         for name in chosen
         if name in known
     }
@@ -87,14 +87,14 @@ def _yardsticks(task_input: Json, write: Callable[[PortfolioProblem, Array], Jso
 
 def unconstrained(task_input: Json) -> dict[str, Json]:
     """Attacks on unconstrained optimisation."""
-    return exploits.unconstrained(task_input) | _yardsticks(task_input, exploits.weighted)
+    return exploits.unconstrained_exploits(task_input) | _yardsticks(task_input, exploits.weights_answer)
 
 
 def constrained(task_input: Json) -> dict[str, Json]:
     """Attacks on constrained optimisation; every flag is claimed to be true."""
     problem = problem_from(task_input)
     flags = dict.fromkeys(check_limits(problem, np.full(problem.size, 1 / problem.size)), True)
-    return exploits.constrained(task_input) | _yardsticks(
+    return exploits.constrained_exploits(task_input) | _yardsticks(
         task_input,
         lambda problem, weights: {"weights": named(problem, weights), "constraint_satisfaction": flags},
     )
@@ -102,14 +102,14 @@ def constrained(task_input: Json) -> dict[str, Json]:
 
 def rebalancing(task_input: Json) -> dict[str, Json]:
     """Attacks on rebalancing; reports agree with the weights, which is the best a cheat can do."""
-    answers = exploits.rebalancing(task_input) | _yardsticks(task_input, traded)
+    answers = exploits.rebalancing_exploits(task_input) | _yardsticks(task_input, rebalancing_answer)
     problem = problem_from(task_input)
     assert problem.current is not None
     best = optimise(problem).weights
-    answers["optimum without the second stage"] = traded(problem, best)
+    answers["optimum without the second stage"] = rebalancing_answer(problem, best)
     for share in (0.25, 0.5, 0.75):
         part = problem.current + share * (best - problem.current)
-        answers[f"{share:.0%} of the way to the optimum"] = traded(problem, part)
+        answers[f"{share:.0%} of the way to the optimum"] = rebalancing_answer(problem, part)
     return answers
 
 
@@ -120,7 +120,7 @@ def black_litterman(task_input: Json) -> dict[str, Json]:
     found["minimum variance"] = optimise(replace(problem, objective=Objective.MIN_VARIANCE)).weights
     found["optimum of the equilibrium"] = optimise(replace(problem, expected_returns=after.equilibrium)).weights
     prior = named(problem, after.equilibrium + task_input["risk_free_rate"])
-    return exploits.black_litterman(task_input) | {
+    return exploits.black_litterman_exploits(task_input) | {
         name: {"posterior_returns": prior, "optimal_weights": named(problem, weights)}
         for name, weights in found.items()
     }
@@ -133,11 +133,11 @@ def infeasibility(task_input: Json) -> dict[str, Json]:
         for value in np.arange(0.02, 0.42, 0.02):
             word = "feasible" if feasible else "infeasible"
             answers[f"{word}, {value:.0%}"] = _verdict(feasible, float(value))
-    others = waived(task_input, [family(named)])
+    others = waive_limits(task_input, [family(named)])
     problem = problem_from(others)
     assert problem.current is not None
-    nearest = optimise(problem, Goal.DISTANCE, anchor=problem.current).weights
-    value = level(task_input, named, rederive.covariance(task_input)[1], nearest)
+    nearest = optimise(problem, PortfolioGoal.DISTANCE, anchor=problem.current).weights
+    value = level(task_input, named, rederive.input_covariance(task_input)[1], nearest)
     answers["the nearest feasible"] = _verdict(value <= printed(task_input, named), value)
     return answers
 
@@ -151,6 +151,6 @@ ATTACKS: Mapping[str, Callable[[Json], dict[str, Json]]] = {
     "constrained_optimization": constrained,
     "rebalancing": rebalancing,
     "black_litterman": black_litterman,
-    "tool_use_parameterization": exploits.tool_use,
+    "tool_use_parameterization": exploits.tool_use_exploits,
     "infeasibility_detection": infeasibility,
 }

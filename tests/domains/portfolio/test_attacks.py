@@ -15,12 +15,12 @@ from tests.domains.portfolio.attacks import (
     named,
     other_questions,
     stretched,
-    traded,
+    rebalancing_answer,
 )
 from tests.domains.shared.attacks import FLOOR, right_answer, scored
 from tests.sampling import sampled
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.domains.portfolio.black_litterman import NEARLY_RIGHT
 from finskillbench.domains.portfolio.examples import black_litterman
 from finskillbench.domains.portfolio.worth import judge_rebalancing
@@ -164,7 +164,7 @@ def test_using_all_of_the_tolerance_gains_nothing_on_an_honest_answer(edition: E
             continue
         answer = right_answer(edition, episode)
         answer |= (
-            traded(problem, weights) if episode.sub_task == "rebalancing" else {"weights": named(problem, weights)}
+            rebalancing_answer(problem, weights) if episode.sub_task == "rebalancing" else {"weights": named(problem, weights)}
         )
         assert scored(edition, episode, answer).value <= 1.0
 
@@ -253,13 +253,13 @@ def test_cost_and_size_of_trades_count(edition: Edition) -> None:
         assert value(known["least_cost_bps"] / 1.1, answer) == pytest.approx(0.05 / 0.145, abs=1e-6)
         first = optimise(problem, unique=False).weights
         assert terms.cost(first, current) > 1.3 * known["least_cost_bps"]
-        assert value(known["least_cost_bps"], traded(problem, first)) == 0.0
+        assert value(known["least_cost_bps"], rebalancing_answer(problem, first)) == 0.0
         small = min((change for change in answer["trade_list"].values() if change > 0), default=0.0)
         bought = next(ticker for ticker, change in answer["trade_list"].items() if change == small)
         weights = dict(answer["new_weights"])
         weights[bought] -= small - 0.5 * task_input["min_trade"]
         array = np.array([weights[ticker] for ticker in problem.tickers])
-        assert value(known["least_cost_bps"], traded(problem, array)) == 0.0
+        assert value(known["least_cost_bps"], rebalancing_answer(problem, array)) == 0.0
 
 
 def test_half_an_answer_to_black_litterman_is_worth_nothing(edition: Edition) -> None:
@@ -329,6 +329,6 @@ def test_every_certified_scorer_survives_its_own_input_being_shared(edition: Edi
         episode = edition.episodes([sub_task])[0]
         task_input, answer = edition.full_input(episode), right_answer(edition, episode)
         before = copy.deepcopy((task_input, answer))
-        scorer, truth = by_name(sub_task).scorers[Profile.CERTIFIED], edition.truth(episode.task_id)
+        scorer, truth = subtask_named(sub_task).scorers[Profile.CERTIFIED], edition.truth(episode.task_id)
         assert scorer(answer, truth, task_input) == scorer(answer, truth, task_input)
         assert (task_input, answer) == before

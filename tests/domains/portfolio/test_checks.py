@@ -17,7 +17,7 @@ from finskillbench.edition import Edition
 from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.edition.checks.engine import validate_edition
 from finskillbench.engines.statistics.covariance import ledoit_wolf
-from finskillbench.findings import State
+from finskillbench.findings import CheckState
 from finskillbench.panels import read_panels
 from finskillbench.panels.store import covariance_bytes
 
@@ -33,7 +33,7 @@ def edition(synthetic_edition: Edition) -> Edition:
 
 def failed(report: CheckReport) -> set[str]:
     """The names of the portfolio checks that failed."""
-    return {check.name for check in report.checks if check.domain == PORTFOLIO and check.state is State.FAIL}
+    return {check.name for check in report.checks if check.domain == PORTFOLIO and check.state is CheckState.FAIL}
 
 
 def test_every_certificate_of_a_built_edition_is_repeated(synthetic_report: CheckReport) -> None:
@@ -320,7 +320,7 @@ def test_a_planted_defect_fails_its_check_alone(name: str, workshop: Any) -> Non
     plant(workshop)
     # The risk episodes share the panels, so that a defect there may fail one of their checks too.
     report = workshop.validated(PORTFOLIO)
-    defects = [(c.name, f.where, f.message) for c in report.checks for f in c.findings if f.state is State.FAIL]
+    defects = [(c.name, f.where, f.message) for c in report.checks for f in c.findings if f.state is CheckState.FAIL]
     assert failed(report) == {check}, defects
 
 

@@ -14,14 +14,14 @@ from finskillbench.domains import domain
 from finskillbench.domains.portfolio import rederive
 from finskillbench.domains.portfolio.definitions import OBJECTIVE_TEXT, WAIVABLE, family, printed
 from finskillbench.domains.portfolio.objects.settings import read_settings
-from finskillbench.domains.portfolio.rebalancing import TERMS
-from finskillbench.domains.portfolio.worth import distinct
+from finskillbench.domains.portfolio.rebalancing import TRADING_DEFINITIONS
+from finskillbench.domains.portfolio.worth import count_distinct
 from finskillbench.edition import Edition
 from finskillbench.engines.portfolio.mandates.fields import problem_from
-from finskillbench.engines.portfolio.measures import check_limits, turnover, violations
+from finskillbench.engines.portfolio.measures import check_limits, one_way_turnover, violations
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode
-from finskillbench.scoring.values import mapping
+from finskillbench.scoring.values import as_object
 
 SETTINGS = read_settings()
 PORTFOLIO = tuple(subtask.name for subtask in domain("portfolio_construction").subtasks)
@@ -106,7 +106,7 @@ def test_causes_of_infeasibility_are_several_and_the_tier_is_the_size_of_the_con
 def test_the_benchmark_keeps_every_limit_but_the_restricted_names(edition: Edition) -> None:
     for episode in edition.episodes(["infeasibility_detection"]):
         task_input = edition.full_input(episode)
-        tickers, sigma = rederive.covariance(task_input)
+        tickers, sigma = rederive.input_covariance(task_input)
         over = rederive.excesses(task_input, sigma, rederive.vector(task_input["benchmark_weights"], tickers))
         assert {name for name, excess in over.items() if excess > 1e-9} <= {"restricted_names", "max_turnover"}
 
@@ -119,7 +119,7 @@ def test_labels_differ(edition: Edition) -> None:
         ("black_litterman", "optimal_weights"),
     ):
         labels = [edition.truth(episode.task_id).expected_output[field] for episode in edition.episodes([sub_task])]
-        assert distinct(labels) >= 35, sub_task
+        assert count_distinct(labels) >= 35, sub_task
 
 
 def test_legacy_portfolios_are_portfolios_and_must_trade_where_trading_is_limited(edition: Edition) -> None:
@@ -135,7 +135,7 @@ def test_legacy_portfolios_are_portfolios_and_must_trade_where_trading_is_limite
             assert violations(problem, problem.current, 1e-6), episode.task_id
             continue
         best = np.array(list(edition.truth(episode.task_id).expected_output["weights"].values()))
-        assert turnover(best, problem.current) == pytest.approx(problem.limits.max_turnover, abs=1e-6)
+        assert one_way_turnover(best, problem.current) == pytest.approx(problem.limits.max_turnover, abs=1e-6)
 
 
 def test_current_portfolios_keep_the_caps_or_miss_them_by_little(edition: Edition) -> None:
@@ -154,7 +154,7 @@ def test_units_are_annual_and_objectives_mean_what_the_text_says(edition: Editio
     for episode in edition.episodes(["unconstrained_optimization", "constrained_optimization", "rebalancing"]):
         task_input = edition.full_input(episode)
         problem = problem_from(task_input)
-        _, sigma = rederive.covariance(task_input)
+        _, sigma = rederive.input_covariance(task_input)
         volatility = np.sqrt(np.diag(sigma))
         assert 0.08 < volatility.min() < volatility.max() < 1.2, episode.task_id
         assert np.abs(problem.mean).max() < 0.5
@@ -167,7 +167,7 @@ def test_units_are_annual_and_objectives_mean_what_the_text_says(edition: Editio
         least = truth.verification["required_value"] if rebalanced else truth.proof["objective"]
         assert value == pytest.approx(least, abs=1e-9) or (rebalanced and value < least), episode.task_id
         if rebalanced:
-            assert task_input["conventions"].items() >= TERMS.items()
+            assert task_input["conventions"].items() >= TRADING_DEFINITIONS.items()
             assert 2.0 <= min(task_input["trading_costs_bps"].values()) < 20.0
             assert task_input["current_portfolio_date"] == str(episode.as_of_date)
 
@@ -193,10 +193,10 @@ def test_no_value_of_the_truth_stands_in_input_or_prompt(edition: Edition) -> No
                     assert f"{number:.9g}" not in exact, (episode.task_id, field)
                 if number > 0.001:
                     assert f"{number:.3g}" not in shown, (episode.task_id, field)
-            wanted = mapping(value)
+            wanted = as_object(value)
             if wanted and field not in ("constraint_satisfaction", "trade_list"):
                 for name, given in episode.input.items():
-                    shown_map = mapping(given)
+                    shown_map = as_object(given)
                     if set(shown_map) == set(wanted) and len(_numbers(given)) == len(shown_map):
                         apart = np.abs([shown_map[ticker] - wanted[ticker] for ticker in wanted]).max()
                         assert apart > 1e-3, (episode.task_id, field, name)

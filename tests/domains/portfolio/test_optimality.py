@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.domains.checks.proofs import certificate_of, farkas_of, proof_of
 from finskillbench.domains.examples import Label
 from finskillbench.domains.portfolio.definitions import moved
-from finskillbench.domains.portfolio.optimality import Program, margin, possible_gain, stacked
+from finskillbench.domains.portfolio.optimality import OptimalityCheck, margin, possible_gain, _stack_limits
 from finskillbench.engines.optimisation.certified import InfeasibleError
-from finskillbench.engines.portfolio.formulation import Aim, Goal, formulate
+from finskillbench.engines.portfolio.formulation import PortfolioAim, PortfolioGoal, formulate_portfolio
 from finskillbench.engines.portfolio.mandates.feasibility import least_attainable
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.optimise import optimise
-from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
+from finskillbench.engines.portfolio.problem import PortfolioLimits, Objective, PortfolioProblem
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.episode import Episode, Prompt, Truth
 from finskillbench.findings import Findings
@@ -52,21 +52,21 @@ def test_the_minimum_variance_of_two_assets_cannot_be_bettered() -> None:
     """Variances 0.04 and 0.09 without correlation: weights 9/13 and 4/13 (Markowitz 1952)."""
     weights = np.array([9.0, 4.0]) / 13.0
     gradient = 2 * np.diag([0.04, 0.09]) @ weights
-    limits = stacked([(weights, -np.eye(2))], [np.ones((1, 2))])
+    limits = _stack_limits([(weights, -np.eye(2))], [np.ones((1, 2))])
     assert possible_gain(gradient, limits, 2.0) <= 1e-12
 
 
 def test_a_point_that_can_be_bettered_is_given_no_proof() -> None:
     equal = np.array([0.5, 0.5])
     gradient = 2 * np.diag([0.04, 0.09]) @ equal
-    limits = stacked([(equal, -np.eye(2))], [np.ones((1, 2))])
+    limits = _stack_limits([(equal, -np.eye(2))], [np.ones((1, 2))])
     better = equal @ np.diag([0.04, 0.09]) @ equal - 0.04 * 0.09 / 0.13
     assert possible_gain(gradient, limits, 2.0) >= better
 
 
 def _examined(change: Callable[[Json], None]) -> list[str]:
     """A label of minimum variance with a cap of 60 %, its certificate changed, and what is found of it."""
-    limits = Limits(max_weight=0.6)
+    limits = PortfolioLimits(max_weight=0.6)
     problem = PortfolioProblem(tuple(TICKERS), RiskModel.from_matrix(SIGMA), Objective.MIN_VARIANCE, limits)
     best = optimise(problem)
     stored = certificate_of(best)
@@ -80,7 +80,7 @@ def _examined(change: Callable[[Json], None]) -> list[str]:
     episode = Episode("pc", "portfolio_construction", name, date(2025, 1, 31), "easy", task_input, Prompt("", ""))
     truth = Truth("pc", name, {"weights": dict(zip(TICKERS, stored["weights"], strict=True))}, {}, proof_of(best))
     findings = Findings()
-    proof = by_name(name).proof
+    proof = subtask_named(name).proof
     assert proof is not None
     proof(Label(episode, task_input, truth, stored, built=False), findings)
     return [finding.message for finding in findings.found]
@@ -106,16 +106,16 @@ def test_a_value_that_the_weights_do_not_have_is_found() -> None:
 def test_an_optimum_under_a_limit_that_nobody_set_is_found() -> None:
     """Its own multipliers prove it in the engine's program; only limits that are written down again contradict it."""
     problem = PortfolioProblem(
-        tuple(TICKERS), RiskModel.from_matrix(SIGMA), Objective.MIN_VARIANCE, Limits(max_weight=0.5)
+        tuple(TICKERS), RiskModel.from_matrix(SIGMA), Objective.MIN_VARIANCE, PortfolioLimits(max_weight=0.5)
     )
     stated = {
         "objective": "min_variance",
         "constraints": {"long_only": True},
         "covariance_matrix": {"tickers": TICKERS, "matrix": SIGMA.tolist()},
     }
-    assert Program(stated, optimise(problem).weights).gain() > 1e-3
-    problem = PortfolioProblem(tuple(TICKERS), problem.risk, Objective.MIN_VARIANCE, Limits())
-    assert Program(stated, optimise(problem).weights).gain() <= 1e-12
+    assert OptimalityCheck(stated, optimise(problem).weights).gain() > 1e-3
+    problem = PortfolioProblem(tuple(TICKERS), problem.risk, Objective.MIN_VARIANCE, PortfolioLimits())
+    assert OptimalityCheck(stated, optimise(problem).weights).gain() <= 1e-12
 
 
 def _limited(limits: Json) -> Json:
@@ -126,7 +126,7 @@ def _farkas(task_input: Json) -> Json:
     problem = problem_from(task_input)
     with pytest.raises(InfeasibleError) as caught:
         optimise(problem)
-    return farkas_of(caught.value, formulate(problem, Aim()).program)
+    return farkas_of(caught.value, formulate_portfolio(problem, PortfolioAim()).program)
 
 
 @pytest.mark.parametrize(
@@ -157,8 +157,8 @@ def test_multipliers_of_a_least_value_refute_every_smaller_one_and_no_larger_one
     task_input = _limited({"restricted_names": ["D"], "max_turnover": 0.5, "max_tracking_error": 0.12})
     problem = problem_from(task_input)
     least = least_attainable(problem, limit)
-    aim = Aim(Goal.TURNOVER) if limit == "max_turnover" else Aim(Goal.LIMIT, limit=limit)
-    program = formulate(problem, aim).program
+    aim = PortfolioAim(PortfolioGoal.TURNOVER) if limit == "max_turnover" else PortfolioAim(PortfolioGoal.LIMIT, limit=limit)
+    program = formulate_portfolio(problem, aim).program
     ray = {block.label: least.multipliers[block.rows].tolist() for block in program.blocks}
     named = "sector_limits.Energy" if limit == "Energy" else limit
     assert margin(moved(task_input, named, least.value * (1 - 1e-6)), ray) > 0

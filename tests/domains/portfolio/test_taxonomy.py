@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from finskillbench.domains.portfolio.checks.tasks import taxonomy
+from finskillbench.domains.portfolio.checks.tasks import check_portfolio_taxonomy
 from finskillbench.episode import Episode, Prompt
-from finskillbench.findings import Findings, State
+from finskillbench.findings import Findings, CheckState
 
 SECTORS = {"AAA": "Technology", "BBB": "Energy", "CCC": "Utilities"}
 EARLY, LATE = date(2017, 1, 31), date(2020, 1, 31)
@@ -26,8 +26,8 @@ def _found(day: date, sectors: list[str]) -> list[str]:
     )
     subject: Any = SimpleNamespace(panels=lambda _: panels, episodes=(task,), edition=SimpleNamespace(has_truth=False))
     findings = Findings()
-    taxonomy(subject, findings)
-    return [one.where for one in findings.found if one.state is State.FAIL]
+    check_portfolio_taxonomy(subject, findings)
+    return [one.where for one in findings.found if one.state is CheckState.FAIL]
 
 
 @pytest.mark.parametrize(

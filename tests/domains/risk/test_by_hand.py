@@ -3,7 +3,7 @@
 import pytest
 
 from finskillbench.arrays import FACTORS
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.episode import JsonObject
 from finskillbench.harness.programs.program import naive_answer
 
@@ -26,7 +26,7 @@ SECTORS = {"AAA": "Technology", "BBB": "Technology", "CCC": "Energy", "DDD": "Ut
 
 def by_hand(sub_task: str, data: JsonObject) -> JsonObject:
     """What the subtask's arithmetic makes of the fields; an empty answer where there is none."""
-    return naive_answer(by_name(sub_task).baselines.no_skill, data)
+    return naive_answer(subtask_named(sub_task).baselines.no_skill, data)
 
 
 def task(*constraints: JsonObject) -> JsonObject:
@@ -154,9 +154,9 @@ def test_without_caps_nothing_is_traded() -> None:
 @pytest.mark.parametrize("sub_task", RISK)
 def test_arithmetic_reads_only_the_fields_that_it_asks_for(sub_task: str) -> None:
     data = task({"type": "hhi_max", "value": 0.1})
-    assert by_hand(sub_task, {field: data[field] for field in by_name(sub_task).baselines.no_skill.fields}) == by_hand(
-        sub_task, data
-    )
+    assert by_hand(
+        sub_task, {field: data[field] for field in subtask_named(sub_task).baselines.no_skill.fields}
+    ) == by_hand(sub_task, data)
 
 
 @pytest.mark.parametrize("sub_task", RISK)

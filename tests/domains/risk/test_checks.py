@@ -28,7 +28,7 @@ from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.engines.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.risk import exposures, mandate, monitor
 from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE
-from finskillbench.findings import State
+from finskillbench.findings import CheckState
 
 
 @pytest.fixture(scope="session")
@@ -38,18 +38,18 @@ def edition(synthetic_edition: Edition) -> Edition:
 
 
 def failed(report: CheckReport) -> set[tuple[str, str]]:
-    return {(check.domain, check.name) for check in report.checks if check.state is State.FAIL}
+    return {(check.domain, check.name) for check in report.checks if check.state is CheckState.FAIL}
 
 
 def told(report: CheckReport) -> list[tuple[str, str, str]]:
-    return [(c.name, f.where, f.message) for c in report.checks for f in c.findings if f.state is State.FAIL]
+    return [(c.name, f.where, f.message) for c in report.checks for f in c.findings if f.state is CheckState.FAIL]
 
 
 def test_a_built_edition_passes_every_check(synthetic_report: CheckReport) -> None:
     checks = {check.name: check for check in synthetic_report.checks if check.domain == RISK}
     assert list(checks) == list(CHECKS[RISK])
     assert told(synthetic_report) == []
-    assert {check.state for check in checks.values()} <= {State.PASS, State.WARN}
+    assert {check.state for check in checks.values()} <= {CheckState.PASS, CheckState.WARN}
     figures = {name: check.figures for name, check in checks.items()}
     names = ("constraint_monitoring", "risk_identification", "stress_testing", "risk_remediation")
     assert {figures[name]["labels"] for name in names} == {40}
@@ -70,7 +70,7 @@ def test_the_second_arithmetic_knows_what_the_engines_know() -> None:
     assert (rederive.DAYS, rederive.PARTICIPATION) == (exposures.HORIZON, exposures.PARTICIPATION)
     assert (rederive.NO_WEIGHT, rederive.HOLDING) == (COMPLIANCE_TOLERANCE, HOLDING_THRESHOLD)
     assert (rederive.COMPLIANCE_TOLERANCE, rederive.LEAST_SCALE) == (COMPLIANCE_TOLERANCE, monitor.LEAST_SCALE)
-    assert rederive.NEVER_GIVEN_UP == monitor.HARD_KINDS
+    assert rederive.HARD_LIMITS == monitor.HARD_KINDS
 
 
 FIRST = {check: name for name, (check, _) in reversed(DEFECTS.items())}
@@ -108,8 +108,8 @@ def test_a_replay_of_what_is_still_to_come(whole: Any) -> None:
 def test_a_mandate_that_nobody_can_keep(workshop: Workshop) -> None:
     def tighten(row: Row) -> None:
         row["input"]["mandate"]["constraints"] = [
-            {"type": "hhi_max", "value": 0.001, "definition": mandate.DEFINITIONS[mandate.Kind.HHI_MAX]},
-            {"type": "cash_max", "value": 0.0, "definition": mandate.DEFINITIONS[mandate.Kind.CASH_MAX]},
+            {"type": "hhi_max", "value": 0.001, "definition": mandate.DEFINITIONS[mandate.ConstraintKind.HHI_MAX]},
+            {"type": "cash_max", "value": 0.0, "definition": mandate.DEFINITIONS[mandate.ConstraintKind.CASH_MAX]},
         ]
 
     at("episodes", "constraint_monitoring", tighten)(workshop)
@@ -155,6 +155,6 @@ def test_an_edition_without_the_domain_skips_its_checks(workshop: Workshop) -> N
             (workshop.folder / part / f"{sub_task}.jsonl").unlink()
         workshop.edit_json("manifest.json", lambda m, name=sub_task: m["counts"].pop(name))
     report = workshop.validated()
-    skipped = [check for check in report.checks if check.state is State.SKIP]
+    skipped = [check for check in report.checks if check.state is CheckState.SKIP]
     assert [(check.domain, check.name) for check in skipped] == [(RISK, name) for name in CHECKS[RISK]]
     assert {check.reason for check in skipped} == {"the edition has no episodes of risk management"}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.sampling import examples
 from tests.scoring.strategies import hostile_answers
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.domains.checks.agreement import AGREEMENT
 from finskillbench.domains.risk.objects.plain_cures import merit_without_optimiser
 from finskillbench.domains.risk.objects.remediation import MOST_TRADES, PLAIN
@@ -38,7 +38,7 @@ def cases(edition: Edition) -> dict[str, list[tuple[Episode, Truth, Json]]]:
 
 
 def judged(name: str, answer: Json, truth: Truth, task_input: Json, profile: Profile = Profile.CERTIFIED) -> float:
-    return by_name(name).scorers[profile](answer, truth, task_input).value
+    return subtask_named(name).scorers[profile](answer, truth, task_input).value
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -141,7 +141,7 @@ def test_no_exposure_is_always_listed_and_none_always_the_largest(cases: Any) ->
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_shown_tells_type_regime_or_verdict(cases: Any, name: str) -> None:
     for episode, truth, _ in cases[name]:
-        shown = task_prompt(episode, by_name(name).answer) + episode.task_id + json.dumps(episode.input)
+        shown = task_prompt(episode, subtask_named(name).answer) + episode.task_id + json.dumps(episode.input)
         assert not [kind for kind in TYPES if kind in shown]
         replay = episode.metadata.get("scenario", "").startswith("replay_")  # names its own window, not the date's
         regime = truth.verification["regime"]

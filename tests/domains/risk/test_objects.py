@@ -21,8 +21,8 @@ from finskillbench.domains.risk.objects.portfolios import clear_of_limits
 from finskillbench.domains.risk.objects.recipes import LEAST, TYPES
 from finskillbench.domains.risk.objects.remediation import RemediationPair
 from finskillbench.edition import Edition
-from finskillbench.engines.risk.mandate import Kind
-from finskillbench.engines.risk.monitor import measure
+from finskillbench.engines.risk.mandate import ConstraintKind
+from finskillbench.engines.risk.monitor import check_constraints
 from finskillbench.engines.risk.portfolio import Portfolio
 from finskillbench.engines.risk.remediation import nearest, remediate
 from finskillbench.engines.risk.stress import scenario_from
@@ -59,12 +59,12 @@ def test_every_mandate_can_be_kept_at_every_risk_date(objects: RiskObjects) -> N
 
 
 def test_the_mandates_use_every_constraint_and_none_twice(objects: RiskObjects) -> None:
-    used: set[Kind] = set()
+    used: set[ConstraintKind] = set()
     for fitted in fitted_mandates(objects):
         kinds = [limit.kind for limit in fitted.mandate.constraints]
         assert len(set(kinds)) == len(kinds)
         used |= set(kinds)
-    assert used == set(Kind)
+    assert used == set(ConstraintKind)
     tiers = {fitted.mandate.mandate_id: fitted.tier for fitted in fitted_mandates(objects)}
     assert Counter(tiers.values()) == {"easy": 3, "medium": 4, "hard": 5}
 
@@ -79,16 +79,16 @@ def test_a_mandate_is_as_the_catalog_states_it_or_wider_with_a_note(objects: Ris
 
 def test_every_benchmark_keeps_the_mandates_held_against_it(objects: RiskObjects) -> None:
     """But for what no index is held against; and an index mandate runs next to its index."""
-    run = {Kind.POSITION_LIMIT_MIN, Kind.NAME_COUNT}
+    run = {ConstraintKind.POSITION_LIMIT_MIN, ConstraintKind.NAME_COUNT}
     for at in objects.dates.values():
         benchmark = np.asarray(at.market.benchmark)
         assert benchmark.sum() == pytest.approx(1)
         assert benchmark.max() <= max(0.05, 2.4 / len(benchmark)) + 1e-12
         for fitted in at.mandates.values():
             index = Portfolio(benchmark, 0.0, 1e9)
-            broken = {one.kind for one in measure(index, fitted.mandate, at.market) if not one.passed}
+            broken = {one.kind for one in check_constraints(index, fitted.mandate, at.market) if not one.passed}
             assert broken <= run, fitted.mandate.mandate_id
-            if (most := fitted.mandate.limit(Kind.TRACKING_ERROR_MAX)) is not None:
+            if (most := fitted.mandate.limit(ConstraintKind.TRACKING_ERROR_MAX)) is not None:
                 assert most <= (0.02 if "Index" in fitted.mandate.name else 0.06)
 
 
@@ -110,11 +110,13 @@ def test_a_mandate_that_its_benchmark_would_break_is_raised_to_it(objects: RiskO
     }
     fitted = fit(narrow, as_of, at.market, mandate_catalog()).mandate
     benchmark = np.asarray(at.market.benchmark)
-    assert (fitted.limit(Kind.POSITION_LIMIT_MAX) or 0) - benchmark.max() == pytest.approx(0.0075, abs=0.0026)
-    beta = fitted.get(Kind.BETA_RANGE)
+    assert (fitted.limit(ConstraintKind.POSITION_LIMIT_MAX) or 0) - benchmark.max() == pytest.approx(0.0075, abs=0.0026)
+    beta = fitted.get(ConstraintKind.BETA_RANGE)
     assert beta is not None
     assert beta.maximum == 2.0
-    assert not {one.kind for one in measure(Portfolio(benchmark, 0.0, 1e9), fitted, at.market) if not one.passed}
+    assert not {
+        one.kind for one in check_constraints(Portfolio(benchmark, 0.0, 1e9), fitted, at.market) if not one.passed
+    }
     assert nearest(fitted, at.market, benchmark).optimality.violation <= 1e-9
 
 
@@ -154,7 +156,7 @@ def test_every_planted_risk_is_there_by_plain_arithmetic(objects: RiskObjects) -
             assert days[-3] >= 10
         elif case.type == "mandate_violating":
             home = objects.dates[case.as_of].mandates[case.home].mandate
-            assert sum(not one.passed for one in measure(case.portfolio, home, market)) >= 3
+            assert sum(not one.passed for one in check_constraints(case.portfolio, home, market)) >= 3
         else:
             losses: list[tuple[float, float]] = []
             for scenario in map(scenario_from, objects.scenarios.hypothetical_at(market)):
@@ -213,18 +215,18 @@ def test_each_portfolio_is_monitored_under_its_home_and_one_mandate_of_each_tier
 def test_statuses_are_balanced(objects: RiskObjects, capsys: pytest.CaptureFixture[str]) -> None:
     compliant = [pair for pair in objects.monitoring if pair.compliant]
     by_tier = Counter(pair.tier for pair in compliant)
-    passed, failed = Counter[Kind](), Counter[Kind]()
+    passed, failed = Counter[ConstraintKind](), Counter[ConstraintKind]()
     for pair in objects.monitoring:
         for limit in pair.mandate.constraints:
             (failed if limit.kind in pair.violations else passed)[limit.kind] += 1
     with capsys.disabled():
         print(f"\ncompliant {len(compliant)} of 600, by tier {dict(by_tier)}")
-        for kind in Kind:
+        for kind in ConstraintKind:
             print(f"  {kind}: PASS {passed[kind]} FAIL {failed[kind]}")
     # Ten of 40 episodes can be drawn compliant, in every tier.
     assert 0.15 <= len(compliant) / 600 <= 0.6
     assert min(by_tier[tier] for tier in ("easy", "medium", "hard")) >= 4
-    for kind in Kind:
+    for kind in ConstraintKind:
         assert passed[kind] >= 5, kind
         assert failed[kind] >= 5, kind
     share = sum(passed.values()) / (sum(passed.values()) + sum(failed.values()))
@@ -241,7 +243,7 @@ def test_no_side_of_a_kind_is_rare_in_a_smaller_pool(
     kept = set(np.random.default_rng(seed).permutation(names)[: len(names) * 7 // 10])
     smaller = [pair for pair in pool if pair.case.portfolio_id in kept]
     drawn = drawn_for_monitoring(BuildContext(synthetic_panels, 1), smaller, "x")
-    for kind in Kind:
+    for kind in ConstraintKind:
         beyond = np.array([pair.beyond[kind] for pair in drawn if pair.mandate.get(kind) is not None])
         failing = sum(kind in pair.violations for pair in drawn)
         assert len(beyond) < 10 or len(beyond) <= 3 * failing <= 2 * len(beyond)
@@ -293,11 +295,11 @@ def test_remediation_pairs_discriminate_and_some_are_beyond_mending(
     for pair in [*pairs, *few]:
         assert pair.discriminates
         assert pair.violations
-        assert Kind.TURNOVER_MAX_MONTHLY not in pair.violations
-        limit = pair.mandate.limit(Kind.TURNOVER_MAX_MONTHLY)
+        assert ConstraintKind.TURNOVER_MAX_MONTHLY not in pair.violations
+        limit = pair.mandate.limit(ConstraintKind.TURNOVER_MAX_MONTHLY)
         assert limit is None or pair.case.portfolio.traded + pair.remedy.turnover <= limit + 1e-7
     compliant = next(pair for pair in pairs if pair.remedy.compliant)
-    done = remediate(compliant.case.portfolio, compliant.mandate, compliant.case.market, compliant.terms)
+    done = remediate(compliant.case.portfolio, compliant.mandate, compliant.case.market, compliant.rules)
     assert (done.trades == compliant.remedy.trades).all()
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from tests.domains.package import Mend, Package, set_at, solved
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.domains.base import Subtask
 from finskillbench.domains.checks.agreement import leaf_by_leaf
 from finskillbench.domains.risk import DOMAIN, rederive
@@ -99,7 +99,7 @@ def test_the_package_is_clean() -> None:
 def test_the_table_names_a_script_and_the_answers_keys(sub_task: str) -> None:
     recipe = recipe_of(sub_task)
     assert recipe.script in load_package(ROOT).scripts
-    assert recipe.keys == tuple(by_name(sub_task).answer.model_fields)
+    assert recipe.keys == tuple(subtask_named(sub_task).answer.model_fields)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_report_gives_liquidity_and_concentration_too(task: JsonObject) -> Non
     portfolio, volumes = resolved["portfolio"], resolved["average_daily_volume_usd"]
     weights = rederive.weights(resolved)
     days = dict(zip(weights, rederive.days_to_sell(portfolio, volumes), strict=True))
-    assert answer["illiquid_share"] == pytest.approx(rederive.illiquid_share(portfolio, volumes), abs=1e-12)
+    assert answer["illiquid_share"] == pytest.approx(rederive.rederived_illiquid_share(portfolio, volumes), abs=1e-12)
     assert answer["hhi"] == pytest.approx(sum(weight**2 for weight in weights.values()))
     assert answer["sector_weights"] == pytest.approx(rederive.sector_totals(resolved))
     assert answer["days_to_liquidate"] == pytest.approx(days)
@@ -142,13 +142,13 @@ def after_trades(task: Any, answer: JsonObject) -> JsonObject:
 def test_remediation_cures_the_whole_mandate_at_the_cost_it_reports(task: JsonObject) -> None:
     answer = run("risk_remediation", task)
     changes = {trade["symbol"]: trade["trade_pct"] for trade in answer["trades"]}
-    turnover = rederive.turnover(changes.values())
+    turnover = rederive.turnover_of_trades(changes.values())
     assert answer["post_trade_compliant"] is True
     assert answer["total_turnover"] == pytest.approx(turnover, abs=1e-7)
     # 0.1125 above the position limit less its headroom has to go, and so 0.0225 of N01.
     assert {"N00", "N01"} <= {trade["symbol"] for trade in answer["trades"] if trade["action"] == "sell"}
     assert answer["cost_bps"] == pytest.approx(100 * rederive.cost_of(task, changes), abs=1e-6)
-    assert rederive.undersized(task, changes, 1e-7) == []
+    assert rederive.undersized_names(task, changes, 1e-7) == []
     assert {check["status"] for check in answer["checks"]} == {"PASS"}
     report = run("constraint_monitoring", after_trades(task, answer))
     excesses = [item.get("violation_magnitude", 0.0) for item in report["constraints"]]
@@ -285,7 +285,7 @@ def test_the_reference_program_follows_the_table(
     sub_task: str, task: JsonObject, warm: ScriptRunner, tmp_path: Path
 ) -> None:
     answer = solved(sub_task, task, Condition.CURATED, warm, tmp_path)
-    assert answer == {key: run(sub_task, task)[key] for key in by_name(sub_task).answer.model_fields}
+    assert answer == {key: run(sub_task, task)[key] for key in subtask_named(sub_task).answer.model_fields}
 
 
 @pytest.mark.parametrize("condition", [Condition.NO_SKILL, Condition.SELF_GENERATED])
@@ -294,5 +294,5 @@ def test_without_the_package_it_answers_by_hand(
     sub_task: str, condition: Condition, task: JsonObject, warm: ScriptRunner, tmp_path: Path
 ) -> None:
     answer = solved(sub_task, task, condition, warm, tmp_path)
-    assert answer == naive_answer(by_name(sub_task).baselines.no_skill, task)
-    assert tuple(answer) == tuple(by_name(sub_task).answer.model_fields)
+    assert answer == naive_answer(subtask_named(sub_task).baselines.no_skill, task)
+    assert tuple(answer) == tuple(subtask_named(sub_task).answer.model_fields)

@@ -15,10 +15,10 @@ from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
 from finskillbench.domains.risk.objects.stress import at_tier
-from finskillbench.domains.risk.remediation.cure import Cure
-from finskillbench.domains.risk.shared import by_ticker, factor_exposures, resolved_covariance, sector_mapping
+from finskillbench.domains.risk.remediation.cure import RemediationProgram
+from finskillbench.domains.risk.shared import betas_by_ticker, resolved_covariance, sector_mapping, values_by_ticker
 from finskillbench.edition import Edition
-from finskillbench.engines.portfolio.problem import required
+from finskillbench.engines.portfolio.problem import require_array
 from finskillbench.engines.risk.full_stress import stress
 from finskillbench.engines.risk.monitor import constraint_report
 from finskillbench.engines.risk.report import exposure_list, stress_answer
@@ -39,7 +39,7 @@ def differences(label: Json, derived: Any) -> list[str]:
     """The leaves that differ, without the words of an exposure."""
     leaves = leaf_by_leaf(label, derived)
     return [
-        f"{leaf.path}: {leaf.first!r}, {leaf.second!r}"
+        f"{leaf.path}: {leaf.left!r}, {leaf.right!r}"
         for leaf in leaves
         if not leaf.agrees and "detail" not in leaf.path
     ]
@@ -62,11 +62,13 @@ def input_of(case: PortfolioCase, **more: Any) -> Any:
     fields = {
         "portfolio": case.to_json(),
         "sector_mapping": sector_mapping(market),
-        "factor_exposures": factor_exposures(market),
-        "benchmark_weights": by_ticker(market, required(market.benchmark, "benchmark")),
+        "factor_exposures": betas_by_ticker(market),
+        "benchmark_weights": values_by_ticker(market, require_array(market.benchmark, "benchmark")),
         "covariance_matrix": resolved_covariance(market),
-        "average_daily_volume_usd": by_ticker(market, volume),
-        "factor_volatility": dict(zip(FACTORS, required(market.factor_volatility, "volatility").tolist(), strict=True)),
+        "average_daily_volume_usd": values_by_ticker(market, volume),
+        "factor_volatility": dict(
+            zip(FACTORS, require_array(market.factor_volatility, "volatility").tolist(), strict=True)
+        ),
     }
     return fields | more
 
@@ -108,7 +110,7 @@ def test_the_pool_of_stress(objects: RiskObjects) -> None:
     for pair in objects.stress:
         task_input: Any = {**inputs[pair.case.portfolio_id], "stress_scenario": pair.scenario}
         labelled = stress_answer(stress(pair.case.portfolio, (), scenario_from(pair.scenario), pair.case.market))
-        derived = rederive_stress.stress_answer(task_input)
+        derived = rederive_stress.rederived_stress_answer(task_input)
         found[f"{pair.case.portfolio_id} {pair.scenario['scenario_id']}"] = differences(labelled, derived)
     assert len(found) == len(objects.stress)
     _none(found)
@@ -126,7 +128,7 @@ def test_the_pool_of_stress_at_a_tier(objects: RiskObjects, tier: str) -> None:
         changes = {"stress_scenario": case.scenario, "factor_exposures": case.exposures}
         task_input: Any = {**input_of(pair.case), **changes}
         task_input["portfolio"] = {**task_input["portfolio"], "option_overlay": list(case.overlay)}
-        derived = rederive_stress.stress_answer(task_input)
+        derived = rederive_stress.rederived_stress_answer(task_input)
         found[f"{pair.case.portfolio_id} {pair.scenario['scenario_id']}"] = differences(
             stress_answer(case.result), derived
         )
@@ -140,14 +142,14 @@ def test_the_pool_of_remediation(objects: RiskObjects) -> None:
     found: dict[str, list[str]] = {}
     left_open = 0
     for pair in sampled(objects.remediation, 8):
-        stage, terms = pair.remedy.stages[-1], pair.terms
+        stage, terms = pair.remedy.stages[-1], pair.rules
         stated = {
-            "cost_bps": by_ticker(pair.case.market, 100 * terms.costs),
+            "cost_bps": values_by_ticker(pair.case.market, 100 * terms.costs),
             "minimum_trade": terms.ticket,
             "headroom": {kind.value: room for kind, room in terms.headroom.items()},
         }
         task_input = input_of(pair.case, mandate=pair.mandate.to_json(), trading_terms=stated)
-        cure, value = Cure(task_input, stage.aim.goal.value), pair.remedy.value
+        cure, value = RemediationProgram(task_input, stage.aim.goal.value), pair.remedy.value
         bound = cure.bound(stage.certified.weights, value - 1e-6, value + 1e-5)
         left_open += cure.open
         apart = bound > value if cure.open else abs(bound - value) > 1e-5

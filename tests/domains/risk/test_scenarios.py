@@ -19,11 +19,11 @@ from finskillbench.domains.risk.objects.scenarios import (
     ScenarioSet,
     build_scenarios,
     drawdowns,
-    economics,
+    economic_violations,
     is_history,
 )
 from finskillbench.edition import Edition
-from finskillbench.engines.risk.portfolio import Market
+from finskillbench.engines.risk.portfolio import MarketSnapshot
 from finskillbench.panels import Panels, read_panels
 from finskillbench.panels.tables import Tables
 
@@ -39,11 +39,11 @@ def synthetic_panels(synthetic_edition: Edition) -> Panels:
 
 
 @pytest.fixture(scope="module")
-def market(panels: Panels) -> Market:
+def market(panels: Panels) -> MarketSnapshot:
     return panels.snapshot(panels.risk_dates[9])
 
 
-def test_four_replays_and_eight_hypothetical_scenarios(scenarios: ScenarioSet, market: Market) -> None:
+def test_four_replays_and_eight_hypothetical_scenarios(scenarios: ScenarioSet, market: MarketSnapshot) -> None:
     usual, severe = scenarios.hypothetical_at(market), scenarios.severe_at(market)
     assert len(scenarios.replays) == 4
     assert len(usual) == len(severe) == 8
@@ -54,7 +54,7 @@ def test_every_scenario_keeps_the_rules_of_economics_on_every_date(scenarios: Sc
     for as_of in panels.risk_dates:
         market = panels.snapshot(as_of)
         for scenario in (*scenarios.at(as_of, market), *scenarios.severe_at(market)):
-            assert economics(scenario) == []
+            assert economic_violations(scenario) == []
             assert scenario["market_shocks"]["equity_change_pct"] < 0
 
 
@@ -73,7 +73,7 @@ def test_the_benchmark_of_every_date_moves_by_the_headline(scenarios: ScenarioSe
 
 
 def test_each_hypothetical_scenario_has_tables_of_its_own_in_the_one_vocabulary(
-    scenarios: ScenarioSet, market: Market
+    scenarios: ScenarioSet, market: MarketSnapshot
 ) -> None:
     found = scenarios.hypothetical_at(market)
     for table in ("factor_shocks", "sector_sensitivities"):
@@ -84,7 +84,7 @@ def test_each_hypothetical_scenario_has_tables_of_its_own_in_the_one_vocabulary(
         assert all(shock != 0 for shock in one["factor_shocks"].values())
 
 
-def test_a_severe_version_is_one_and_a_half_times_the_scenario(scenarios: ScenarioSet, market: Market) -> None:
+def test_a_severe_version_is_one_and_a_half_times_the_scenario(scenarios: ScenarioSet, market: MarketSnapshot) -> None:
     both = zip(scenarios.hypothetical_at(market), scenarios.severe_at(market), strict=True)
     for usual, severe in both:
         assert severe["scenario_id"] == usual["scenario_id"] + "_x1.5"
@@ -100,7 +100,7 @@ def test_a_severe_version_is_one_and_a_half_times_the_scenario(scenarios: Scenar
 
 
 def test_a_sector_with_a_proxy_has_no_sensitivity_and_the_benchmark_still_moves_by_the_headline(
-    scenarios: ScenarioSet, market: Market
+    scenarios: ScenarioSet, market: MarketSnapshot
 ) -> None:
     assert market.benchmark is not None
     for usual in (*scenarios.hypothetical_at(market), *scenarios.severe_at(market), *scenarios.replays):
@@ -135,12 +135,12 @@ def test_a_sector_with_a_proxy_has_no_sensitivity_and_the_benchmark_still_moves_
     ],
 )
 def test_a_wrong_sign_is_found(
-    scenarios: ScenarioSet, market: Market, name: str, table: str, key: str, value: float
+    scenarios: ScenarioSet, market: MarketSnapshot, name: str, table: str, key: str, value: float
 ) -> None:
     found = scenarios.hypothetical_at(market)
     scenario: Any = copy.deepcopy(next(one for one in found if one["scenario_id"] == name))
     scenario[table][key] = value
-    assert economics(scenario)
+    assert economic_violations(scenario)
 
 
 def test_a_replay_is_what_the_panels_say_happened(scenarios: ScenarioSet, panels: Panels) -> None:
@@ -172,7 +172,7 @@ def test_a_replay_is_what_the_panels_say_happened(scenarios: ScenarioSet, panels
     assert covid["sector_sensitivities"] == pytest.approx(expected, abs=5.1e-5)
 
 
-def test_a_replay_is_applied_only_after_its_window(scenarios: ScenarioSet, market: Market) -> None:
+def test_a_replay_is_applied_only_after_its_window(scenarios: ScenarioSet, market: MarketSnapshot) -> None:
     for place, replay in enumerate(scenarios.replays):
         end = scenarios.ends[replay["scenario_id"]]
         for day, known in ((end, place), (end + timedelta(days=1), place + 1)):
@@ -223,7 +223,7 @@ def test_a_replay_that_the_panels_do_not_cover_is_left_out_with_a_note(synthetic
         (synthetic_panels.factors.filter(inside)["mkt_rf"] + 1).product() - 1
     )
     betas = synthetic_panels.factor_exposures.filter(pl.col("date") >= date(2019, 6, 1))
-    late = replace(synthetic_panels, tables=Tables({"factor_exposures": betas}).over(synthetic_panels.tables))
+    late = replace(synthetic_panels, tables=Tables({"factor_exposures": betas}).merged_over(synthetic_panels.tables))
     notes: list[str] = []
     assert build_scenarios(late, catalog, notes).replays == ()
     assert any("replay_2018_selloff is left out" in note for note in notes)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from tests.domains.risk.judging.cases import MARKET, mandate, portfolio
 
-from finskillbench.domains.building import conventions
+from finskillbench.domains.building import merge_conventions
 from finskillbench.domains.risk import rederive, rederive_stress
 from finskillbench.engines.risk.mandate import mandate_from
-from finskillbench.engines.risk.monitor import measure
+from finskillbench.engines.risk.monitor import check_constraints
 from finskillbench.engines.risk.task import market_from, portfolio_from
 from finskillbench.errors import InternalError
 
@@ -19,9 +19,9 @@ Json = dict[str, Any]
 
 
 def test_definitions_are_merged_only_where_none_hides_another() -> None:
-    assert conventions({"a": "1"}, {"b": "2"}, {"c": "3"}) == {"a": "1", "b": "2", "c": "3"}
+    assert merge_conventions({"a": "1"}, {"b": "2"}, {"c": "3"}) == {"a": "1", "b": "2", "c": "3"}
     with pytest.raises(InternalError, match="conventions: b is defined twice"):
-        conventions({"a": "1", "b": "2"}, {"b": "2"})
+        merge_conventions({"a": "1", "b": "2"}, {"b": "2"})
 
 
 def _episode() -> Json:
@@ -102,7 +102,7 @@ def test_exposures_by_hand() -> None:
 def test_stress_by_hand_and_both_attributions_add_up() -> None:
     shocks = dict.fromkeys(rederive.FACTORS, 0.0) | {"mkt_rf": -0.2, "smb": 0.1}
     scenario = {"factor_shocks": shocks, "sector_sensitivities": {"X": -0.05, "Y": 0.02, "Z": 0.0}}
-    found = rederive_stress.stress_answer(_episode() | {"stress_scenario": scenario})
+    found = rederive_stress.rederived_stress_answer(_episode() | {"stress_scenario": scenario})
     assert found["estimated_pnl_pct"] == pytest.approx(-0.2 * 0.94 + 0.1 * 0.09 - 0.05 * 0.8 + 0.02 * 0.1)
     for rows in found["attribution"].values():
         assert sum(r["contribution_pct"] for r in rows) == pytest.approx(found["estimated_pnl_pct"], abs=1e-15)
@@ -126,8 +126,8 @@ def test_the_second_derivation_of_monitoring_agrees_kind_by_kind() -> None:
     weights = {"AAA": 0.52, "BBB": -0.05, "CCC": 0.31, "DDD": 0.01, "EEE": 0.12}
     task_input = MARKET | {"portfolio": portfolio(**weights), "mandate": mandate(*constraints)}
     market = market_from(task_input)
-    found = measure(portfolio_from(task_input, market), mandate_from(task_input["mandate"]), market)
-    derived = rederive.monitored(task_input)
+    found = check_constraints(portfolio_from(task_input, market), mandate_from(task_input["mandate"]), market)
+    derived = rederive.measure_mandate(task_input)
     for one in found:
         assert derived[one.kind].value == pytest.approx(one.value, abs=1e-12), one.kind
         assert derived[one.kind].excess == pytest.approx(one.excess, abs=1e-12), one.kind
@@ -138,5 +138,5 @@ def test_the_second_derivation_of_monitoring_agrees_kind_by_kind() -> None:
         "loadings": np.linalg.cholesky(dense).T.tolist(),
         "specific": [0.0] * 6,
     }
-    again = rederive.monitored(task_input | {"covariance_matrix": factored})
+    again = rederive.measure_mandate(task_input | {"covariance_matrix": factored})
     assert again["tracking_error_max"].value == pytest.approx(derived["tracking_error_max"].value, abs=1e-12)

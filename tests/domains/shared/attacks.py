@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.sampling import THOROUGH
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode, Profile, Score
 
@@ -34,5 +34,5 @@ def right_answer(edition: Edition, episode: Episode) -> Json:
 
 def scored(edition: Edition, episode: Episode, answer: Json, profile: Profile = Profile.CERTIFIED) -> Score:
     """An answer as the episode's scorer judges it."""
-    scorer = by_name(episode.sub_task).scorers[profile]
+    scorer = subtask_named(episode.sub_task).scorers[profile]
     return scorer(answer, edition.truth(episode.task_id), edition.full_input(episode))

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from finskillbench.domains import by_name
-from finskillbench.domains.checks.agreement import compare, leaf_by_leaf, with_leaves
-from finskillbench.domains.checks.proofs import rederived
+from finskillbench.domains import subtask_named
+from finskillbench.domains.checks.agreement import record_differences, leaf_by_leaf, with_leaves
+from finskillbench.domains.checks.proofs import rederivation_proof
 from finskillbench.errors import InternalError
 from finskillbench.findings import Findings
 
@@ -24,14 +24,14 @@ FIRST: dict[str, Any] = {
 
 def defects(second: dict[str, Any]) -> list[str]:
     findings = Findings()
-    compare(leaf_by_leaf(FIRST, second), "task", findings)
+    record_differences(leaf_by_leaf(FIRST, second), "task", findings)
     return [finding.message for finding in findings.found]
 
 
 def test_rounding_and_the_order_of_named_entries_do_not_count() -> None:
     findings = Findings()
     second = FIRST | {"a": 1e9 + 1e-3, "drivers": FIRST["drivers"][::-1]}
-    compare(leaf_by_leaf(FIRST, second), "task", findings)
+    record_differences(leaf_by_leaf(FIRST, second), "task", findings)
     assert findings.found == []
     assert findings.figures["greatest_difference"] == pytest.approx(1e-12)
 
@@ -60,7 +60,7 @@ def test_a_leaf_of_one_answer_only_is_named_first() -> None:
     assert found == [
         "drivers[y].driver is in the label only",
         "drivers[y].size is in the label only",
-        "more is in the second derivation only",
+        "more is in the independent derivation only",
         "a is 1000000000 in the label and 0 derived again",
     ]
 
@@ -105,7 +105,7 @@ def test_a_verdict_is_no_number() -> None:
 def test_the_proof_of_a_label_states_the_widest_difference_and_how_many_numbers_agreed() -> None:
     label = {"rows": [{"type": "x", "value": 2.0, "limit": None}], "compliant": True, "total": 100.0}
     again = {"rows": [{"type": "x", "value": 2.0 + 2e-10, "limit": None}], "compliant": True, "total": 100.0 + 5e-8}
-    proof = rederived("t", leaf_by_leaf(label, again))
+    proof = rederivation_proof("t", leaf_by_leaf(label, again))
     assert proof["kind"] == "rederived"
     assert proof["difference"] == pytest.approx(5e-10)
     assert proof["numbers"] == 3
@@ -122,12 +122,12 @@ def test_the_proof_of_a_label_states_the_widest_difference_and_how_many_numbers_
 )
 def test_a_label_that_is_derived_differently_has_no_proof(first: Any, again: Any, message: str) -> None:
     with pytest.raises(InternalError, match=message):
-        rederived("t", leaf_by_leaf({"a": first}, {"a": again}))
+        rederivation_proof("t", leaf_by_leaf({"a": first}, {"a": again}))
 
 
 def test_what_a_label_says_in_words_is_not_derived_again() -> None:
     subtask = replace(
-        by_name("risk_identification"), second=lambda task_input: {"rows": [{"size": task_input["size"]}]}
+        subtask_named("risk_identification"), rederive=lambda task_input: {"rows": [{"size": task_input["size"]}]}
     )
     label = {"rows": [{"size": 1.0, "detail": "100.0% of NAV"}]}
     assert [leaf.agrees for leaf in subtask.derived_again(label, {"size": 1.0})] == [True]
@@ -136,7 +136,7 @@ def test_what_a_label_says_in_words_is_not_derived_again() -> None:
 
 def test_leaves_put_in_by_their_paths_are_found_there_again() -> None:
     second = {**FIRST, "a": 2e9, "drivers": [{"driver": "y", "size": 5.0}, {"driver": "x", "size": 2.0}]}
-    wrong = {leaf.path: leaf.second for leaf in leaf_by_leaf(FIRST, second) if not leaf.agrees}
+    wrong = {leaf.path: leaf.right for leaf in leaf_by_leaf(FIRST, second) if not leaf.agrees}
     assert wrong == {"a": 2e9, "drivers[y].size": 5.0}
     assert all(leaf.agrees for leaf in leaf_by_leaf(with_leaves(FIRST, wrong), second))
     assert with_leaves(FIRST, {"absent": 1.0}) == FIRST

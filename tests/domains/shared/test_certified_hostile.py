@@ -14,7 +14,7 @@ from tests.domains.portfolio.attacks import ATTACKS
 from tests.sampling import examples
 from tests.scoring.strategies import hostile_answers, wrong_types
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.domains.portfolio.constrained_optimization import ConstraintSatisfaction
 from finskillbench.edition import Edition
 from finskillbench.episode import Profile, Score, Truth
@@ -35,7 +35,7 @@ def cases(synthetic_edition: Edition) -> dict[str, list[Case]]:
 
 
 def _judged(sub_task: str, answer: dict[str, Any], case: Case) -> Score:
-    score = by_name(sub_task).scorers[Profile.CERTIFIED](answer, *case)
+    score = subtask_named(sub_task).scorers[Profile.CERTIFIED](answer, *case)
     assert isinstance(score.value, float)
     assert math.isfinite(score.value)
     assert 0.0 <= score.value <= 1.0

@@ -12,7 +12,7 @@ from tests.scoring.examples import EXPECTED
 
 from finskillbench import domains as registry
 from finskillbench import extensions
-from finskillbench.domains import Domain, Extension, Subtask, by_method, by_name, domain_of, subtasks
+from finskillbench.domains import Domain, Extension, Subtask, by_method, subtask_named, domain_of, subtasks
 from finskillbench.domains.base import Verification
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
@@ -58,11 +58,11 @@ def test_the_subtasks_of_the_specification_in_its_order() -> None:
 
 def test_subtasks_are_found_by_name_and_by_method() -> None:
     for subtask in subtasks():
-        assert by_name(subtask.name) is subtask
+        assert subtask_named(subtask.name) is subtask
         assert by_method(subtask.verification.method) is subtask
         assert Profile.STRICT in subtask.scorers
         assert Profile.PAPER in subtask.scorers or not subtask.headline
-    for find in (by_name, by_method):
+    for find in (subtask_named, by_method):
         with pytest.raises(InputError, match=r"unknown .*'nothing'; known are "):
             find("nothing")
 
@@ -94,7 +94,7 @@ def test_every_key_of_an_answer_is_described(subtask: Subtask) -> None:
     "name", ["unconstrained_optimization", "rebalancing", "black_litterman", "tool_use_parameterization"]
 )
 def test_right_answers_fit_their_answer_type(name: str) -> None:
-    assert by_name(name).answer.model_validate(EXPECTED[name]).model_dump(exclude_unset=True) == EXPECTED[name]
+    assert subtask_named(name).answer.model_validate(EXPECTED[name]).model_dump(exclude_unset=True) == EXPECTED[name]
 
 
 def _registered(monkeypatch: pytest.MonkeyPatch, **handed_in: str) -> tuple[Domain, ...]:
@@ -112,7 +112,7 @@ def outside(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def test_an_extension_may_come_before_its_domain(outside: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = by_name("stress_testing")
+    known = subtask_named("stress_testing")
     more = [
         replace(known, name=name, prefix=f"x_{name}", verification=Verification(name)) for name in ("first", "second")
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from finskillbench.domains import by_name, domain_of
+from finskillbench.domains import subtask_named, domain_of
 from finskillbench.episode import Profile, Status, Submission, Truth
 from finskillbench.runs.verdicts import judge
 
@@ -45,11 +45,11 @@ def test_every_published_label_is_worth_one(published: dict[str, dict[str, Any]]
 
 
 def test_published_methods_are_those_of_the_registry(published: dict[str, dict[str, Any]]) -> None:
-    assert {by_name(episode["sub_task"]).verification.method for episode in published.values()} == {
+    assert {subtask_named(episode["sub_task"]).verification.method for episode in published.values()} == {
         episode["verification"]["method"] for episode in published.values()
     }
     for episode in published.values():
-        assert by_name(episode["sub_task"]).verification.method == episode["verification"]["method"]
+        assert subtask_named(episode["sub_task"]).verification.method == episode["verification"]["method"]
         assert domain_of(episode["sub_task"]).name == episode["skill"]
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from finskillbench.engines.accounting.drivers import drivers
 from finskillbench.engines.accounting.periods import QUARTER_APART, YEAR_APART, Duration, earlier
-from finskillbench.engines.accounting.quality import beneish, earnings_quality
-from finskillbench.engines.accounting.statements import Ledger, Row, Statement, ledger, normalise
+from finskillbench.engines.accounting.quality import beneish, quality_answer
+from finskillbench.engines.accounting.statements import CompanyFacts, Row, Statement, company_facts, normalise
 from finskillbench.panels.filings.facts import build_facts
 from finskillbench.sources.edgar.companyfacts import parse_companyfacts
 from finskillbench.sources.edgar.numerals import CANONICAL_TAGS
@@ -31,13 +31,13 @@ def rows(realdata: Path) -> Sequence[Row]:
 
 
 @pytest.fixture(scope="module")
-def book(rows: Sequence[Row]) -> Ledger:
+def book(rows: Sequence[Row]) -> CompanyFacts:
     """What was known on the day of the filing."""
-    return ledger([row for row in rows if row["filed"] <= FILED], "AAPL")
+    return company_facts([row for row in rows if row["filed"] <= FILED], "AAPL")
 
 
 @pytest.fixture(scope="module")
-def current(book: Ledger) -> Statement:
+def current(book: CompanyFacts) -> Statement:
     """The quarter."""
     return book.statement(QUARTER, Duration.QUARTERLY)
 
@@ -58,13 +58,13 @@ def test_normalised_figures_are_of_three_months(current: Statement) -> None:
     assert normalise(current) == pytest.approx(expected, rel=1e-12)
 
 
-def test_earnings_quality_against_the_quarter_to_1_april_2023(book: Ledger, current: Statement) -> None:
+def test_earnings_quality_against_the_quarter_to_1_april_2023(book: CompanyFacts, current: Statement) -> None:
     end = earlier(QUARTER, book.ends(Duration.QUARTERLY), YEAR_APART)
     assert book.compared(QUARTER, end)[0] == current
     prior = book.compared(QUARTER, end)[1]
     assert prior.end == date(2023, 4, 1)
     assert prior.get("operating_cash_flow") == (62_565 - 34_005) * MILLION
-    answer = earnings_quality(current, prior)
+    answer = quality_answer(current, prior)
     assert answer["piotroski_components"] == {
         "roa_positive": 1,
         "cfo_positive": 1,
@@ -98,7 +98,7 @@ def test_earnings_quality_against_the_quarter_to_1_april_2023(book: Ledger, curr
     assert answer["beneish_flag"] is False
 
 
-def test_ratios_moved_against_the_christmas_quarter(book: Ledger, current: Statement) -> None:
+def test_ratios_moved_against_the_christmas_quarter(book: CompanyFacts, current: Statement) -> None:
     end = earlier(QUARTER, book.ends(Duration.QUARTERLY), QUARTER_APART)
     assert end == date(2023, 12, 30)
     answer = drivers(current, book.statement(end, Duration.QUARTERLY), {}, {})
@@ -117,7 +117,7 @@ def test_ratios_moved_against_the_christmas_quarter(book: Ledger, current: State
 
 
 def test_the_fourth_quarter_is_the_year_less_nine_months(rows: Sequence[Row]) -> None:
-    book = ledger([row for row in rows if row["filed"] <= date(2023, 11, 3)], "AAPL")
+    book = company_facts([row for row in rows if row["filed"] <= date(2023, 11, 3)], "AAPL")
     year, fourth = (book.statement(date(2023, 9, 30), length) for length in (Duration.ANNUAL, Duration.QUARTERLY))
     assert (year.get("revenue"), year.get("net_income")) == (383_285 * MILLION, 96_995 * MILLION)
     assert (fourth.get("revenue"), fourth.get("net_income")) == (89_498 * MILLION, 22_956 * MILLION)
@@ -126,10 +126,10 @@ def test_the_fourth_quarter_is_the_year_less_nine_months(rows: Sequence[Row]) ->
 
 
 def test_share_counts_of_fourth_quarters_are_those_of_the_years(rows: Sequence[Row]) -> None:
-    book = ledger([row for row in rows if row["filed"] <= date(2023, 11, 3)], "AAPL")
+    book = company_facts([row for row in rows if row["filed"] <= date(2023, 11, 3)], "AAPL")
     current, prior = book.compared(date(2023, 9, 30), date(2022, 9, 24))
     assert (current.get("diluted_shares"), prior.get("diluted_shares")) == (15_812_547e3, 16_325_819e3)
     assert current.get("revenue") == 89_498 * MILLION
-    signals = earnings_quality(current, prior)
+    signals = quality_answer(current, prior)
     assert signals["piotroski_components"]["no_dilution"] == 1
     assert signals["piotroski_score"] is not None

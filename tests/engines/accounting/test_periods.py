@@ -11,7 +11,7 @@ from finskillbench.engines.accounting.periods import (
     QUARTER_APART,
     YEAR_APART,
     Duration,
-    classify,
+    classify_period,
     duration_of,
     earlier,
 )
@@ -36,23 +36,23 @@ from finskillbench.errors import InputError
     ],
 )
 def test_a_period_is_classed_by_its_days(start: str, end: str, expected: Duration) -> None:
-    assert classify(date.fromisoformat(start), date.fromisoformat(end)) is expected
+    assert classify_period(date.fromisoformat(start), date.fromisoformat(end)) is expected
 
 
 def test_without_a_start_it_is_an_instant() -> None:
-    assert classify(None, date(2024, 3, 30)) is Duration.INSTANT
+    assert classify_period(None, date(2024, 3, 30)) is Duration.INSTANT
 
 
 @given(st.dates(date(1990, 1, 1), date(2040, 1, 1)), st.integers(1, 900))
 def test_bounds_are_included_and_do_not_overlap(start: date, days: int) -> None:
-    found = classify(start, start + timedelta(days=days - 1))
+    found = classify_period(start, start + timedelta(days=days - 1))
     within = [name for name, (least, most) in DAYS.items() if least <= days <= most]
     assert [found] == (within or [Duration.OTHER])
 
 
 def test_a_period_that_ends_before_it_starts_is_refused() -> None:
     with pytest.raises(InputError, match="2024-03-31"):
-        classify(date(2024, 3, 31), date(2024, 3, 30))
+        classify_period(date(2024, 3, 31), date(2024, 3, 30))
 
 
 def test_forms_have_their_periods() -> None:

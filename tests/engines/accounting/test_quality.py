@@ -13,11 +13,11 @@ from finskillbench.engines.accounting.quality import (
     FLAGS,
     accruals_ratio,
     beneish,
-    earnings_quality,
     flags,
     income_quality,
     m_score,
     piotroski,
+    quality_answer,
 )
 from finskillbench.engines.accounting.statements import Statement
 
@@ -132,7 +132,7 @@ _STATEMENTS = st.fixed_dictionaries(dict.fromkeys(METRICS, _AMOUNTS))
 def test_whatever_is_filed_every_part_is_a_finite_number_or_unknown(
     now: dict[str, float | None], before: dict[str, float | None]
 ) -> None:
-    answer = earnings_quality(statement(**now), prior(**before))
+    answer = quality_answer(statement(**now), prior(**before))
     for value in (answer["beneish_m_score"], answer["accruals_ratio"], answer["income_quality_ratio"]):
         assert value is None or abs(value) < float("inf")
     known = [signal for signal in answer["piotroski_components"].values() if signal is not None]
@@ -146,8 +146,8 @@ def test_the_currency_unit_does_not_matter(scale: float) -> None:
     def scaled(values: dict[str, float]) -> dict[str, float]:
         return {name: value * scale for name, value in values.items()}
 
-    plain = earnings_quality(statement(net_income=70.0), prior())
-    other = earnings_quality(statement(**scaled({**CURRENT, "net_income": 70.0})), prior(**scaled(dict(PRIOR))))
+    plain = quality_answer(statement(net_income=70.0), prior())
+    other = quality_answer(statement(**scaled({**CURRENT, "net_income": 70.0})), prior(**scaled(dict(PRIOR))))
     assert other["piotroski_components"] == plain["piotroski_components"]
     assert other["beneish_m_score"] == pytest.approx(plain["beneish_m_score"], rel=1e-9)
 
@@ -173,7 +173,7 @@ def test_accruals_and_income_quality() -> None:
 
 
 def test_without_a_prior_year_the_levels_remain() -> None:
-    answer = earnings_quality(statement(), Statement("FIR", None, statement().duration))
+    answer = quality_answer(statement(), Statement("FIR", None, statement().duration))
     known = {name for name, value in answer["piotroski_components"].items() if value is not None}
     assert known == {"roa_positive", "cfo_positive", "accruals_negative"}
     assert (answer["piotroski_score"], answer["beneish_m_score"], answer["beneish_flag"]) == (None, None, None)

@@ -12,11 +12,11 @@ from tests.engines.accounting.cases import CURRENT, QUARTER, SYMBOL, fact, facts
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.engines.accounting.statements import (
     NORMALISED,
-    added,
-    ledger,
-    less,
+    company_facts,
+    difference_or_none,
     normalise,
     ratio,
+    sum_or_none,
 )
 from finskillbench.errors import InputError
 
@@ -26,7 +26,8 @@ NUMBERS = st.floats(-1e18, 1e18)
 def revenue_of(*rows: dict[str, Any]) -> float | None:
     """What the rows say that the quarter's revenue is, in whatever order they come."""
     found = {
-        ledger(order, SYMBOL).statement(QUARTER, Duration.QUARTERLY).get("revenue") for order in permutations(rows)
+        company_facts(order, SYMBOL).statement(QUARTER, Duration.QUARTERLY).get("revenue")
+        for order in permutations(rows)
     }
     (value,) = found
     return value
@@ -40,11 +41,11 @@ def test_a_statement_holds_the_flows_of_its_period_and_the_instants_of_its_last_
         fact("total_assets", 3900.0, date(2023, 12, 30)),
         fact("revenue", 7.0, symbol="OTH"),
     ]
-    found = ledger(rows, SYMBOL).statement(QUARTER, Duration.QUARTERLY)
+    found = company_facts(rows, SYMBOL).statement(QUARTER, Duration.QUARTERLY)
     assert dict(found.values) == dict(CURRENT)
-    half = ledger(rows, SYMBOL).statement(QUARTER, Duration.HALF)
+    half = company_facts(rows, SYMBOL).statement(QUARTER, Duration.HALF)
     assert (half.get("revenue"), half.get("net_income"), half.get("total_assets")) == (1900.0, None, 4000.0)
-    assert ledger(rows, SYMBOL).statement(QUARTER, Duration.ANNUAL).get("revenue") == 3900.0
+    assert company_facts(rows, SYMBOL).statement(QUARTER, Duration.ANNUAL).get("revenue") == 3900.0
 
 
 def test_the_latest_filing_counts() -> None:
@@ -68,13 +69,13 @@ def test_of_one_day_the_greater_accession_and_then_the_later_start_count() -> No
 def test_dates_may_be_dates_or_texts_and_rows_name_their_company_or_not() -> None:
     row = fact("revenue", 1000.0)
     typed = row | {key: date.fromisoformat(row[key]) for key in ("start", "end", "filed")} | {"symbol": SYMBOL}
-    one, other = (ledger([each], SYMBOL).statement(QUARTER, Duration.QUARTERLY) for each in (row, typed))
+    one, other = (company_facts([each], SYMBOL).statement(QUARTER, Duration.QUARTERLY) for each in (row, typed))
     assert one == other
     assert one.values == {"revenue": 1000.0}
 
 
 def test_ends_are_those_of_the_class_ascending() -> None:
-    book = ledger(
+    book = company_facts(
         [*facts(), fact("revenue", 1.0, date(2023, 12, 30)), fact("revenue", 9.0, start="2023-04-02")], SYMBOL
     )
     assert book.ends(Duration.QUARTERLY) == (date(2023, 12, 30), QUARTER)
@@ -103,13 +104,13 @@ def test_ends_are_those_of_the_class_ascending() -> None:
 )
 def test_a_bad_row_is_named(change: dict[str, Any], named: str) -> None:
     with pytest.raises(InputError, match=rf"row 1 of filing_facts\.facts.*{named}") as caught:
-        ledger([fact("revenue", 1.0), fact("net_income", 1.0) | change], SYMBOL)
+        company_facts([fact("revenue", 1.0), fact("net_income", 1.0) | change], SYMBOL)
     assert "\n" not in str(caught.value)
 
 
 def test_a_row_that_is_no_object_is_named() -> None:
     with pytest.raises(InputError, match="row 0"):
-        ledger([["revenue", 1.0]], SYMBOL)  # pyright: ignore[reportArgumentType]
+        company_facts([["revenue", 1.0]], SYMBOL)  # pyright: ignore[reportArgumentType]
 
 
 def test_normalised_metrics() -> None:
@@ -151,8 +152,8 @@ def test_a_quarter_without_revenue_has_no_margin() -> None:
 @given(NUMBERS | st.none(), NUMBERS | st.none())
 def test_arithmetic_with_unknowns(left: float | None, right: float | None) -> None:
     known = left is not None and right is not None
-    assert (added(left, right) is None) is (not known)
-    assert (less(left, right) is None) is (not known)
+    assert (sum_or_none(left, right) is None) is (not known)
+    assert (difference_or_none(left, right) is None) is (not known)
     quotient = ratio(left, right)
     if not known or right == 0:
         assert quotient is None

@@ -53,7 +53,7 @@ def test_a_10_q_means_the_quarter_and_a_10_k_the_year(payload: dict[str, Any]) -
 
 def test_earnings_quality_is_about_the_quarter_a_year_before_whatever_the_form(payload: dict[str, Any]) -> None:
     answer = earnings_quality(payload)
-    assert {key: answer[key] for key in list(answer)[:7]} == quality.earnings_quality(statement(), prior())
+    assert {key: answer[key] for key in list(answer)[:7]} == quality.quality_answer(statement(), prior())
     assert {name: used["end"] for name, used in answer["used"].items()} == {
         "current": "2024-03-30",
         "prior": "2023-04-01",

@@ -11,10 +11,10 @@ from finskillbench.arrays import Floats
 from finskillbench.engines.optimisation.certificate import project, prove_infeasible, prove_optimal
 from finskillbench.engines.optimisation.certified import ACCEPTED_GAP, InfeasibleError
 from finskillbench.engines.optimisation.formulation import Formulation
-from finskillbench.engines.optimisation.program import Cone, dense, solve
-from finskillbench.engines.portfolio.formulation import Aim, Goal, formulate
+from finskillbench.engines.optimisation.program import Cone, dense, solve_conic
+from finskillbench.engines.portfolio.formulation import PortfolioAim, PortfolioGoal, formulate_portfolio
 from finskillbench.engines.portfolio.optimise import optimise
-from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
+from finskillbench.engines.portfolio.problem import Objective, PortfolioLimits, PortfolioProblem
 from finskillbench.engines.statistics.risk_model import RiskModel
 
 OBJECTIVES = list(Objective)
@@ -22,8 +22,8 @@ TIER_NAMES = list(TIERS)
 
 
 def _solved(problem: PortfolioProblem) -> tuple[Formulation, Floats, Floats]:
-    formulation = formulate(problem, Aim())
-    solution = solve(formulation.program)
+    formulation = formulate_portfolio(problem, PortfolioAim())
+    solution = solve_conic(formulation.program)
     return formulation, solution.x, solution.z
 
 
@@ -44,7 +44,7 @@ def test_no_portfolio_that_keeps_the_limits_beats_the_bound(seed: int, objective
 @given(st.integers(0, 10_000), st.sampled_from(OBJECTIVES), st.floats(1e-6, 10.0))
 def test_the_bound_holds_whatever_the_multipliers(seed: int, objective: Objective, size: float) -> None:
     """Weak duality: a spoiled pair (x, z) may only loosen the bound, never lift it over a real portfolio's value."""
-    problem = case(12, seed, objective, Limits(max_weight=0.3, max_tracking_error=0.1, max_turnover=0.3))
+    problem = case(12, seed, objective, PortfolioLimits(max_weight=0.3, max_tracking_error=0.1, max_turnover=0.3))
     best = optimise(problem).value
     formulation, x, z = _solved(problem)
     rng = np.random.default_rng(seed)
@@ -62,10 +62,10 @@ def test_the_bound_holds_with_short_sales_in_factor_form(specific: float) -> Non
         tickers=tuple(map(str, range(n))),
         risk=RiskModel.from_factors(loadings, np.full(n, specific)),
         objective=Objective.MAX_RETURN,
-        limits=Limits(long_only=False),
+        limits=PortfolioLimits(long_only=False),
         expected_returns=loadings[0] * 0.1 + rng.normal(0, 0.001, n),
     )
-    formulation = formulate(problem, Aim())
+    formulation = formulate_portfolio(problem, PortfolioAim())
     weights = optimise(problem).weights
     point = np.concatenate([weights, problem.risk.root @ weights])
     assert np.abs(point[n:]).max() > 2 * np.abs(loadings).max(), "the case must go beyond twice the largest loading"
@@ -81,7 +81,7 @@ def test_stored_multipliers_prove_the_optimum_again_with_plain_arithmetic(tier: 
     result = optimise(problem)
     if result.nodes > 1:
         return  # with name counts the multipliers belong to the last convex program
-    program = formulate(problem, Aim()).program
+    program = formulate_portfolio(problem, PortfolioAim()).program
     a, p = dense(program.matrix), dense(program.quadratic)
     z = result.multipliers
     for block in program.blocks:
@@ -157,7 +157,7 @@ def _refuted() -> tuple[Formulation, InfeasibleError]:
     problem = case(30, 4, Objective.MIN_VARIANCE, HARD, current=np.eye(30)[0])
     with pytest.raises(InfeasibleError) as error:
         optimise(problem)
-    return formulate(problem, Aim()), error.value
+    return formulate_portfolio(problem, PortfolioAim()), error.value
 
 
 def test_a_ray_refutes_again_from_its_numbers() -> None:
@@ -186,11 +186,11 @@ def test_a_perturbed_ray_refutes_nothing() -> None:
 def test_the_bounds_on_variables_hold_for_every_portfolio() -> None:
     """A current portfolio far outside [0, 1] makes trades of more than 3 (once the assumed bound)."""
     current = np.array([5.0, -4.0, 0.0, 0.0])
-    problem = case(4, 1, Objective.MIN_VARIANCE, Limits(), current=current)
-    result = optimise(problem, Goal.TURNOVER)
+    problem = case(4, 1, Objective.MIN_VARIANCE, PortfolioLimits(), current=current)
+    result = optimise(problem, PortfolioGoal.TURNOVER)
     # 5 must fall to 1 at most and −4 must rise to 0 at least: eight of trades, four one-way.
     assert result.value == pytest.approx(4.0, abs=1e-9)
     assert result.optimality.lower_bound == pytest.approx(4.0, abs=1e-7)
     point = np.concatenate([result.weights, np.abs(result.weights - current)])
     assert point.max() > 3
-    assert (np.abs(point) <= formulate(problem, Aim(Goal.TURNOVER)).program.bounds).all()
+    assert (np.abs(point) <= formulate_portfolio(problem, PortfolioAim(PortfolioGoal.TURNOVER)).program.bounds).all()

@@ -9,8 +9,8 @@ from tests.engines.portfolio.cases import HARD, case
 from finskillbench.engines.optimisation import certified
 from finskillbench.engines.optimisation.certificate import prove_optimal
 from finskillbench.engines.optimisation.face import broken_cones, solve_by_cones, solve_on_face
-from finskillbench.engines.optimisation.program import Cone, ConicProgram, ProgramBuilder, Solution, solve
-from finskillbench.engines.portfolio.formulation import Aim, formulate
+from finskillbench.engines.optimisation.program import Cone, ConicProgram, ProgramBuilder, Solution, solve_conic
+from finskillbench.engines.portfolio.formulation import PortfolioAim, formulate_portfolio
 from finskillbench.engines.portfolio.problem import Objective
 
 
@@ -40,13 +40,13 @@ def test_a_cone_no_point_can_keep_is_found_infeasible() -> None:
 
 
 def test_the_same_optimum_as_with_every_cone_from_the_start() -> None:
-    program = formulate(case(30, 2, Objective.MAX_SHARPE, HARD), Aim()).program
-    whole, lazy = solve(program), solve_by_cones(program)
+    program = formulate_portfolio(case(30, 2, Objective.MAX_SHARPE, HARD), PortfolioAim()).program
+    whole, lazy = solve_conic(program), solve_by_cones(program)
     np.testing.assert_allclose(lazy.x, whole.x, atol=1e-6)
 
 
 def test_what_cannot_be_proved_without_its_cones_is_solved_with_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = formulate(case(30, 2, Objective.MAX_SHARPE, HARD), Aim())
+    problem = formulate_portfolio(case(30, 2, Objective.MAX_SHARPE, HARD), PortfolioAim())
     whole = certified.certify(problem)
 
     def astray(program: ConicProgram, first: object = ()) -> Solution:

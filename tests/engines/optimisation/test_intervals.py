@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from finskillbench.engines.optimisation.intervals import Intervals, common, ticket_intervals
+from finskillbench.engines.optimisation.intervals import Intervals, intersect, ticket_intervals
 
 INF = np.inf
 
@@ -21,8 +21,8 @@ def test_a_position_below_the_ticket_may_be_closed() -> None:
 
 
 def test_what_two_rules_allow_is_what_both_do() -> None:
-    assert common([(0.0, 0.0), (0.25, INF)], [(0.0, 0.125), (0.2, 0.5)]) == [(0.0, 0.0), (0.25, 0.5)]
-    assert common([(0.0, 0.25)], [(0.25, 1.0)]) == [(0.25, 0.25)]
+    assert intersect([(0.0, 0.0), (0.25, INF)], [(0.0, 0.125), (0.2, 0.5)]) == [(0.0, 0.0), (0.25, 0.5)]
+    assert intersect([(0.0, 0.25)], [(0.25, 1.0)]) == [(0.25, 0.25)]
 
 
 def test_a_weight_in_a_gap_is_rounded_to_either_side() -> None:

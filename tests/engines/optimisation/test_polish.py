@@ -8,8 +8,8 @@ from tests.engines.portfolio.cases import EASY, HARD, case
 
 from finskillbench.engines.optimisation.certificate import prove_optimal
 from finskillbench.engines.optimisation.polish import polish
-from finskillbench.engines.optimisation.program import solve
-from finskillbench.engines.portfolio.formulation import Aim, formulate
+from finskillbench.engines.optimisation.program import solve_conic
+from finskillbench.engines.portfolio.formulation import PortfolioAim, formulate_portfolio
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective
 
@@ -19,10 +19,10 @@ from finskillbench.engines.portfolio.problem import Objective
 def test_a_coarse_solution_becomes_exact(objective: Objective, limits: object) -> None:
     """From a solution good to 1e-5, the true optimum to rounding."""
     problem = case(30, 2, objective, limits)
-    program = formulate(problem, Aim()).program
-    exact = polish(program, solve(program))
+    program = formulate_portfolio(problem, PortfolioAim()).program
+    exact = polish(program, solve_conic(program))
     assert exact is not None
-    coarse = solve(program, tolerance=1e-6)
+    coarse = solve_conic(program, tolerance=1e-6)
     before = prove_optimal(program, coarse.x, coarse.z)
     refined = polish(program, coarse)
     assert refined is not None
@@ -33,14 +33,14 @@ def test_a_coarse_solution_becomes_exact(objective: Objective, limits: object) -
 
 def test_a_program_too_large_is_left_alone() -> None:
     problem = case(400, 2, Objective.MIN_VARIANCE, replace(EASY, max_turnover=0.2))
-    program = formulate(problem, Aim()).program
-    assert polish(program, solve(program)) is None
+    program = formulate_portfolio(problem, PortfolioAim()).program
+    assert polish(program, solve_conic(program)) is None
 
 
 def test_a_solution_of_nonsense_is_no_harm() -> None:
     """Whatever comes out is judged by its certificate: never better than the truth."""
-    program = formulate(case(30, 2, Objective.MAX_SHARPE, HARD), Aim()).program
-    good = solve(program)
+    program = formulate_portfolio(case(30, 2, Objective.MAX_SHARPE, HARD), PortfolioAim()).program
+    good = solve_conic(program)
     rng = np.random.default_rng(0)
     nonsense = replace(good, x=rng.normal(size=good.x.size), z=rng.normal(size=good.z.size))
     refined = polish(program, nonsense)

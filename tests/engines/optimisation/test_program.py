@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from finskillbench.engines.optimisation.program import Cone, ProgramBuilder, dense, solve
+from finskillbench.engines.optimisation.program import Cone, ProgramBuilder, dense, solve_conic
 
 
 def test_terms_land_in_their_rows_and_columns() -> None:
@@ -60,7 +60,7 @@ def test_a_point_on_a_cone() -> None:
     place = builder.variables(np.ones(2))
     builder.add_linear(place, -np.ones(2))
     builder.constrain("disc", Cone.SECOND_ORDER, np.array([1.0, 0.0, 0.0]), (place, -np.eye(2), 1))
-    solution = solve(builder.build())
+    solution = solve_conic(builder.build())
     assert solution.status == "Solved"
     np.testing.assert_allclose(solution.x, np.full(2, np.sqrt(0.5)), atol=1e-9)
     np.testing.assert_allclose(solution.z, [np.sqrt(2), -1, -1], atol=1e-8)

@@ -12,7 +12,7 @@ from scipy import optimize as _optimize
 from finskillbench.arrays import Floats
 from finskillbench.engines.optimisation.certified import InfeasibleError
 from finskillbench.engines.optimisation.formulation import Formulation, FormulationBuilder
-from finskillbench.engines.optimisation.intervals import Intervals, IntervalSearch, common, ticket_intervals
+from finskillbench.engines.optimisation.intervals import Intervals, IntervalSearch, intersect, ticket_intervals
 from finskillbench.engines.optimisation.program import Cone
 from finskillbench.engines.optimisation.uniqueness import Uniqueness
 
@@ -40,7 +40,7 @@ class _Search(IntervalSearch):
 
 
 def _search(least: float) -> _Search:
-    return _Search(Intervals.of([common(ticket_intervals(held, least), [(0.0, CAP)]) for held in HELD.tolist()]))
+    return _Search(Intervals.of([intersect(ticket_intervals(held, least), [(0.0, CAP)]) for held in HELD.tolist()]))
 
 
 def _least_cost(least: float) -> list[float]:

@@ -12,13 +12,15 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.engines.portfolio.optimise import optimise
-from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
+from finskillbench.engines.portfolio.problem import Objective, PortfolioLimits, PortfolioProblem
 from finskillbench.engines.statistics.risk_model import RiskModel
 
 SECTORS = 7
 FACTORS = ("mkt_rf", "smb", "hml")
-EASY = Limits(max_weight=0.06, sector_limits={f"S{i}": 0.25 for i in range(SECTORS)}, min_names=20, max_names=30)
-MEDIUM = Limits(
+EASY = PortfolioLimits(
+    max_weight=0.06, sector_limits={f"S{i}": 0.25 for i in range(SECTORS)}, min_names=20, max_names=30
+)
+MEDIUM = PortfolioLimits(
     max_weight=0.066,
     sector_limits={f"S{i}": 0.2 for i in range(SECTORS)},
     min_names=18,
@@ -26,7 +28,7 @@ MEDIUM = Limits(
     max_turnover=0.2,
     max_tracking_error=0.03,
 )
-HARD = Limits(
+HARD = PortfolioLimits(
     max_weight=0.077,
     sector_limits={f"S{i}": 0.18 for i in range(SECTORS)},
     min_names=15,
@@ -38,13 +40,15 @@ HARD = Limits(
 TIERS = {"easy": EASY, "medium": MEDIUM, "hard": HARD}
 
 
-def case(n: int, seed: int, objective: Objective, limits: Limits | None = None, **changes: Any) -> PortfolioProblem:
+def case(
+    n: int, seed: int, objective: Objective, limits: PortfolioLimits | None = None, **changes: Any
+) -> PortfolioProblem:
     """A market factor, five weaker ones and specific variance, annualised; a benchmark inside the tiers' caps."""
     rng = np.random.default_rng(seed)
     loadings = np.vstack([rng.normal(0.17, 0.05, n), rng.normal(0, 0.08, (5, n))])
     benchmark = rng.uniform(0.6, 1.4, n)
     current = benchmark * rng.lognormal(0, 0.2, n)
-    limits = Limits() if limits is None else limits
+    limits = PortfolioLimits() if limits is None else limits
     exposures = rng.normal(0, 0.4, (n, len(limits.neutral_factors)))
     problem = PortfolioProblem(
         tickers=tuple(f"T{i}" for i in range(n)),

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from tests.engines.portfolio.cases import SECTORS, case
 
-from finskillbench.engines.portfolio.mandates.binding import slack, stated, without
+from finskillbench.engines.portfolio.mandates.binding import slack, stated_limits, without
 from finskillbench.engines.portfolio.optimise import optimise
-from finskillbench.engines.portfolio.problem import Limits, Objective
+from finskillbench.engines.portfolio.problem import Objective, PortfolioLimits
 
-LIMITS = Limits(
+LIMITS = PortfolioLimits(
     max_weight=0.4,
     sector_limits={f"S{sector}": 0.7 for sector in range(SECTORS)},
     min_position=0.05,
@@ -24,9 +24,9 @@ LIMITS = Limits(
 PROBLEM = case(6, 3, Objective.MAX_RETURN, LIMITS)
 
 
-@pytest.mark.parametrize("name", stated(PROBLEM))
+@pytest.mark.parametrize("name", stated_limits(PROBLEM))
 def test_a_limit_is_left_out_alone(name: str) -> None:
-    assert set(stated(PROBLEM)) - set(stated(without(PROBLEM, name))) == {name}
+    assert set(stated_limits(PROBLEM)) - set(stated_limits(without(PROBLEM, name))) == {name}
     assert optimise(without(PROBLEM, name)).value <= optimise(PROBLEM).value + 1e-9
 
 

@@ -11,18 +11,18 @@ from tests.sampling import examples
 
 from finskillbench.arrays import Floats
 from finskillbench.engines.portfolio.black_litterman import (
+    AnalystView,
     Picks,
     Posterior,
-    View,
-    cut_off,
     equilibrium,
     idzorek,
     optimal_weights,
     picks_of,
-    posterior,
+    posterior_returns,
     view_variances,
+    without_shorts,
 )
-from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
+from finskillbench.engines.portfolio.problem import Objective, PortfolioLimits, PortfolioProblem
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
 
@@ -61,9 +61,9 @@ CAPITALISATION = np.array([0.1934, 0.2613, 0.1209, 0.1209, 0.0134, 0.0134, 0.241
 AVERSION = 0.03 / float(CAPITALISATION @ COVARIANCE @ CAPITALISATION)
 """His risk premium of 3 % over the variance of the market, which he rounds to 3.07."""
 HIS_VIEWS = (
-    View("absolute", ("int'l",), 0.0525, 0.25),
-    View("relative", ("int'l bonds",), 0.0025, 0.5, ("US bonds",)),
-    View("relative", ("large growth", "small growth"), 0.02, 0.65, ("large value", "small value")),
+    AnalystView("absolute", ("int'l",), 0.0525, 0.25),
+    AnalystView("relative", ("int'l bonds",), 0.0025, 0.5, ("US bonds",)),
+    AnalystView("relative", ("large growth", "small growth"), 0.02, 0.65, ("large value", "small value")),
 )
 
 
@@ -79,7 +79,7 @@ def _posterior(
 ) -> Posterior:
     views = Picks(picks, expected, confidence)
     uncertainty = idzorek(confidence, view_variances(risk, views, tau))
-    return posterior(risk, equilibrium(risk, market, risk_aversion), views, uncertainty, tau=tau)
+    return posterior_returns(risk, equilibrium(risk, market, risk_aversion), views, uncertainty, tau=tau)
 
 
 def _countries() -> RiskModel:
@@ -115,20 +115,20 @@ def test_idzorek_s_example_is_the_one_published() -> None:
     picks = picks_of(CLASSES, HIS_VIEWS, CAPITALISATION, cash=0.0)
     prior = equilibrium(risk, CAPITALISATION, AVERSION)
     np.testing.assert_allclose(100 * prior, [0.08, 0.67, 6.41, 4.08, 7.43, 3.70, 4.80, 6.60], atol=0.011)
-    mean = posterior(risk, prior, picks, view_variances(risk, picks)).mean
+    mean = posterior_returns(risk, prior, picks, view_variances(risk, picks)).mean
     np.testing.assert_allclose(100 * mean, [0.07, 0.50, 6.50, 4.32, 7.59, 3.94, 4.93, 6.84], atol=0.0051)
     weights = 100 * np.linalg.solve(AVERSION * COVARIANCE, mean)
     np.testing.assert_allclose(weights, [29.88, 15.59, 9.35, 14.82, 1.04, 1.65, 27.81, 3.49], atol=0.011)
 
 
 @pytest.mark.parametrize("view", HIS_VIEWS)
-def test_a_confidence_is_the_share_of_the_tilt_of_a_certain_view(view: View) -> None:
+def test_a_confidence_is_the_share_of_the_tilt_of_a_certain_view(view: AnalystView) -> None:
     """Idzorek (2005), section 3.2: a view alone moves the weights by c of what it moves them without any doubt."""
     risk = RiskModel.from_matrix(COVARIANCE)
     picks, prior = picks_of(CLASSES, [view], CAPITALISATION, cash=0.0), equilibrium(risk, CAPITALISATION, AVERSION)
-    certain = posterior(risk, prior, picks, np.zeros(1)).mean
+    certain = posterior_returns(risk, prior, picks, np.zeros(1)).mean
     assert picks.matrix @ certain == pytest.approx([view.expected], abs=1e-12)
-    held = posterior(risk, prior, picks, idzorek(picks.confidence, view_variances(risk, picks))).mean
+    held = posterior_returns(risk, prior, picks, idzorek(picks.confidence, view_variances(risk, picks))).mean
     tilts = [np.linalg.solve(AVERSION * COVARIANCE, mean) - CAPITALISATION for mean in (held, certain)]
     np.testing.assert_allclose(tilts[0], view.confidence * tilts[1], atol=1e-12)
 
@@ -210,7 +210,12 @@ def test_weights_equal_the_independent_solver() -> None:
     mean = _posterior(risk, market, picks, expected, confidence, risk_aversion=4.0).mean
     result = optimal_weights(tuple(map(str, range(10))), risk, mean, risk_aversion=4.0)
     problem = PortfolioProblem(
-        tuple(map(str, range(10))), risk, Objective.MAX_SHARPE, Limits(), expected_returns=mean, risk_aversion=2.0
+        tuple(map(str, range(10))),
+        risk,
+        Objective.MAX_SHARPE,
+        PortfolioLimits(),
+        expected_returns=mean,
+        risk_aversion=2.0,
     )
     assert result.value == pytest.approx(Oracle(replace(problem)).solve(), rel=1e-6)
     assert result.uniqueness.outcome.proved
@@ -239,21 +244,21 @@ def test_repeated_and_contradictory_views_still_have_a_posterior() -> None:
 def test_optima_without_their_short_positions_are_those_of_the_formula() -> None:
     """With views of the market itself both are the market; a short position is cut off and the rest scaled up."""
     risk, market, *_ = _random(8, 1)
-    for weights in cut_off(risk, equilibrium(risk, market)):
+    for weights in without_shorts(risk, equilibrium(risk, market)):
         np.testing.assert_allclose(weights, market, atol=1e-12)
     short = market - 1.5 * market[0] * np.eye(10)[0]
     kept = np.maximum(short, 0.0) / np.maximum(short, 0.0).sum()
-    np.testing.assert_allclose(cut_off(risk, equilibrium(risk, short))[0], kept, atol=1e-12)
-    invested = cut_off(risk, equilibrium(risk, short / short.sum()))[1]
+    np.testing.assert_allclose(without_shorts(risk, equilibrium(risk, short))[0], kept, atol=1e-12)
+    invested = without_shorts(risk, equilibrium(risk, short / short.sum()))[1]
     np.testing.assert_allclose(invested, kept, atol=1e-12)
 
 
 def test_picks_of_views() -> None:
     """Cash leaves absolute views only; a leg is shared out by market weight."""
     views = [
-        View("absolute", ("B",), 0.05, 0.5),
-        View("relative", ("C",), 0.02, 0.1, ("A",)),
-        View("relative", ("A", "D"), 0.03, 0.2, ("B", "C")),
+        AnalystView("absolute", ("B",), 0.05, 0.5),
+        AnalystView("relative", ("C",), 0.02, 0.1, ("A",)),
+        AnalystView("relative", ("A", "D"), 0.03, 0.2, ("B", "C")),
     ]
     picks = picks_of("ABCD", views, np.array([0.3, 0.4, 0.2, 0.1]), cash=0.01)
     np.testing.assert_allclose(picks.matrix, [[0, 1, 0, 0], [-1, 0, 1, 0], [0.75, -2 / 3, -1 / 3, 0.25]])
@@ -264,17 +269,17 @@ def test_picks_of_views() -> None:
 @pytest.mark.parametrize(
     ("view", "message"),
     [
-        (View("absolute", ("Z",), 0.1, 0.5), "Z is not among"),
-        (View("absolute", ("A",), 0.1, 0.5, ("B",)), "names symbols alone"),
-        (View("absolute", (), 0.1, 0.5), "names symbols alone"),
-        (View("relative", ("A",), 0.1, 0.5), "names symbols and against"),
-        (View("relative", ("A",), 0.1, 0.5, ("A",)), "must be different"),
-        (View("relative", ("A",), 0.1, 0.5, ("B", "C")), "no market weights"),
-        (View("absolute", ("A",), 0.1, 1.0), "above 0 and below 1"),
-        (View("absolute", ("A",), 0.1, 0.0), "above 0 and below 1"),
-        (View("absolute", ("A",), 0.1, float("nan")), "above 0 and below 1"),
+        (AnalystView("absolute", ("Z",), 0.1, 0.5), "Z is not among"),
+        (AnalystView("absolute", ("A",), 0.1, 0.5, ("B",)), "names symbols alone"),
+        (AnalystView("absolute", (), 0.1, 0.5), "names symbols alone"),
+        (AnalystView("relative", ("A",), 0.1, 0.5), "names symbols and against"),
+        (AnalystView("relative", ("A",), 0.1, 0.5, ("A",)), "must be different"),
+        (AnalystView("relative", ("A",), 0.1, 0.5, ("B", "C")), "no market weights"),
+        (AnalystView("absolute", ("A",), 0.1, 1.0), "above 0 and below 1"),
+        (AnalystView("absolute", ("A",), 0.1, 0.0), "above 0 and below 1"),
+        (AnalystView("absolute", ("A",), 0.1, float("nan")), "above 0 and below 1"),
     ],
 )
-def test_a_view_that_cannot_be_read_is_named(view: View, message: str) -> None:
+def test_a_view_that_cannot_be_read_is_named(view: AnalystView, message: str) -> None:
     with pytest.raises(InputError, match=f"view 1: .*{message}"):
-        picks_of("ABC", [View("absolute", ("A",), 0.1, 0.5), view], np.array([1.0, 0.0, 0.0]), cash=0.0)
+        picks_of("ABC", [AnalystView("absolute", ("A",), 0.1, 0.5), view], np.array([1.0, 0.0, 0.0]), cash=0.0)

@@ -14,13 +14,13 @@ from finskillbench.engines.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.optimisation.certificate import project
 from finskillbench.engines.optimisation.formulation import Formulation
 from finskillbench.engines.optimisation.program import dense
-from finskillbench.engines.portfolio.formulation import Aim, Goal, formulate
-from finskillbench.engines.portfolio.measures import check_limits, turnover
-from finskillbench.engines.portfolio.problem import STUB, Limits, Objective, PortfolioProblem
+from finskillbench.engines.portfolio.formulation import PortfolioAim, PortfolioGoal, formulate_portfolio
+from finskillbench.engines.portfolio.measures import check_limits, one_way_turnover
+from finskillbench.engines.portfolio.problem import STUB, Objective, PortfolioLimits, PortfolioProblem
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import DimensionError
 
-LIMITS = Limits(
+LIMITS = PortfolioLimits(
     min_weight=0.01,
     max_weight=0.2,
     sector_limits={"S0": 0.25, "S1": 0.3},
@@ -65,7 +65,7 @@ def test_rows_and_measures_agree_on_what_is_kept(
     active = rng.normal(size=12) * 0.02 * size
     weights = problem.benchmark + active - active.mean()
     worst = max(check.excess for name, check in check_limits(problem, weights).items() if name != "fully_invested")
-    formulation = formulate(problem, Aim())
+    formulation = formulate_portfolio(problem, PortfolioAim())
     point = _point(problem, formulation, weights)
     assert formulation.program.objective(point) == pytest.approx(problem.value(weights), abs=1e-12)
     if abs(worst) > 1e-9:
@@ -77,35 +77,37 @@ def test_rows_and_measures_agree_on_what_is_kept(
 def test_a_cap_on_the_objective_is_a_cap_on_its_value(
     seed: int, margin: float, factor_form: bool, objective: Objective
 ) -> None:
-    problem = replace(_problem(seed, objective, factor_form), limits=Limits(), exposures=None)
+    problem = replace(_problem(seed, objective, factor_form), limits=PortfolioLimits(), exposures=None)
     weights = np.random.default_rng(seed).dirichlet(np.ones(12))
     value = problem.value(weights)
     if abs(margin) < 1e-6:
         return
     cap = value + margin * abs(value)
-    formulation = formulate(problem, Aim(Goal.OBJECTIVE, objective_cap=cap))
+    formulation = formulate_portfolio(problem, PortfolioAim(PortfolioGoal.OBJECTIVE, objective_cap=cap))
     assert (_excess(formulation, _point(problem, formulation, weights)) > 1e-12) == (margin < 0)
 
 
 def test_goals_other_than_the_objective() -> None:
-    problem = replace(_problem(1, Objective.MIN_VARIANCE, False), limits=Limits(max_turnover=0.01), exposures=None)
+    problem = replace(
+        _problem(1, Objective.MIN_VARIANCE, False), limits=PortfolioLimits(max_turnover=0.01), exposures=None
+    )
     weights, anchor = np.full(12, 1 / 12), np.eye(12)[0]
-    least = formulate(problem, Aim(Goal.TURNOVER))
+    least = formulate_portfolio(problem, PortfolioAim(PortfolioGoal.TURNOVER))
     point = _point(problem, least, weights)
-    assert least.program.objective(point) == pytest.approx(turnover(weights, problem.current))
+    assert least.program.objective(point) == pytest.approx(one_way_turnover(weights, problem.current))
     # The goal replaces the cap on turnover: this portfolio is far over 0.01 and still satisfies the rows.
-    assert turnover(weights, problem.current) > 0.01
+    assert one_way_turnover(weights, problem.current) > 0.01
     assert _excess(least, point) < 1e-12
-    distance = formulate(problem, Aim(Goal.DISTANCE, anchor=anchor)).program
+    distance = formulate_portfolio(problem, PortfolioAim(PortfolioGoal.DISTANCE, anchor=anchor)).program
     assert distance.objective(point) == pytest.approx(((weights - anchor) ** 2).sum())
 
 
 @pytest.mark.parametrize("holding", [0.0, 0.0005, STUB, HOLDING_THRESHOLD, 0.01, 0.5])
 @pytest.mark.parametrize("indicator", [0.0, 1.0])
 def test_an_indicator_says_who_is_a_holding(holding: float, indicator: float) -> None:
-    problem = case(2, 1, Objective.MIN_VARIANCE, Limits(min_names=0, max_names=1))
+    problem = case(2, 1, Objective.MIN_VARIANCE, PortfolioLimits(min_names=0, max_names=1))
     nobody = np.zeros(2, dtype=bool)
-    formulation = formulate(problem, Aim(), decisions=nobody)
+    formulation = formulate_portfolio(problem, PortfolioAim(), decisions=nobody)
     point = np.array([holding, 1 - holding, indicator, 1.0])
     rows = dense(formulation.program.matrix)
     slack = formulation.program.rhs - rows @ point
@@ -116,7 +118,10 @@ def test_an_indicator_says_who_is_a_holding(holding: float, indicator: float) ->
 
 
 def test_blocks_bear_the_names_of_the_limits() -> None:
-    labels = {block.label for block in formulate(case(30, 1, Objective.MAX_SHARPE, HARD), Aim()).program.blocks}
+    labels = {
+        block.label
+        for block in formulate_portfolio(case(30, 1, Objective.MAX_SHARPE, HARD), PortfolioAim()).program.blocks
+    }
     assert labels == {
         "fully_invested",
         "lower_bound",
@@ -133,7 +138,7 @@ def test_blocks_bear_the_names_of_the_limits() -> None:
 
 def test_a_distance_needs_its_anchor() -> None:
     with pytest.raises(DimensionError, match="anchor"):
-        formulate(case(4, 1, Objective.MIN_VARIANCE), Aim(Goal.DISTANCE))
+        formulate_portfolio(case(4, 1, Objective.MIN_VARIANCE), PortfolioAim(PortfolioGoal.DISTANCE))
 
 
 def test_three_thousand_names_make_no_square_matrix() -> None:
@@ -141,7 +146,7 @@ def test_three_thousand_names_make_no_square_matrix() -> None:
     rng = np.random.default_rng(0)
     n = 3000
     risk = RiskModel.from_factors(rng.normal(0, 0.1, (20, n)), np.full(n, 0.05))
-    limits = Limits(max_turnover=0.2, max_tracking_error=0.03, sector_limits={"S0": 0.2})
+    limits = PortfolioLimits(max_turnover=0.2, max_tracking_error=0.03, sector_limits={"S0": 0.2})
     problem = PortfolioProblem(
         tickers=tuple(map(str, range(n))),
         risk=risk,
@@ -152,6 +157,6 @@ def test_three_thousand_names_make_no_square_matrix() -> None:
         benchmark=np.full(n, 1 / n),
         current=np.full(n, 1 / n),
     )
-    program = formulate(problem, Aim(objective_cap=1.0)).program
+    program = formulate_portfolio(problem, PortfolioAim(objective_cap=1.0)).program
     assert program.matrix.nnz < 40 * n
     assert program.quadratic.nnz <= n + 20

@@ -11,10 +11,10 @@ from tests.sampling import thorough
 from finskillbench.arrays import Floats
 from finskillbench.engines.optimisation.certified import ACCEPTED_GAP
 from finskillbench.engines.optimisation.uniqueness import Uniqueness
-from finskillbench.engines.portfolio.formulation import Goal
+from finskillbench.engines.portfolio.formulation import PortfolioGoal
 from finskillbench.engines.portfolio.measures import name_count, violations
 from finskillbench.engines.portfolio.optimise import optimise
-from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
+from finskillbench.engines.portfolio.problem import Objective, PortfolioLimits, PortfolioProblem
 from finskillbench.engines.statistics.risk_model import RiskModel
 
 
@@ -29,12 +29,12 @@ def test_a_least_turnover_with_a_name_count_stops_where_its_value_is_attained() 
     # count, although 18 can be held at the same turnover. Which ones is not asked.
     limits = replace(MEDIUM, min_position=0.005, max_names=120, max_turnover=None, max_tracking_error=None)
     problem = case(120, 1, Objective.MIN_VARIANCE, limits, current=_concentrated(120, 10))
-    result = optimise(problem, Goal.TURNOVER, unique=False)
+    result = optimise(problem, PortfolioGoal.TURNOVER, unique=False)
     assert 2 <= result.nodes <= 10
     assert (result.weights > 0).sum() == name_count(result.weights, slack=1e-9) >= 18
     assert violations(problem, result.weights, 1e-8) == []
     free = replace(problem, limits=replace(limits, min_position=None, min_names=None))
-    without = optimise(free, Goal.TURNOVER, unique=False)
+    without = optimise(free, PortfolioGoal.TURNOVER, unique=False)
     assert result.value == pytest.approx(without.value, abs=1e-7)
     assert result.optimality.lower_bound <= result.value <= result.optimality.lower_bound + ACCEPTED_GAP
 
@@ -50,7 +50,7 @@ def _in_factors(problem: PortfolioProblem, k: int = 20) -> PortfolioProblem:
 @pytest.mark.parametrize("mean", [np.linspace(0.1, 0.0, 300), np.repeat(np.linspace(0.1, 0.0, 100), 3)])
 def test_a_linear_goal_over_hundreds_of_names_is_unique_or_refuted(mean: Floats) -> None:
     # Of 300 names at a cap of 5 % twenty are held; where three are alike at the edge of the list, others are as good.
-    limits = Limits(max_weight=0.05)
+    limits = PortfolioLimits(max_weight=0.05)
     problem = _in_factors(case(300, 2, Objective.MAX_RETURN, limits, expected_returns=mean))
     result = optimise(problem)
     tied = mean[19] == mean[20]

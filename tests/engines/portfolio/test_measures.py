@@ -10,16 +10,16 @@ from finskillbench.engines.portfolio.measures import (
     breach,
     check_limits,
     name_count,
-    sector_weights,
+    one_way_turnover,
+    portfolio_sector_weights,
     tracking_error,
-    turnover,
     violations,
 )
-from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
+from finskillbench.engines.portfolio.problem import Objective, PortfolioLimits, PortfolioProblem
 from finskillbench.engines.statistics.risk_model import RiskModel
 
 MATRIX = np.diag([0.04, 0.09, 0.01, 0.16])
-LIMITS = Limits(
+LIMITS = PortfolioLimits(
     min_weight=0.05,
     max_weight=0.4,
     sector_limits={"A": 0.55, "B": 0.7},
@@ -46,7 +46,7 @@ GOOD = np.array([0.3, 0.22, 0.3, 0.18])
 
 def test_turnover_is_one_way() -> None:
     """Selling a tenth and buying a tenth is a tenth."""
-    assert turnover(np.array([0.6, 0.4]), np.array([0.5, 0.5])) == pytest.approx(0.1)
+    assert one_way_turnover(np.array([0.6, 0.4]), np.array([0.5, 0.5])) == pytest.approx(0.1)
 
 
 def test_tracking_error_is_a_standard_deviation() -> None:
@@ -61,7 +61,7 @@ def test_a_holding_is_ten_basis_points() -> None:
 
 
 def test_sector_weights_add_up_by_sector() -> None:
-    assert sector_weights(np.array([0.1, 0.2, 0.3]), ("A", "B", "A")) == pytest.approx({"A": 0.4, "B": 0.2})
+    assert portfolio_sector_weights(np.array([0.1, 0.2, 0.3]), ("A", "B", "A")) == pytest.approx({"A": 0.4, "B": 0.2})
 
 
 def test_a_portfolio_that_keeps_everything_is_measured_on_every_limit() -> None:
@@ -103,7 +103,7 @@ def test_a_portfolio_that_keeps_everything_is_measured_on_every_limit() -> None:
     ],
 )
 def test_each_limit_is_found_broken_alone(broken: str, weights: list[float], limits: dict[str, object]) -> None:
-    loose = Limits(long_only=broken in ("long_only", "min_position", "min_names", "max_names"))
+    loose = PortfolioLimits(long_only=broken in ("long_only", "min_position", "min_names", "max_names"))
     needed = {name: getattr(LIMITS, name) for name in ("neutral_factors",) if broken == "factor_neutrality"}
     alone = replace(loose, **needed, **limits)
     problem = replace(PROBLEM, limits=alone, exposures=PROBLEM.exposures if needed else None)
@@ -121,7 +121,7 @@ def test_the_excess_is_the_distance_over_the_limit() -> None:
 
 def test_rounding_to_basis_points_breaks_no_limit() -> None:
     weights = np.array([0.4002, 0.1998, 0.3, 0.1])
-    problem = replace(PROBLEM, limits=Limits(max_weight=0.4, min_names=4, max_names=4), exposures=None)
+    problem = replace(PROBLEM, limits=PortfolioLimits(max_weight=0.4, min_names=4, max_names=4), exposures=None)
     assert violations(problem, weights) == []
     assert violations(problem, weights, 1e-9) == ["max_weight"]
 

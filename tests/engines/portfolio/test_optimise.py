@@ -11,12 +11,12 @@ from tests.sampling import examples
 
 from finskillbench.engines.optimisation import certified as module
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
-from finskillbench.engines.optimisation.program import ConicProgram, Solution, solve
+from finskillbench.engines.optimisation.program import ConicProgram, Solution, solve_conic
 from finskillbench.engines.optimisation.uniqueness import Uniqueness
-from finskillbench.engines.portfolio.formulation import Goal
-from finskillbench.engines.portfolio.measures import name_count, turnover, violations
+from finskillbench.engines.portfolio.formulation import PortfolioGoal
+from finskillbench.engines.portfolio.measures import name_count, one_way_turnover, violations
 from finskillbench.engines.portfolio.optimise import optimise
-from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
+from finskillbench.engines.portfolio.problem import Objective, PortfolioLimits, PortfolioProblem
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import DimensionError, InputError
 
@@ -26,7 +26,7 @@ OBJECTIVES = list(Objective)
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize(("least", "most"), [(1, 3), (4, 5), (5, 6)])
 def test_name_counts_equal_every_set_of_holdings_tried(objective: Objective, least: int, most: int) -> None:
-    problem = case(6, 10 * least + most, objective, Limits(max_weight=0.6, min_names=least, max_names=most))
+    problem = case(6, 10 * least + most, objective, PortfolioLimits(max_weight=0.6, min_names=least, max_names=most))
     result = optimise(problem)
     assert result.value == pytest.approx(Oracle(problem).solve_counted(least, most), abs=1e-8)
     assert least <= name_count(result.weights) <= most
@@ -37,7 +37,7 @@ def test_name_counts_equal_every_set_of_holdings_tried(objective: Objective, lea
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize(("least", "most"), [(1, 3), (5, 6), (1, 6)])
 def test_a_least_position_equals_every_set_of_holdings_tried(objective: Objective, least: int, most: int) -> None:
-    limits = Limits(max_weight=0.6, min_position=0.12, min_names=least, max_names=most)
+    limits = PortfolioLimits(max_weight=0.6, min_position=0.12, min_names=least, max_names=most)
     problem = case(6, 10 * least + most, objective, limits)
     result = optimise(problem)
     assert result.value == pytest.approx(Oracle(problem).solve_counted(least, most, 0.12), abs=1e-8)
@@ -47,7 +47,7 @@ def test_a_least_position_equals_every_set_of_holdings_tried(objective: Objectiv
 
 def test_name_counts_with_turnover_and_sectors_equal_every_set_of_holdings_tried() -> None:
     caps = {f"S{i}": 0.45 for i in range(SECTORS)}
-    limits = Limits(max_weight=0.45, sector_limits=caps, min_names=3, max_names=4, max_turnover=0.45)
+    limits = PortfolioLimits(max_weight=0.45, sector_limits=caps, min_names=3, max_names=4, max_turnover=0.45)
     problem = case(6, 3, Objective.MAX_SHARPE, limits, sectors=("S0", "S0", "S1", "S1", "S2", "S2"))
     problem = replace(problem, limits=replace(limits, sector_limits={"S0": 0.5, "S1": 0.45, "S2": 0.45}))
     assert optimise(problem).value == pytest.approx(Oracle(problem).solve_counted(3, 4), abs=1e-8)
@@ -56,7 +56,7 @@ def test_name_counts_with_turnover_and_sectors_equal_every_set_of_holdings_tried
 def test_counted_names_keep_ceilings_of_their_own() -> None:
     """Ceilings name by name survive the branching (they were once replaced by it)."""
     ceilings = np.array([0.0, 0.3, 0.3, 0.5, 0.5, 0.5])
-    problem = case(6, 1, Objective.MIN_VARIANCE, Limits(max_names=3), ceilings=ceilings)
+    problem = case(6, 1, Objective.MIN_VARIANCE, PortfolioLimits(max_names=3), ceilings=ceilings)
     oracle = Oracle(problem)
     oracle.high.value = ceilings
     result = optimise(problem)
@@ -88,16 +88,16 @@ def test_least_turnover_equals_the_independent_solver(tier: str) -> None:
     legacy = np.zeros(30)
     legacy[:12] = 1 / 12
     problem = case(30, 5, Objective.MIN_VARIANCE, TIERS[tier], current=legacy)
-    result = optimise(problem, Goal.TURNOVER)
+    result = optimise(problem, PortfolioGoal.TURNOVER)
     free = replace(problem, limits=replace(problem.limits, max_turnover=None))
     assert result.value == pytest.approx(Oracle(free, "turnover").solve(), rel=1e-6)
-    assert result.value == pytest.approx(turnover(result.weights, legacy), abs=1e-9)
+    assert result.value == pytest.approx(one_way_turnover(result.weights, legacy), abs=1e-9)
     assert violations(free, result.weights, 1e-9) == []
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_short_sales_equal_the_independent_solver(objective: Objective) -> None:
-    problem = case(8, 6, objective, Limits(long_only=False, max_weight=0.5))
+    problem = case(8, 6, objective, PortfolioLimits(long_only=False, max_weight=0.5))
     assert optimise(problem).value == pytest.approx(Oracle(problem).solve(), rel=1e-6)
 
 
@@ -235,7 +235,7 @@ def test_conflicting_limits_are_named() -> None:
 
 def test_more_names_than_there_are_is_infeasible() -> None:
     with pytest.raises(InfeasibleError):
-        optimise(case(6, 1, Objective.MIN_VARIANCE, Limits(min_names=7)))
+        optimise(case(6, 1, Objective.MIN_VARIANCE, PortfolioLimits(min_names=7)))
 
 
 @pytest.mark.parametrize("change", [{"benchmark": None}, {"current": None}, {"expected_returns": None}])
@@ -256,7 +256,7 @@ def test_ties_of_whole_holdings_are_not_called_unique() -> None:
         tickers=tuple("ABCD"),
         risk=RiskModel.from_matrix(0.04 * np.eye(4)),
         objective=Objective.MIN_VARIANCE,
-        limits=Limits(max_names=2),
+        limits=PortfolioLimits(max_names=2),
     )
     result = optimise(problem)
     # The stub weights of names that do not count lower the variance a little below 0.04 / 2.
@@ -267,7 +267,7 @@ def test_ties_of_whole_holdings_are_not_called_unique() -> None:
 def test_an_answer_that_proves_too_little_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A solver that stops early, and no polishing: the certificate, not the status, decides."""
     problem = case(30, 1, Objective.MAX_SHARPE, MEDIUM)
-    monkeypatch.setattr(module, "solve", lambda program: solve(program, tolerance=1e-3))
+    monkeypatch.setattr(module, "solve_conic", lambda program: solve_conic(program, tolerance=1e-3))
     assert optimise(problem).optimality.gap < 1e-9, "polishing mends a coarse answer"
     monkeypatch.setattr(module, "polish", lambda program, solution: None)
     with pytest.raises(UndecidedError, match="gap"):
@@ -279,9 +279,9 @@ def test_a_solver_that_returns_no_numbers_is_refused(field: str, monkeypatch: py
     problem = case(30, 1, Objective.MAX_SHARPE, MEDIUM)
 
     def broken(program: ConicProgram) -> Solution:
-        solution = solve(program)
+        solution = solve_conic(program)
         return replace(solution, **{field: np.full_like(getattr(solution, field), np.nan)})
 
-    monkeypatch.setattr(module, "solve", broken)
+    monkeypatch.setattr(module, "solve_conic", broken)
     with pytest.raises(UndecidedError):
         optimise(problem)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
+from finskillbench.engines.portfolio.problem import Objective, PortfolioLimits, PortfolioProblem
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import DimensionError
 
@@ -13,7 +13,7 @@ PARTS: dict[str, Any] = {
     "tickers": tuple("ABC"),
     "risk": RiskModel.from_matrix(np.diag([0.04, 0.02, 0.08])),
     "objective": Objective.MIN_VARIANCE,
-    "limits": Limits(),
+    "limits": PortfolioLimits(),
 }
 
 
@@ -37,10 +37,12 @@ def test_objectives_are_minimised_in_their_stated_form(objective: Objective, val
 
 
 def test_bounds_of_weights() -> None:
-    long = PortfolioProblem(**{**PARTS, "limits": Limits(max_weight=0.5, min_weight=0.1)})
+    long = PortfolioProblem(**{**PARTS, "limits": PortfolioLimits(max_weight=0.5, min_weight=0.1)})
     np.testing.assert_array_equal(long.lower_bounds(), [0.1] * 3)
     np.testing.assert_array_equal(long.upper_bounds(), [0.5] * 3)
-    short = PortfolioProblem(**{**PARTS, "limits": Limits(long_only=False)}, ceilings=np.array([0.3, np.inf, 5.0]))
+    short = PortfolioProblem(
+        **{**PARTS, "limits": PortfolioLimits(long_only=False)}, ceilings=np.array([0.3, np.inf, 5.0])
+    )
     np.testing.assert_array_equal(short.lower_bounds(), [-1.0] * 3)
     np.testing.assert_array_equal(short.upper_bounds(), [0.3, 2.0, 2.0])
 
@@ -54,8 +56,8 @@ def test_bounds_of_weights() -> None:
         ({"current": np.ones((3, 1))}, "current"),
         ({"ceilings": np.ones(2)}, "ceilings"),
         ({"exposures": np.ones((3, 1))}, "exposures"),
-        ({"limits": Limits(sector_limits={"A": 0.5}), "sectors": ("A", "B")}, "sectors has 2 entries"),
-        ({"limits": Limits(sector_limits={"A": 0.5})}, "sectors has 0 entries"),
+        ({"limits": PortfolioLimits(sector_limits={"A": 0.5}), "sectors": ("A", "B")}, "sectors has 2 entries"),
+        ({"limits": PortfolioLimits(sector_limits={"A": 0.5})}, "sectors has 0 entries"),
     ],
 )
 def test_parts_that_do_not_fit_are_named(changes: dict[str, Any], message: str) -> None:

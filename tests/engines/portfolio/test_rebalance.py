@@ -12,13 +12,13 @@ from tests.engines.portfolio.cases import SECTORS, Oracle, case
 from tests.sampling import examples
 
 from finskillbench.engines.optimisation.certified import ACCEPTED_VIOLATION, InfeasibleError, UndecidedError
-from finskillbench.engines.portfolio.measures import turnover, violations
+from finskillbench.engines.portfolio.measures import one_way_turnover, violations
 from finskillbench.engines.portfolio.optimise import optimise
-from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
+from finskillbench.engines.portfolio.problem import Objective, PortfolioLimits, PortfolioProblem
 from finskillbench.engines.portfolio.rebalance import TradingTerms, cheapest, rebalance
 from finskillbench.errors import InputError
 
-CAPS = Limits(max_weight=0.066, sector_limits={f"S{i}": 0.2 for i in range(SECTORS)})
+CAPS = PortfolioLimits(max_weight=0.066, sector_limits={f"S{i}": 0.2 for i in range(SECTORS)})
 OBJECTIVES = list(Objective)
 
 
@@ -59,7 +59,7 @@ def test_it_gains_enough_in_trades_of_the_minimum_within_the_limits(seed: int, o
     closes = (result.weights <= 1e-12) & (result.trades < 0)
     assert ((size == 0) | (size >= terms.min_trade - 1e-9) | closes).all()
     assert result.trades.sum() == pytest.approx(0.0, abs=ACCEPTED_VIOLATION)
-    assert result.turnover == pytest.approx(turnover(result.weights, problem.current), abs=1e-15)
+    assert result.turnover == pytest.approx(one_way_turnover(result.weights, problem.current), abs=1e-15)
     relaxed = cheapest(problem, replace(terms, min_trade=0.0), result.required_value)
     assert relaxed.value <= result.cost + 1e-9
     assert result.cost <= terms.cost(optimise(problem).weights, problem.current) or result.cheapest.nodes > 1
@@ -81,9 +81,9 @@ def test_a_position_below_the_minimum_is_sold_in_full_or_kept() -> None:
     current = np.array([0.496, 0.5, 0.004])
     problem = PortfolioProblem(
         tickers=("A", "B", "C"),
-        risk=case(30, 1, Objective.MAX_RETURN, Limits()).risk.__class__.from_matrix(0.04 * np.eye(3)),
+        risk=case(30, 1, Objective.MAX_RETURN, PortfolioLimits()).risk.__class__.from_matrix(0.04 * np.eye(3)),
         objective=Objective.MAX_RETURN,
-        limits=Limits(max_weight=0.6),
+        limits=PortfolioLimits(max_weight=0.6),
         expected_returns=np.array([0.10, 0.05, -2.0]),
         current=current,
     )

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import strategies as st
 
 from finskillbench.arrays import FACTORS, SECTORS, Integers
-from finskillbench.engines.risk.portfolio import Market, Portfolio
+from finskillbench.engines.risk.portfolio import MarketSnapshot, Portfolio
 from finskillbench.engines.statistics.risk_model import RiskModel
 
 SAMPLE = Path(__file__).parents[4] / "shared" / "release_sample" / "data" / "risk_management"
 
 
-def market(n: int = 12, seed: int = 0) -> Market:
+def market(n: int = 12, seed: int = 0) -> MarketSnapshot:
     """n names over the eleven sectors in turn, with everything that a market can have."""
     rng = np.random.default_rng(seed)
     loadings = np.vstack([rng.normal(0.17, 0.05, n), rng.normal(0, 0.08, (3, n))])
     benchmark = rng.uniform(0.5, 1.5, n)
-    return Market(
+    return MarketSnapshot(
         tickers=tuple(f"T{place:02d}" for place in range(n)),
         sectors=tuple(SECTORS[place % len(SECTORS)] for place in range(n)),
         betas=rng.normal(0.3, 0.5, (n, len(FACTORS))),
@@ -48,13 +48,13 @@ def books(n: int = 12) -> st.SearchStrategy[Portfolio]:
     )
 
 
-def permuted(universe: Market, order: Integers) -> Market:
+def permuted(universe: MarketSnapshot, order: Integers) -> MarketSnapshot:
     """The same universe with its names in another order."""
     assert universe.risk is not None
     assert universe.benchmark is not None
     assert universe.dollar_volume is not None
     places: list[int] = order.tolist()
-    return Market(
+    return MarketSnapshot(
         tickers=tuple(universe.tickers[place] for place in places),
         sectors=tuple(universe.sectors[place] for place in places),
         betas=universe.betas[order],

@@ -12,8 +12,8 @@ from tests.sampling import examples
 from finskillbench.arrays import FACTORS
 from finskillbench.engines.risk.batch import Batch
 from finskillbench.engines.risk.mandate import mandate_from
-from finskillbench.engines.risk.monitor import measure, measure_pairs
-from finskillbench.engines.risk.portfolio import Market, Portfolio
+from finskillbench.engines.risk.monitor import check_constraints, measure_pairs
+from finskillbench.engines.risk.portfolio import MarketSnapshot, Portfolio
 from finskillbench.engines.risk.stress import BY_FACTOR, apply, apply_pairs, scenario_from
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
@@ -42,7 +42,7 @@ _CASES = st.lists(
 @settings(max_examples=examples(100))
 @given(cases=_CASES, data=st.data())
 def test_monitoring_pairs_are_the_same_as_one_by_one(
-    cases: list[tuple[Portfolio, Market]], data: st.DataObject
+    cases: list[tuple[Portfolio, MarketSnapshot]], data: st.DataObject
 ) -> None:
     pairs = data.draw(
         st.lists(st.tuples(st.integers(0, len(cases) - 1), st.sampled_from([_EVERY, _FEW])), min_size=1, max_size=12)
@@ -51,7 +51,7 @@ def test_monitoring_pairs_are_the_same_as_one_by_one(
     values, excess = measure_pairs(batch, np.array([row for row, _ in pairs]), [mandate for _, mandate in pairs])
     for (row, mandate), value, over in zip(pairs, values, excess, strict=True):
         book, own = cases[row]
-        single = measure(book, mandate, own)
+        single = check_constraints(book, mandate, own)
         np.testing.assert_allclose(value[mandate.columns], [one.value for one in single], atol=1e-12)
         np.testing.assert_allclose(over[mandate.columns], [one.excess for one in single], atol=1e-12)
         assert np.isnan(np.delete(over, mandate.columns)).all()
@@ -59,7 +59,7 @@ def test_monitoring_pairs_are_the_same_as_one_by_one(
 
 @settings(max_examples=examples(100))
 @given(cases=_CASES)
-def test_stress_pairs_are_the_same_as_one_by_one(cases: list[tuple[Portfolio, Market]]) -> None:
+def test_stress_pairs_are_the_same_as_one_by_one(cases: list[tuple[Portfolio, MarketSnapshot]]) -> None:
     mild = dict.fromkeys(FACTORS, -0.01)
     scenarios = [scenario_from(scenario_json()), scenario_from(scenario_json(factor_shocks=mild))]
     batch = Batch.of([book for book, _ in cases], [own for _, own in cases])

@@ -22,17 +22,17 @@ from finskillbench.engines.risk.exposures import (
     illiquid_share,
     illiquid_shares,
     ranked,
-    sector_weights,
     top,
+    weights_by_sector,
 )
-from finskillbench.engines.risk.portfolio import Market, Portfolio
+from finskillbench.engines.risk.portfolio import MarketSnapshot, Portfolio
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
 
 
-def _universe() -> Market:
+def _universe() -> MarketSnapshot:
     """Four names in two sectors at 20 % each, unrelated; A and B carry factors, D hardly trades."""
-    return Market(
+    return MarketSnapshot(
         tickers=("A", "B", "C", "D"),
         sectors=("Energy", "Energy", "Utilities", "Utilities"),
         betas=np.array([[1.5, 1.0, 0, 0, 0, 0], [1.5, 0.0, -1, 0, 0, 0], [0.5, 0, 0, 0, 0, 0], [0.5, 0, 0, 0, 0, 0.0]]),
@@ -43,7 +43,7 @@ def _universe() -> Market:
     )
 
 
-def _summary(book: Portfolio, universe: Market, k: int = LIST_LENGTH) -> list[tuple[str, str, float]]:
+def _summary(book: Portfolio, universe: MarketSnapshot, k: int = LIST_LENGTH) -> list[tuple[str, str, float]]:
     return [(one.type.value, one.subject, round(one.magnitude, 12)) for one in ranked(book, universe, k)]
 
 
@@ -70,7 +70,7 @@ def test_the_list_computed_by_hand() -> None:
 @pytest.mark.parametrize(("names", "listed"), [(16, True), (20, False)])
 def test_names_of_equal_weight_are_concentrated_only_where_they_are_few(names: int, listed: bool) -> None:
     size = 100
-    universe = Market(
+    universe = MarketSnapshot(
         tickers=tuple(f"N{at:03d}" for at in range(size)),
         sectors=("Energy",) * size,
         betas=np.zeros((size, 6)),
@@ -138,7 +138,7 @@ def test_neither_the_order_of_names_nor_nav_matters(book: Portfolio, order: list
 @given(book=books())
 def test_identities(book: Portfolio) -> None:
     universe = market()
-    assert sum(sector_weights(book.weights, universe).values()) == pytest.approx(1 - book.cash, abs=1e-12)
+    assert sum(weights_by_sector(book.weights, universe).values()) == pytest.approx(1 - book.cash, abs=1e-12)
     gross = float(np.abs(book.weights).sum())
     assert top(book.weights, 12) == pytest.approx(gross, abs=1e-12)
     assert gross**2 / 12 - 1e-12 <= hhi(book.weights) <= gross**2 + 1e-12

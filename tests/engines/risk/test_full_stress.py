@@ -21,7 +21,7 @@ from finskillbench.engines.risk.full_stress import (
     stressed_var,
     with_estimated_betas,
 )
-from finskillbench.engines.risk.portfolio import Market, Portfolio
+from finskillbench.engines.risk.portfolio import MarketSnapshot, Portfolio
 from finskillbench.engines.risk.stress import scenario_from
 from finskillbench.engines.risk.task import market_from
 from finskillbench.engines.statistics.risk_model import RiskModel
@@ -30,9 +30,9 @@ from finskillbench.errors import InputError
 PUT = Option(0.4, 0.95, 0.5, 0.2, 0.3)
 
 
-def _two_names(correlation: float = 0.4) -> Market:
+def _two_names(correlation: float = 0.4) -> MarketSnapshot:
     covariance = np.array([[0.04, correlation * 0.06], [correlation * 0.06, 0.09]])
-    return Market(
+    return MarketSnapshot(
         tickers=("A", "B"),
         sectors=("Energy", "Utilities"),
         betas=np.zeros((2, 6)),
@@ -90,7 +90,7 @@ def test_closing_costs_half_the_wider_spread_and_the_root_of_the_days() -> None:
 
 def test_a_name_that_nobody_trades_cannot_be_closed() -> None:
     universe = market(2, 0)
-    silent = Market(universe.tickers, universe.sectors, universe.betas, dollar_volume=np.array([0.0, 1e6]))
+    silent = MarketSnapshot(universe.tickers, universe.sectors, universe.betas, dollar_volume=np.array([0.0, 1e6]))
     with pytest.raises(InputError, match=f"average_daily_volume_usd of {universe.tickers[0]} is 0"):
         liquidation_costs(Portfolio(np.array([0.5, 0.5]), 0.0, 1e6), 100.0, silent)
 

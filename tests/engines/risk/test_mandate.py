@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.engines.risk.cases import SAMPLE, mandate_json
 
-from finskillbench.engines.risk.mandate import DEFINITIONS, Kind, mandate_from
+from finskillbench.engines.risk.mandate import DEFINITIONS, ConstraintKind, mandate_from
 from finskillbench.errors import InputError
 
 
@@ -15,17 +15,17 @@ def test_round_trip_with_definitions() -> None:
     mandate = mandate_from(mandate_json())
     shown = mandate.to_json()
     assert mandate_from(json.loads(json.dumps(shown))) == mandate
-    assert [row["type"] for row in shown["constraints"]] == list(Kind) == list(DEFINITIONS)
+    assert [row["type"] for row in shown["constraints"]] == list(ConstraintKind) == list(DEFINITIONS)
     assert [row.pop("definition") for row in shown["constraints"]] == list(DEFINITIONS.values())
     assert shown == mandate_json()
 
 
 def test_get_finds_a_constraint_by_kind() -> None:
     mandate = mandate_from(mandate_json(cash_max=None))
-    assert mandate.get(Kind.CASH_MAX) is None
-    assert mandate.limit(Kind.CASH_MAX) is None
-    assert mandate.limit(Kind.HHI_MAX) == 0.15
-    exposure = mandate.get(Kind.FACTOR_EXPOSURE_MAX)
+    assert mandate.get(ConstraintKind.CASH_MAX) is None
+    assert mandate.limit(ConstraintKind.CASH_MAX) is None
+    assert mandate.limit(ConstraintKind.HHI_MAX) == 0.15
+    exposure = mandate.get(ConstraintKind.FACTOR_EXPOSURE_MAX)
     assert exposure is not None
     assert exposure.factors == ("smb", "hml")
 

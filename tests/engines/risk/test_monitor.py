@@ -13,16 +13,22 @@ from tests.sampling import examples
 
 from finskillbench.arrays import FACTORS
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
-from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE, Kind, Mandate, mandate_from
-from finskillbench.engines.risk.monitor import LEAST_SCALE, constraint_report, measure, measure_all, relative_excess
-from finskillbench.engines.risk.portfolio import Market, Portfolio
+from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE, ConstraintKind, RiskMandate, mandate_from
+from finskillbench.engines.risk.monitor import (
+    LEAST_SCALE,
+    check_constraints,
+    constraint_report,
+    measure_all,
+    total_relative_excess,
+)
+from finskillbench.engines.risk.portfolio import MarketSnapshot, Portfolio
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
 
 _MANDATE = mandate_from(mandate_json())
 
 
-def _plain(book: Portfolio, mandate: Mandate, universe: Market) -> list[tuple[float, float]]:
+def _plain(book: Portfolio, mandate: RiskMandate, universe: MarketSnapshot) -> list[tuple[float, float]]:
     """Value and excess of each constraint from the definitions alone, name by name."""
     assert universe.risk is not None
     assert universe.benchmark is not None
@@ -72,7 +78,7 @@ def _plain(book: Portfolio, mandate: Mandate, universe: Market) -> list[tuple[fl
 @given(book=books())
 def test_agrees_with_the_definitions(book: Portfolio) -> None:
     universe = market()
-    found = measure(book, _MANDATE, universe)
+    found = check_constraints(book, _MANDATE, universe)
     np.testing.assert_allclose([(one.value, one.excess) for one in found], _plain(book, _MANDATE, universe), atol=1e-12)
     assert [one.passed for one in found] == [
         excess <= COMPLIANCE_TOLERANCE for _, excess in _plain(book, _MANDATE, universe)
@@ -87,7 +93,7 @@ def test_many_portfolios_at_once_are_the_same_as_one_by_one(many: list[Portfolio
     cash, traded = np.array([book.cash for book in many]), np.array([book.traded for book in many])
     values, excess = measure_all(weights, cash, traded, _MANDATE, universe)
     for book, value, over in zip(many, values, excess, strict=True):
-        single = measure(book, _MANDATE, universe)
+        single = check_constraints(book, _MANDATE, universe)
         np.testing.assert_allclose(value, [one.value for one in single], atol=1e-13)
         np.testing.assert_allclose(over, [one.excess for one in single], atol=1e-13)
 
@@ -96,15 +102,15 @@ def test_many_portfolios_at_once_are_the_same_as_one_by_one(many: list[Portfolio
 @given(book=books(), order=st.permutations(range(12)), nav=st.floats(1e3, 1e12))
 def test_neither_the_order_of_names_nor_nav_matters(book: Portfolio, order: list[int], nav: float) -> None:
     universe, moved = market(), permuted(market(), np.array(order))
-    first = measure(book, _MANDATE, universe)
-    second = measure(replace(book, weights=book.weights[order], nav=nav), _MANDATE, moved)
+    first = check_constraints(book, _MANDATE, universe)
+    second = check_constraints(replace(book, weights=book.weights[order], nav=nav), _MANDATE, moved)
     np.testing.assert_allclose([one.value for one in first], [one.value for one in second], atol=1e-12)
     assert [one.worst for one in first] == [one.worst for one in second]
 
 
 def test_hand_computed() -> None:
     """Four names, two sectors, one short; every value by hand."""
-    universe = Market(
+    universe = MarketSnapshot(
         tickers=("A", "B", "C", "D"),
         sectors=("Energy", "Energy", "Utilities", "Utilities"),
         betas=np.array(
@@ -165,14 +171,14 @@ def test_the_published_concentrated_portfolio() -> None:
     episode = sample("task_rm_cm_portfolio_concentrated_2023_24_rebound_000_mandate_balanced_01")
     holdings = episode["input"]["portfolio"]["holdings"]
     financial = {"AIG", "C", "L", "USB"}
-    universe = Market(
+    universe = MarketSnapshot(
         tickers=tuple(row["symbol"] for row in holdings),
         sectors=tuple("Financial Services" if row["symbol"] in financial else "Healthcare" for row in holdings),
         betas=np.zeros((len(holdings), len(FACTORS))),
     )
     weights = np.array([row["weight"] for row in holdings])
     limits = {"position_limit_max": 0.05, "position_limit_min": 0.001, "sector_limit_max": 0.25}
-    chosen: dict[str, Any] = dict.fromkeys(kind.value for kind in Kind)
+    chosen: dict[str, Any] = dict.fromkeys(kind.value for kind in ConstraintKind)
     chosen |= {kind: {"value": value} for kind, value in limits.items()} | {"long_only": {"value": True}}
     mandate = mandate_from(mandate_json(**chosen))
     expected = {row["type"]: row for row in episode["expected_output"]["constraints"]}
@@ -188,7 +194,7 @@ def test_the_published_concentrated_portfolio() -> None:
 
 def test_limits_met_to_a_tenth_of_a_basis_point_pass() -> None:
     universe = market(5)
-    only = dict.fromkeys(kind.value for kind in Kind)
+    only = dict.fromkeys(kind.value for kind in ConstraintKind)
     mandate = mandate_from(mandate_json(**(only | {"position_limit_max": {"value": 0.3}})))
     for weight, strictly, submitted in (
         (0.3, True, True),
@@ -197,38 +203,44 @@ def test_limits_met_to_a_tenth_of_a_basis_point_pass() -> None:
         (0.3006, False, False),
     ):
         book = Portfolio(np.array([weight, 0.2, 0.2, 0.2, 0.8 - 0.4 - weight]), 0.0, 1e6)
-        assert measure(book, mandate, universe)[0].passed is strictly
-        assert measure(book, mandate, universe, FEASIBILITY_TOLERANCE)[0].passed is submitted
+        assert check_constraints(book, mandate, universe)[0].passed is strictly
+        assert check_constraints(book, mandate, universe, FEASIBILITY_TOLERANCE)[0].passed is submitted
 
 
 def test_a_rounding_residue_is_no_holding_of_a_submitted_portfolio() -> None:
     universe = market(5)
-    only = dict.fromkeys(kind.value for kind in Kind)
+    only = dict.fromkeys(kind.value for kind in ConstraintKind)
     kinds = {"position_limit_min": {"value": 0.01}, "name_count": {"min": 3, "max": 3}}
     mandate = mandate_from(mandate_json(**(only | kinds)))
     book = Portfolio(np.array([0.4, 0.4, 0.1999, 0.0001, 0.0]), 0.0, 1e6)
-    assert [one.passed for one in measure(book, mandate, universe)] == [False, True]
-    assert [one.passed for one in measure(book, mandate, universe, FEASIBILITY_TOLERANCE)] == [True, True]
+    assert [one.passed for one in check_constraints(book, mandate, universe)] == [False, True]
+    assert [one.passed for one in check_constraints(book, mandate, universe, FEASIBILITY_TOLERANCE)] == [True, True]
     # Of a weight next to the threshold: it counts for the least number, and not for the greatest.
     near = Portfolio(np.array([0.4, 0.4, 0.1991, 0.0009, 0.0]), 0.0, 1e6)
     four = mandate_from(mandate_json(**(only | {"name_count": {"min": 4, "max": 4}})))
-    assert [measure(near, four, universe, slack)[0].passed for slack in (1e-9, FEASIBILITY_TOLERANCE)] == [False, True]
+    assert [check_constraints(near, four, universe, slack)[0].passed for slack in (1e-9, FEASIBILITY_TOLERANCE)] == [
+        False,
+        True,
+    ]
     near = Portfolio(np.array([0.4, 0.4, 0.1989, 0.0011, 0.0]), 0.0, 1e6)
     three = mandate_from(mandate_json(**(only | {"name_count": {"min": 3, "max": 3}})))
-    assert [measure(near, three, universe, slack)[0].passed for slack in (1e-9, FEASIBILITY_TOLERANCE)] == [False, True]
+    assert [check_constraints(near, three, universe, slack)[0].passed for slack in (1e-9, FEASIBILITY_TOLERANCE)] == [
+        False,
+        True,
+    ]
 
 
 def test_nothing_held_is_neither_short_nor_small_nor_large() -> None:
-    found = {one.kind: one for one in measure(Portfolio(np.zeros(12), 1.0, 1e6), _MANDATE, market())}
-    for kind in (Kind.LONG_ONLY, Kind.POSITION_LIMIT_MAX, Kind.POSITION_LIMIT_MIN):
+    found = {one.kind: one for one in check_constraints(Portfolio(np.zeros(12), 1.0, 1e6), _MANDATE, market())}
+    for kind in (ConstraintKind.LONG_ONLY, ConstraintKind.POSITION_LIMIT_MAX, ConstraintKind.POSITION_LIMIT_MIN):
         assert (found[kind].passed, found[kind].value, found[kind].worst) == (True, 0.0, None)
-    assert not found[Kind.NAME_COUNT].passed
+    assert not found[ConstraintKind.NAME_COUNT].passed
 
 
 @pytest.mark.parametrize(("field", "name"), [("risk", "covariance_matrix"), ("benchmark", "benchmark_weights")])
 def test_no_limit_is_skipped_for_want_of_data(field: str, name: str) -> None:
     with pytest.raises(InputError, match=f"{name} is missing"):
-        measure(Portfolio(np.zeros(12), 1.0, 1e6), _MANDATE, replace(market(), **{field: None}))
+        check_constraints(Portfolio(np.zeros(12), 1.0, 1e6), _MANDATE, replace(market(), **{field: None}))
 
 
 def test_relative_excess_counts_what_remediation_may_give_up() -> None:
@@ -239,9 +251,9 @@ def test_relative_excess_counts_what_remediation_may_give_up() -> None:
     def of(**changes: tuple[float, float]) -> float:
         given_values, given_excess = values.copy(), excess.copy()
         for kind, (value, over) in changes.items():
-            place = kinds.index(Kind(kind))
+            place = kinds.index(ConstraintKind(kind))
             given_values[place], given_excess[place] = value, over
-        return relative_excess(given_values, given_excess, mandate)
+        return total_relative_excess(given_values, given_excess, mandate)
 
     assert of() == 0.0
     assert of(long_only=(-0.1, 0.1), position_limit_min=(0.0, 0.01), name_count=(2, 6)) == 0.0

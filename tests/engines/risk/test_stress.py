@@ -11,7 +11,7 @@ from tests.engines.risk.cases import books, market, permuted, scenario_json
 from tests.sampling import examples
 
 from finskillbench.arrays import FACTORS, SECTORS
-from finskillbench.engines.risk.portfolio import Market, Portfolio
+from finskillbench.engines.risk.portfolio import MarketSnapshot, Portfolio
 from finskillbench.engines.risk.stress import BY_FACTOR, Scenario, apply, apply_all, apply_to_names, scenario_from
 from finskillbench.errors import InputError
 
@@ -28,7 +28,7 @@ def _scenarios() -> st.SearchStrategy[Scenario]:
 
 
 def test_hand_computed() -> None:
-    universe = Market(
+    universe = MarketSnapshot(
         tickers=("A", "B", "C"),
         sectors=("Energy", "Utilities", "Energy"),
         betas=np.array([[1.0, 0.5, 0, 0, 0, 0], [0.5, 0, 0, 0, 0, -1.0], [2.0, 0, 0, 0, 0, 0]]),

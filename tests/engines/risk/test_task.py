@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.engines.risk.cases import market, task
 from tests.sampling import examples
 
-from finskillbench.engines.risk.portfolio import Market, Portfolio, turnover_of
+from finskillbench.engines.risk.portfolio import MarketSnapshot, Portfolio, turnover_of
 from finskillbench.engines.risk.task import market_from, portfolio_from
 from finskillbench.errors import DimensionError, InputError
 
@@ -151,6 +151,6 @@ def test_nothing_but_input_errors_escapes(data: st.DataObject, junk: Any) -> Non
 
 def test_a_market_has_one_size() -> None:
     with pytest.raises(DimensionError, match="benchmark"):
-        Market(("A", "B"), ("Energy", "Energy"), np.zeros((2, 6)), benchmark=np.ones(3) / 3)
+        MarketSnapshot(("A", "B"), ("Energy", "Energy"), np.zeros((2, 6)), benchmark=np.ones(3) / 3)
     with pytest.raises(DimensionError, match="betas"):
-        Market(("A", "B"), ("Energy", "Energy"), np.zeros((2, 3)))
+        MarketSnapshot(("A", "B"), ("Energy", "Energy"), np.zeros((2, 3)))

@@ -11,7 +11,7 @@ from tests.engines.portfolio.cases import HARD, MEDIUM, case
 from tests.sampling import examples
 
 from finskillbench.arrays import Floats
-from finskillbench.engines.portfolio.formulation import Goal
+from finskillbench.engines.portfolio.formulation import PortfolioGoal
 from finskillbench.engines.portfolio.measures import tracking_error
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
@@ -67,7 +67,7 @@ def test_both_forms_have_the_same_least_turnover_under_an_objective_cap(objectiv
     problems = _pair(objective)
     cap = optimise(problems[0]).value
     cap += 0.01 * abs(cap)
-    results = [optimise(problem, Goal.TURNOVER, objective_cap=cap) for problem in problems]
+    results = [optimise(problem, PortfolioGoal.TURNOVER, objective_cap=cap) for problem in problems]
     assert results[0].value == pytest.approx(results[1].value, abs=1e-9)
     np.testing.assert_allclose(results[0].weights, results[1].weights, atol=1e-7)
     assert problems[1].value(results[0].weights) <= cap + 1e-9

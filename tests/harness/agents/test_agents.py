@@ -14,7 +14,7 @@ from finskillbench.harness.conditions import ARMS, Condition
 from finskillbench.harness.episode_state import EpisodeSpec
 from finskillbench.harness.failures import OTHERS
 from finskillbench.harness.model import Usage
-from finskillbench.harness.prompts.compose import left_words, system_prompt
+from finskillbench.harness.prompts.compose import remaining_text, system_prompt
 from finskillbench.harness.trace import Trace
 from finskillbench.runs.verdicts import judge
 
@@ -41,7 +41,7 @@ def test_what_it_returns_is_its_submission(seated, episode) -> None:
     async def solve(task, tools):
         assert (task.task_id, task.sub_task, task.condition) == (episode.task_id, episode.sub_task, "no_skill")
         assert task.system == system_prompt(ARMS["no_skill"])
-        assert task.prompt == f"The prompt.\n\n{left_words(Remaining(FULL), tool_calls=CALLS)}"
+        assert task.prompt == f"The prompt.\n\n{remaining_text(Remaining(FULL), tool_calls=CALLS)}"
         assert [tool.name for tool in task.tools] == ["submit_answer", "get_task_data"]
         read = await tools.call("get_task_data", field="objective")
         assert read["value"] == episode.input["objective"]

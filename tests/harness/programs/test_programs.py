@@ -12,7 +12,7 @@ from tests.harness.programs.faulty import Faulty
 from tests.sampling import sampled
 from tests.scoring.examples import example_of
 
-from finskillbench.domains import by_name, domain_of, subtasks
+from finskillbench.domains import subtask_named, domain_of, subtasks
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.model import Model
@@ -37,7 +37,7 @@ def solve(play, episode):
     """The trace of a program on an episode of any subtask, `salt` making its prompt another one."""
 
     def go(model: Model, sub_task: str, condition=Condition.NO_SKILL, *, salt: int = 0, **more):
-        subtask = by_name(sub_task)
+        subtask = subtask_named(sub_task)
         read = subtask.baselines.trivial.fields if subtask.baselines.trivial is not None else ()
         types = get_type_hints(subtask.input) if read else {}
         task_input = {**{field: example_of(types[field]) for field in read}, **episode.input, "salt": salt, **more}
@@ -66,14 +66,14 @@ def test_an_unknown_model_is_named_with_the_known_ones() -> None:
 def test_nop_submits_every_key_null(solve, sub_task: str, condition: Condition) -> None:
     trace = solve(Nop(), sub_task, condition)
     assert (trace.ended, trace.turns, trace.usage.cost_usd) == ("submitted", 1, 0.0)
-    assert orjson.loads(trace.answer) == dict.fromkeys(by_name(sub_task).answer.model_fields)
+    assert orjson.loads(trace.answer) == dict.fromkeys(subtask_named(sub_task).answer.model_fields)
 
 
 @pytest.mark.parametrize("sub_task", NAMES)
 def test_trivial_fills_every_key_without_skills(solve, sub_task: str) -> None:
     trace = solve(Trivial(), sub_task, Condition.CURATED)
     answer = orjson.loads(trace.answer)
-    assert tuple(answer) == tuple(by_name(sub_task).answer.model_fields)
+    assert tuple(answer) == tuple(subtask_named(sub_task).answer.model_fields)
     assert None not in answer.values()
     assert (trace.skills_loaded, trace.scripts_run) == ((), ())
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import orjson
 import pytest
 
-from finskillbench.domains import by_name
-from finskillbench.domains.interactive import Ask
+from finskillbench.domains import subtask_named
+from finskillbench.domains.interactive import ProcedureCall
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.model import Message
 from finskillbench.harness.models import get_model
@@ -51,7 +51,7 @@ def solve(play, episode, full_input):
     complete = dataclasses.replace(episode, input=full_input)
 
     def go(condition: Condition, **more) -> Trace:
-        prompt = task_prompt(complete, by_name(SUB_TASK).answer)
+        prompt = task_prompt(complete, subtask_named(SUB_TASK).answer)
         return play(get_model("baseline/reference"), condition, episode=complete, base_prompt=prompt, **more)
 
     return go
@@ -67,7 +67,7 @@ def by_hand(solve) -> str:
 
 def test_it_injects_of_its_table_what_the_task_has(play, episode, full_input, runner) -> None:
     less = dataclasses.replace(episode, input={k: v for k, v in full_input.items() if k != "risk_aversion"})
-    prompt = task_prompt(less, by_name(SUB_TASK).answer)
+    prompt = task_prompt(less, subtask_named(SUB_TASK).answer)
     play(get_model("baseline/reference"), Condition.CURATED, episode=less, base_prompt=prompt)
     (call,) = runner.calls
     assert "risk_aversion" not in orjson.loads(call[1])
@@ -152,8 +152,8 @@ def _sharpe(weights: dict[str, float], data) -> float:
 def test_a_procedure_whose_scripts_are_not_mounted_gives_way() -> None:
     """As under skills that somebody brings: the script is refused, and there is no output to go on with."""
 
-    def procedure() -> Iterator[tuple[Ask, ...]]:
-        (result,) = yield (Ask("run_skill_script", {"script_path": "scripts/other.py"}),)
+    def procedure() -> Iterator[tuple[ProcedureCall, ...]]:
+        (result,) = yield (ProcedureCall("run_skill_script", {"script_path": "scripts/other.py"}),)
         return {"answer": result["output"]}
 
     asked = next_turn(procedure, [], [])

@@ -14,8 +14,8 @@ import pytest
 from tests.sampling import THOROUGH, thorough
 
 from finskillbench import cli
-from finskillbench.domains import by_name
-from finskillbench.domains.tables import Table
+from finskillbench.domains import subtask_named
+from finskillbench.domains.tables import EpisodeTable
 from finskillbench.edition import Edition
 from finskillbench.edition.store import CANARY
 from finskillbench.edition.withheld import export_public
@@ -51,7 +51,7 @@ def _record(folder: Path) -> Mapping[str, Any]:
 
 def _foldable(edition: Edition) -> list[str]:
     """The subtasks that are not played move by move, which no folder could do."""
-    return [name for name in edition.sub_tasks if by_name(name).open_interactive_state is None]
+    return [name for name in edition.sub_tasks if subtask_named(name).open_interactive_state is None]
 
 
 def test_a_folder_holds_what_an_agent_would_be_served(synthetic_edition: Edition, handed: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_folder_holds_what_an_agent_would_be_served(synthetic_edition: Edition
         folder = handed / name
         files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
         resolved = synthetic_edition.full_input(episode)
-        kinds = {field: "csv" if isinstance(value, Table) else "json" for field, value in resolved.items()}
+        kinds = {field: "csv" if isinstance(value, EpisodeTable) else "json" for field, value in resolved.items()}
         assert {f"data/{field}.{kind}" for field, kind in kinds.items()} <= files
         assert {"prompt.md", "schema.json", "skills/portfolio-construction/SKILL.md"} <= files
         assert not [name for name in files if "truth" in name or "certificate" in name]

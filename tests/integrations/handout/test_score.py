@@ -47,7 +47,7 @@ def test_an_edition_is_never_written_into(edition: Path, answers: Path, capsys: 
     before = {path: path.read_bytes() for path in edition.rglob("*") if path.is_file()}
     for out in (edition / "truth" / "rebalancing.jsonl", edition / "rows.jsonl"):
         assert cli.main(["score", str(edition), str(answers), "--out", str(out)]) == 2
-        assert capsys.readouterr().err.splitlines()[-1].startswith(f"error: {out} lies in the edition {edition}")
+        assert capsys.readouterr().err.splitlines()[-1].startswith(f"error: {out} is inside the edition {edition}")
     assert {path: path.read_bytes() for path in edition.rglob("*") if path.is_file()} == before
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.sampling import examples
 
 from finskillbench.analysis.intervals import DOCUMENTS_AND_SCRIPTS, effects
-from finskillbench.analysis.repeats import Measure, area_within, passes, score_within
-from finskillbench.analysis.results import Comparison, coverage, difference_bounds
+from finskillbench.analysis.repeats import SpendingMeasure, area_within, passes, score_within
+from finskillbench.analysis.results import Comparison, verdict_coverage, difference_bounds
 
 from . import clustered, episodes, textbook
 from .cells import HEADLINE_EXCLUDES, Row, cells, mean
@@ -59,8 +59,8 @@ def test_passes(shape: Shape, k: int, least: float) -> None:
 
 
 @QUICK
-@given(shape=shapes(), measure=st.sampled_from((Measure.TOKENS, Measure.TURNS)), share=st.floats(0.2, 1.5))
-def test_scores_within_budgets(shape: Shape, measure: Measure, share: float) -> None:
+@given(shape=shapes(), measure=st.sampled_from((SpendingMeasure.TOKENS, SpendingMeasure.TURNS)), share=st.floats(0.2, 1.5))
+def test_scores_within_budgets(shape: Shape, measure: SpendingMeasure, share: float) -> None:
     rows = drawn(shape)
     results = collected(rows)
     spent = [row[measure.value] for row in rows if row["status"] != "error"]
@@ -103,7 +103,7 @@ def test_coverage_and_bounds(shape: Shape) -> None:
     rows = drawn(shape)
     results = collected(rows)
     of = ("model", "harness", "condition")
-    found = {tuple(line[name] for name in of): line for line in coverage(results).to_dicts()}
+    found = {tuple(line[name] for name in of): line for line in verdict_coverage(results).to_dicts()}
     for group, members in grouped(rows, *of).items():
         line = found[group]
         worst, best = episodes.bounds(members)

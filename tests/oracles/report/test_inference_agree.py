@@ -21,7 +21,7 @@ from finskillbench.analysis.inference import (
     proportions,
     wilson,
 )
-from finskillbench.analysis.intervals import estimate
+from finskillbench.analysis.intervals import estimate_means
 
 from . import clustered, textbook
 from .test_intervals_agree import Draw, draws, frame, observed
@@ -68,7 +68,7 @@ def test_clusters_that_an_effect_takes(effect: float, error: float, clusters: in
 @given(parts=st.lists(draws(9), min_size=1, max_size=4))
 def test_lines_of_estimates_with_their_p_values_and_effects(parts: list[Draw]) -> None:
     mixed = pl.concat([frame(observed(draw), str(i)) for i, draw in enumerate(parts)])
-    lines = estimate(mixed, by=("group",))
+    lines = estimate_means(mixed, by=("group",))
     found = detectable(adjust(lines)).to_dicts()
     values: list[float] = []
     for draw, line in zip(parts, found, strict=True):
@@ -96,7 +96,7 @@ def test_shares_count_what_is_shared_once(draw: Draw, rate: float) -> None:
     ]
     values = pl.DataFrame([{"cluster": c, "sub_task": s, "held": v > 0} for c, s, v in observations])
     (line,) = proportions(values, "held").to_dicts()
-    (plain,) = estimate(
+    (plain,) = estimate_means(
         values.select("cluster", pl.col("held").cast(pl.Float64), sub_task=pl.lit("")), "held"
     ).to_dicts()
     whole = [(cluster, "", value) for cluster, _, value in observations]  # subtasks are no strata of shares

@@ -1,4 +1,4 @@
-"""Means and intervals of `estimate` against the dense formulas and the exact bootstrap of the oracle."""
+"""Means and intervals of `estimate_means` against the dense formulas and the exact bootstrap of the oracle."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from tests.sampling import examples
 
-from finskillbench.analysis.intervals import estimate
+from finskillbench.analysis.intervals import estimate_means
 
 from . import clustered
 from .clustered import Observation
@@ -75,7 +75,7 @@ def clipped(value: float) -> float:
 @given(draw=draws(14), weighting=st.sampled_from(("micro", "macro")))
 def test_means_and_t_intervals_are_those_of_dense_cr2(draw: Draw, weighting: str) -> None:
     observations = observed(draw)
-    (line,) = estimate(frame(observations), weighting=weighting).to_dicts()
+    (line,) = estimate_means(frame(observations), weighting=weighting).to_dicts()
     known = clustered.cr2(observations, weighting)
     assert line["mean"] == pytest.approx(STATISTICS[weighting](observations), abs=1e-12)
     assert (line["pairs"], line["clusters"]) == (len(observations), len(draw.sizes))
@@ -105,7 +105,7 @@ def test_one_cluster_that_differs_is_no_interval(draw: Draw, weighting: str, one
     home = clustered.home_of(observations, weighting)
     parts = [{c for c, s, _ in observations if home[s] == part} for part in set(home.values())]
     assume(not (one and any(len(part) == 2 for part in parts)))
-    (line,) = estimate(frame(observations), weighting=weighting).to_dicts()
+    (line,) = estimate_means(frame(observations), weighting=weighting).to_dicts()
     if weighting == "macro" or len(set(clustered.strata(observations).values())) == draw.subtasks:
         assert (line["low"], line["high"], line["error"], line["freedom"]) == (None,) * 4
 
@@ -114,7 +114,7 @@ def test_one_cluster_that_differs_is_no_interval(draw: Draw, weighting: str, one
 @given(draw=draws(6), method=st.sampled_from(("percentile", "bca")), weighting=st.sampled_from(("micro", "macro")))
 def test_bootstrap_intervals_are_quantiles_of_the_exact_distribution(draw: Draw, method: str, weighting: str) -> None:
     observations = observed(draw)
-    (line,) = estimate(frame(observations), weighting=weighting, method=method, resamples=RESAMPLES).to_dicts()
+    (line,) = estimate_means(frame(observations), weighting=weighting, method=method, resamples=RESAMPLES).to_dicts()
     assume(line["low"] is not None)
     statistic = clustered.statistic_of(observations, weighting)
     known = clustered.distribution(observations, statistic, whole=clustered.home_of(observations, weighting))
@@ -134,7 +134,7 @@ def test_scores_above_one_have_an_interval_about_their_mean() -> None:
     """The published ranked list pays repeats, up to 1.11: a bound of 1 below the mean would turn the interval round."""
     scores = [("c" + str(g), "risk_identification", 1.0 + 0.01 * g) for g in range(12)]
     values = pl.DataFrame([{"cluster": c, "sub_task": s, "score": v} for c, s, v in scores])
-    (line,) = estimate(values, "score").to_dicts()
+    (line,) = estimate_means(values, "score").to_dicts()
     known = clustered.cr2(scores)
     assert (line["low"], line["high"]) == pytest.approx((known.low, known.high))
 
@@ -144,8 +144,8 @@ def test_scores_above_one_have_an_interval_about_their_mean() -> None:
 def test_a_group_stands_for_itself(first: Draw, second: Draw, method: str) -> None:
     one, other = frame(observed(first), "one"), frame(observed(second), "other")
     mixed = pl.concat([one, other]).sample(fraction=1.0, shuffle=True, seed=1)
-    together = estimate(mixed, by=("group",), method=method, resamples=400).sort("group").to_dicts()
+    together = estimate_means(mixed, by=("group",), method=method, resamples=400).sort("group").to_dicts()
     for line, alone in zip(together, (one, other), strict=True):
-        (wanted,) = estimate(alone, method=method, resamples=400).to_dicts()
+        (wanted,) = estimate_means(alone, method=method, resamples=400).to_dicts()
         for name, value in wanted.items():
             assert line[name] == value if value is None else line[name] == pytest.approx(value, rel=1e-9)

@@ -11,10 +11,10 @@ from finskillbench.panels.filings.facts import (
     PANEL_SCHEMA,
     FactsPanel,
     build_facts,
-    classify,
+    duration_class,
 )
 from finskillbench.panels.filings.quarters import FILINGS_SCHEMA, build_filings
-from finskillbench.sources.edgar.companyfacts import FACTS_SCHEMA, CompanyFacts
+from finskillbench.sources.edgar.companyfacts import FACTS_SCHEMA, EdgarFacts
 from finskillbench.sources.edgar.submissions import FILINGS_SCHEMA as SUBMISSIONS_SCHEMA
 from finskillbench.sources.edgar.submissions import Submissions
 
@@ -56,7 +56,7 @@ def rows(facts: Iterable[Fact], *, unit: str = "USD", form: str = "10-Q") -> pl.
 
 
 def panel(*frames: pl.DataFrame) -> FactsPanel:
-    return build_facts({"ONE": CompanyFacts(1, "One", None, Path("ONE.json"), pl.concat(frames), ())})
+    return build_facts({"ONE": EdgarFacts(1, "One", None, Path("ONE.json"), pl.concat(frames), ())})
 
 
 def versions(frame: pl.DataFrame, metric: str, period: tuple[str | None, str]) -> list[tuple[float, str, bool]]:
@@ -88,7 +88,7 @@ def test_durations_come_from_the_dates(days: int | None, kind: str) -> None:
     end = date(2023, 12, 30)
     start = None if days is None else end - timedelta(days=days - 1)
     frame = pl.DataFrame({"start": [start], "end": [end]}, schema={"start": pl.Date, "end": pl.Date})
-    assert frame.select(classify(pl.col("start"), pl.col("end"))).item() == kind
+    assert frame.select(duration_class(pl.col("start"), pl.col("end"))).item() == kind
 
 
 def test_figures_under_two_tags_are_not_subtracted_nor_averages_nor_earnings_per_share() -> None:
@@ -175,7 +175,7 @@ def test_filings_are_listed_and_completed_from_the_facts() -> None:
 
 
 def test_mapping_order_does_not_matter() -> None:
-    one = CompanyFacts(1, "One", None, Path("1"), rows([("Assets", (None, "2023-03-31"), 1, "2023-05-01")]), ())
-    two = CompanyFacts(2, "Two", None, Path("2"), rows([("Assets", (None, "2023-03-31"), 2, "2023-05-01")]), ())
-    forward: Mapping[str, CompanyFacts] = {"A": one, "B": two}
+    one = EdgarFacts(1, "One", None, Path("1"), rows([("Assets", (None, "2023-03-31"), 1, "2023-05-01")]), ())
+    two = EdgarFacts(2, "Two", None, Path("2"), rows([("Assets", (None, "2023-03-31"), 2, "2023-05-01")]), ())
+    forward: Mapping[str, EdgarFacts] = {"A": one, "B": two}
     assert build_facts(forward).frame.equals(build_facts(dict(reversed(forward.items()))).frame)

@@ -23,7 +23,7 @@ from finskillbench.domains.fundamental.rederive.witness import Witnesses
 from finskillbench.panels.filings.facts import build_facts
 from finskillbench.panels.filings.query import LARGEST_LIMIT, FactStore, FiledStore
 from finskillbench.panels.filings.statements import FundamentalPanels, build_filed
-from finskillbench.sources.edgar.companyfacts import CompanyFacts, parse_companyfacts
+from finskillbench.sources.edgar.companyfacts import EdgarFacts, parse_companyfacts
 
 FIRST, LAST = dt.date(2009, 6, 1), dt.date(2026, 8, 1)
 DAYS = 200 if THOROUGH else 25
@@ -50,12 +50,12 @@ def files(realdata: Path) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def companies(files: Mapping[str, Path]) -> dict[str, CompanyFacts]:
+def companies(files: Mapping[str, Path]) -> dict[str, EdgarFacts]:
     return {symbol: parse_companyfacts(path) for symbol, path in files.items()}
 
 
 @pytest.fixture(scope="module")
-def frame(companies: Mapping[str, CompanyFacts]) -> pl.DataFrame:
+def frame(companies: Mapping[str, EdgarFacts]) -> pl.DataFrame:
     return build_facts(companies).frame
 
 
@@ -70,7 +70,7 @@ def test_every_company_has_facts(files: Mapping[str, Path], frame: pl.DataFrame)
 
 
 @pytest.mark.slow
-def test_nothing_public_was_filed_after_the_day(companies: Mapping[str, CompanyFacts], store: FactStore) -> None:
+def test_nothing_public_was_filed_after_the_day(companies: Mapping[str, EdgarFacts], store: FactStore) -> None:
     """Every company on random days: all that a query and an episode's input show of them."""
     filed = FiledStore(build_filed(companies), EMPTY["filings"], EMPTY["segments"])
     seen = 0
@@ -87,7 +87,7 @@ def test_nothing_public_was_filed_after_the_day(companies: Mapping[str, CompanyF
 
 @pytest.mark.parametrize("day", _random_days("cut", 6 if THOROUGH else 2), ids=str)
 def test_the_panel_of_a_day_does_not_know_the_future(
-    companies: Mapping[str, CompanyFacts], frame: pl.DataFrame, day: dt.date
+    companies: Mapping[str, EdgarFacts], frame: pl.DataFrame, day: dt.date
 ) -> None:
     """Cut off what was filed later and build again: the same rows, derived ones included."""
     cut = {name: replace(one, facts=one.facts.filter(pl.col("filed") <= day)) for name, one in companies.items()}
@@ -130,7 +130,7 @@ def _shown(store: FactStore, row: Mapping[str, Any], day: dt.date) -> float | No
 
 
 @pytest.mark.slow
-def test_what_is_public_is_what_filings_said(companies: Mapping[str, CompanyFacts], store: FactStore) -> None:
+def test_what_is_public_is_what_filings_said(companies: Mapping[str, EdgarFacts], store: FactStore) -> None:
     """Every company on random days: each figure, derived ones too, is what filings said by then of its own concepts."""
     wrong: list[tuple[Any, ...]] = []
     compared = 0

@@ -2,12 +2,12 @@
 
 import pytest
 
-from finskillbench.panels.filings.rows import AS_FILED, MEMBERS, VISIBLE, written
+from finskillbench.panels.filings.rows import AS_FILED, MEMBERS, VISIBLE, as_rows
 
 
 @pytest.mark.parametrize("fields", [AS_FILED, VISIBLE, MEMBERS, ("tag", "value"), (*VISIBLE, "taxonomy")])
 def test_every_value_stands_under_its_field(fields: tuple[str, ...]) -> None:
-    rows = written(fields, [[f"{name} {number}" for number in range(3)] for name in fields])
+    rows = as_rows(fields, [[f"{name} {number}" for number in range(3)] for name in fields])
     assert [list(row.items()) for row in rows] == [
         [(name, f"{name} {number}") for name in fields] for number in range(3)
     ]
@@ -16,4 +16,4 @@ def test_every_value_stands_under_its_field(fields: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("fields", [AS_FILED, VISIBLE, MEMBERS, ("tag", "value")])
 def test_a_column_that_is_too_short_is_no_shorter_answer(fields: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="longer"):
-        written(fields, [["only one"], *([["one", "two"]] * (len(fields) - 1))])
+        as_rows(fields, [["only one"], *([["one", "two"]] * (len(fields) - 1))])

@@ -23,7 +23,7 @@ from finskillbench.edition.store import CANARY
 from finskillbench.errors import EditionError, InputError
 from finskillbench.publish.hub import export_hub
 from finskillbench.publish.hub.metadata import croissant
-from finskillbench.publish.hub.shards import EPISODE_COLUMNS, GUID, write_episodes
+from finskillbench.publish.hub.shards import EPISODE_COLUMNS, GUID, write_episode_shards
 
 TODAY = date(2026, 1, 2)
 
@@ -115,7 +115,7 @@ def test_croissant_notices_an_altered_shard(hub: Path) -> None:
 
 
 def test_many_shards_are_one_configuration(marked: Edition, tmp_path: Path) -> None:
-    shards = write_episodes(marked, tmp_path / "cut", most=1)
+    shards = write_episode_shards(marked, tmp_path / "cut", most=1)
     assert [shard.rows for shard in shards] == [1] * 6
     assert shards[1].path == "data/unconstrained_optimization/test-00001-of-00003.parquet"
     (tmp_path / "cut" / "croissant.json").write_bytes(croissant(marked, shards, (), today=TODAY))
@@ -149,13 +149,13 @@ def test_truth_is_a_configuration_of_its_own_where_it_is_asked_for(
 ) -> None:
     out = tmp_path / "open"
     assert main(["data", "export", str(marked.path), "--hub", str(out), "--with-truth"]) == 0
-    assert "holds the expected answers; do not publish it" in capsys.readouterr().err
+    assert "contains the expected answers; do not publish it" in capsys.readouterr().err
     labels = pl.read_parquet(out / "truth" / "*" / "*.parquet")
     assert labels.height == 6
     assert set(labels["canary"]) == {CANARY}
     assert "expected answers" in (out / "truth" / "WARNING.txt").read_text()
     assert front_matter(out)["configs"][-1]["config_name"] == "truth"
-    assert "**This folder holds the expected answers**" in (out / "README.md").read_text()
+    assert "**This folder contains the expected answers**" in (out / "README.md").read_text()
     data = mlcroissant.Dataset(str(out / "croissant.json"))
     first = next(iter(data.records("truth-stress_testing")))
     assert PLANTED["truth"] in first["truth-stress_testing/expected_output"].decode()
@@ -167,7 +167,7 @@ def test_truth_is_a_configuration_of_its_own_where_it_is_asked_for(
 
 def test_an_edition_without_truth_has_none_to_add(hub: Path, tmp_path: Path) -> None:
     public = load_edition(hub / "edition")
-    with pytest.raises(EditionError, match="handed out without truth"):
+    with pytest.raises(EditionError, match="has no truth/"):
         export_hub(public, tmp_path / "open", today=TODAY, truth=True)
     assert not (tmp_path / "open").exists()
     export_hub(public, tmp_path / "again", today=TODAY)
@@ -181,10 +181,10 @@ def test_a_folder_that_is_taken_is_refused(marked: Edition, hub: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "name where to export to"),
-        (["--hub", "a", "--out", "b"], "name where to export to"),
-        (["--hub", "a", "--public"], "--public is for --out"),
-        (["--out", "b", "--with-truth", "--public"], "--with-truth is for --hub"),
+        ([], "give either --public --out PATH"),
+        (["--hub", "a", "--out", "b"], "give either --public --out PATH"),
+        (["--hub", "a", "--public"], "--public needs --out"),
+        (["--out", "b", "--with-truth", "--public"], "--with-truth needs --hub"),
         (["--out", "b"], "makes public copies only"),
     ],
 )
@@ -208,7 +208,7 @@ def test_a_small_seed_is_warned_of(marked: Edition, tmp_path: Path, capsys: pyte
     del told["seal"]
     write_sealed(marked.path, told)
     assert main(["data", "export", str(marked.path), "--public", "--out", str(tmp_path / "b")]) == 0
-    assert "small enough to be found by trying" in capsys.readouterr().err
+    assert "small enough to be found by trial" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("form", ["plain", "gzip", "parquet", "upper", "cut"])

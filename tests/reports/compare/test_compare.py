@@ -10,9 +10,9 @@ from tests.reports.compare.cases import row, run, two
 
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
-from finskillbench.reports.compare.moves import Cut, cheaper_table, for_reading, moved_table, took_table, within_table
+from finskillbench.reports.compare.moves import Cut, cheaper_table, readable_table, score_changes_table, resource_changes_table, within_budget_table
 from finskillbench.reports.compare.paired import Paired, find_flips, flips_table, make_pairs
-from finskillbench.reports.compare.sides import Choice, Over, make_sides
+from finskillbench.reports.compare.sides import RowFilter, SideDimension, make_sides
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Table
 
@@ -32,8 +32,8 @@ AFTER = [
 ]
 
 
-def pairs_of(runs: list[RunRows], over: Over | None = None, **choice: list[str]) -> Paired:
-    return make_pairs(make_sides(runs, over, Choice(**choice)))
+def pairs_of(runs: list[RunRows], over: SideDimension | None = None, **choice: list[str]) -> Paired:
+    return make_pairs(make_sides(runs, over, RowFilter(**choice)))
 
 
 def lines(found: Table) -> list[dict[str, object]]:
@@ -41,7 +41,7 @@ def lines(found: Table) -> list[dict[str, object]]:
 
 
 def test_two_runs_by_hand() -> None:
-    found = lines(moved_table(pairs_of(two(BEFORE, AFTER))))
+    found = lines(score_changes_table(pairs_of(two(BEFORE, AFTER))))
     said = [(one["by"], one["part"], one["pairs"], one["only_a"], one["only_b"]) for one in found]
     assert said == [
         ("headline", "all", 4, 1, 1),
@@ -58,7 +58,7 @@ def test_two_runs_by_hand() -> None:
 
 
 def test_what_an_episode_took_is_paired_too_and_what_is_not_known_has_no_line() -> None:
-    found = {one["what"]: one for one in lines(took_table(pairs_of(two(BEFORE, AFTER))))}
+    found = {one["what"]: one for one in lines(resource_changes_table(pairs_of(two(BEFORE, AFTER))))}
     assert (found["Output tokens"]["a"], found["Output tokens"]["b"], found["Output tokens"]["ratio"]) == (10, 15, 1.5)
     assert found["Latency (milliseconds)"]["a"] == 1000
     assert not {name for name in found if name.startswith(("Cost", "Reasoning"))}
@@ -88,29 +88,29 @@ def test_of_a_model_with_several_entries_the_file_is_shown(tmp_path: Path) -> No
     arguments = ['{"effort":"low"}', '{"effort":"high"}']
     rows = [row("r1", 0.1 * i, arguments=each) for i, each in enumerate(arguments)]
     mine = run(*rows, path=str(tmp_path))
-    (flip,) = find_flips(pairs_of([mine], Over("model", "m effort=low", "m effort=high")))
+    (flip,) = find_flips(pairs_of([mine], SideDimension("model", "m effort=low", "m effort=high")))
     assert flip.b == pytest.approx(0.1)
     assert flip.show_b is not None
     assert flip.show_b.startswith(f"finskillbench show {tmp_path}/trajectories/m__curated__")
     with pytest.raises(InputError, match="m has several entries; name one of m effort=low; m effort=high"):
-        pairs_of([mine], Over("model", "m", "m effort=high"))
+        pairs_of([mine], SideDimension("model", "m", "m effort=high"))
 
 
 def test_conditions_of_one_run() -> None:
     mine = run(row("r1", 0.2, condition="no_skill"), row("r1", 0.7), row("r2", 0.5))
-    paired = pairs_of([mine], Over("condition", "no_skill", "curated"))
-    (line,) = lines(moved_table(paired, [Cut.HEADLINE]))
+    paired = pairs_of([mine], SideDimension("condition", "no_skill", "curated"))
+    (line,) = lines(score_changes_table(paired, [Cut.HEADLINE]))
     assert (line["pairs"], line["only_b"], line["difference"]) == (1, 1, pytest.approx(0.5))
 
 
 def test_models_of_two_runs_and_rows_that_stand_in_both_count_once() -> None:
     both = row("r1", 0.2)
     runs = two([both], [both, row("r1", 0.7, model="n")])
-    (line,) = lines(moved_table(pairs_of(runs, Over("model", "m", "n")), [Cut.HEADLINE]))
+    (line,) = lines(score_changes_table(pairs_of(runs, SideDimension("model", "m", "n")), [Cut.HEADLINE]))
     assert line["difference"] == pytest.approx(0.5)
     runs = two([both], [row("r1", 0.3), row("r1", 0.7, model="n")])
     with pytest.raises(InputError, match="runs/a and runs/b: different rows of r1 under curated"):
-        pairs_of(runs, Over("model", "m", "n"))
+        pairs_of(runs, SideDimension("model", "m", "n"))
 
 
 def test_entries_with_other_arguments_are_one_where_each_side_has_one_and_it_is_told() -> None:
@@ -129,7 +129,7 @@ def test_repeats_are_averaged_and_count_once() -> None:
 
 def test_errors_are_no_scores_and_are_told() -> None:
     paired = pairs_of(two(BEFORE, [*AFTER, row("gone", None)]))
-    (headline,) = lines(moved_table(paired, [Cut.HEADLINE]))
+    (headline,) = lines(score_changes_table(paired, [Cut.HEADLINE]))
     assert (headline["pairs"], headline["only_a"]) == (4, 1)
     assert "1 of 6 rows of B ended in an error and have no score." in paired.sides.notes
 
@@ -165,7 +165,7 @@ def test_sides_with_nothing_in_common_say_what_to_do() -> None:
     with pytest.raises(InputError, match="compare takes two runs"):
         pairs_of([run(row("r1", 0.1))])
     with pytest.raises(InputError, match="no row is of 'placebo'; there are curated"):
-        pairs_of([run(row("r1", 0.1))], Over("condition", "curated", "placebo"))
+        pairs_of([run(row("r1", 0.1))], SideDimension("condition", "curated", "placebo"))
     with pytest.raises(InputError, match="runs/a: has no model 'x'; it has m"):
         pairs_of(two([row("r1", 0.1)], [row("r1", 0.1)]), models=["x"])
     with pytest.raises(InputError, match="the table is empty"):
@@ -179,17 +179,17 @@ def test_other_packages_under_one_name_are_told() -> None:
 
 def test_one_episode_and_nothing_that_moved() -> None:
     paired = pairs_of(two([row("r1", 0.1)], [row("r1", 0.1)]))
-    shown = for_reading(moved_table(paired))
+    shown = readable_table(score_changes_table(paired))
     assert shown.rows == ()
     assert shown.notes[0] == "3 of 3 lines, in which nothing moved, are left out (--all shows them)."
     assert find_flips(paired) == []
-    assert for_reading(took_table(paired)).rows == ()
-    assert took_table(paired).notes == ()
+    assert readable_table(resource_changes_table(paired)).rows == ()
+    assert resource_changes_table(paired).notes == ()
 
 
 def test_pairs_of_unknown_tokens_are_counted_below_what_an_episode_took() -> None:
     before = [row("r1", 0.1), row("r2", 0.1, total_output_tokens=None)]
-    (note,) = took_table(pairs_of(two(before, [row("r1", 0.1), row("r2", 0.1)]))).notes
+    (note,) = resource_changes_table(pairs_of(two(before, [row("r1", 0.1), row("r2", 0.1)]))).notes
     assert note.endswith("left out of a line: Output tokens 1 of 2.")
 
 
@@ -198,16 +198,16 @@ def test_rows_of_another_program_without_what_an_episode_took() -> None:
               for each in two([row("r1", 0.1)], [row("r1", 0.4)])]  # fmt: skip
     paired = pairs_of([RunRows(Path(name), each) for name, each in zip("ab", tables, strict=True)])
     assert paired.frame["difference"].to_list() == pytest.approx([0.3])
-    assert took_table(paired).rows == ()
+    assert resource_changes_table(paired).rows == ()
 
 
 def test_programs_enter_no_mean_of_a_condition() -> None:
     a = [row("r1", 0.0), row("r1", 0.0, model="baseline/nop")]
     b = [row("r1", 0.5), row("r1", 0.1, model="baseline/nop")]
     paired = pairs_of(two(a, b))
-    (line,) = lines(moved_table(paired, [Cut.CONDITION]))
+    (line,) = lines(score_changes_table(paired, [Cut.CONDITION]))
     assert line["b"] == 0.5
-    assert pl.Series([one["b"] for one in lines(moved_table(paired, [Cut.MODEL]))]).to_list() == [0.5, 0.1]
+    assert pl.Series([one["b"] for one in lines(score_changes_table(paired, [Cut.MODEL]))]).to_list() == [0.5, 0.1]
 
 
 def test_scores_within_budgets_and_times_cheaper_by_hand() -> None:
@@ -217,7 +217,7 @@ def test_scores_within_budgets_and_times_cheaper_by_hand() -> None:
         for side in (0, 1)
     )
     paired = pairs_of(two(a, b))
-    found = lines(within_table(paired))
+    found = lines(within_budget_table(paired))
     assert [(one["budget"], one["a"], one["b"]) for one in found] == [
         (4_000, 0.25, 0.5),
         (8_000, 0.5, 0.5),
@@ -231,8 +231,8 @@ def test_scores_within_budgets_and_times_cheaper_by_hand() -> None:
 
 def test_budgets_tell_groups_apart_and_say_nothing_where_tokens_are_not_known() -> None:
     runs = two([row("r1", 1.0), row("r1", 0.5, model="n")], [row("r1", 1.0), row("r1", 0.0, model="n")])
-    found = lines(within_table(pairs_of(runs)))
+    found = lines(within_budget_table(pairs_of(runs)))
     assert [(one["model"], one["a"], one["b"]) for one in found[:2]] == [("m", 1.0, 1.0), ("n", 0.5, 0.0)]
     unknown = row("r1", 1.0, total_output_tokens=None)
-    assert within_table(pairs_of(two([unknown], [row("r1", 1.0)]))).rows == ()
+    assert within_budget_table(pairs_of(two([unknown], [row("r1", 1.0)]))).rows == ()
     assert cheaper_table(pairs_of(two([unknown], [row("r1", 1.0)]))).rows == ()

@@ -175,7 +175,7 @@ def test_planted_regressions_are_found_and_named() -> None:
         found = regressions(make_pairs(make_sides(drawn(rng, {"stress_testing": -0.15}))))
         assert "stress_testing" in {each.hypothesis.part for each in found}
     (first, *_) = regressions(make_pairs(make_sides(drawn(rng, {"stress_testing": -0.25}))), 0.1)
-    assert (first.hypothesis.part, first.asked) == ("stress_testing", 6)
+    assert (first.hypothesis.part, first.hypotheses) == ("stress_testing", 6)
 
 
 @thorough
@@ -201,7 +201,7 @@ def test_a_part_in_which_nothing_moved_costs_the_others_nothing() -> None:
         ]
         return [*(row(f"r{i}", score) for i in range(10)), *still]
 
-    assert {each.asked for each in regressions(pairs(side(1.0), side(0.5)))} == {2}
+    assert {each.hypotheses for each in regressions(pairs(side(1.0), side(0.5)))} == {2}
 
 
 def test_errors_cannot_hide_a_regression() -> None:

@@ -21,7 +21,7 @@ from finskillbench.episode import Episode, Prompt
 from finskillbench.harness.model import ToolCall, Turn
 from finskillbench.reports.figures.forest import Figure
 from finskillbench.reports.page import WrittenPage, write_page
-from finskillbench.reports.read import RunRows, read_run
+from finskillbench.reports.read import RunRows, read_run_rows
 
 EVIL = '</script><script>window.broken=1</script><img src=x onerror="window.broken=2">\u202egnp.exe\u0007&amp;{{7*7}}'
 SECRET = "PLANTED-TRUTH"
@@ -52,7 +52,7 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> RunRows:
         tasks.append((Episode(task_id, domain_of(name).name, name, day, "easy", {}, prompt), label))
     edition = load_edition(write_edition(folder / "edition", tasks))
     run(edition, [Hostile(), "baseline/nop"], ["no_skill", "curated"], out=folder / "run")
-    return read_run(folder / "run")
+    return read_run_rows(folder / "run")
 
 
 @pytest.fixture(scope="session")

@@ -111,7 +111,7 @@ def test_a_run_grown_in_ten_steps_equals_the_run_made_at_once(
         assert {item: found[item] for item in before} == before, "a finished episode was run again"
         assert result.ran == len(found) - len(before)
         assert found.keys() <= {*read_record(out).items()}, "the record has forgotten what was asked for"
-        assert (result.kept + result.ran + result.others, result.not_run) == (result.rows.height, 0)
+        assert (result.kept + result.ran + result.other_rows, result.not_run) == (result.rows.height, 0)
         assert comparable(result.rows).equals(whole["rows"].join(result.rows, on=KEYS, how="semi", nulls_equal=True))
     folders = sorted(base.iterdir(), reverse=turned)
     merged = merge(base / "merged", folders)
@@ -173,7 +173,7 @@ def test_a_stream_grows_at_its_end_alone(edition, memory_edition, learner, tmp_p
     longer = run(edition, [learner()], [KEPT], limit=4, out=tmp_path)
     assert (longer.kept, longer.ran) == (4, 4)
     again = run(edition, [learner()], [KEPT], limit=1, out=tmp_path)
-    assert (again.ran, again.others) == (0, 6)
+    assert (again.ran, again.other_rows) == (0, 6)
     sizes = {
         path.name[:-11]: len(read_trajectory(path).trace.messages[1].content)
         for path in tmp_path.glob("trajectories/*/pc_uncon*.gz")
@@ -196,7 +196,7 @@ def test_a_sample_that_would_come_between_is_refused(edition, learner, tmp_path)
 def test_a_stream_goes_on_after_an_error_that_is_asked_for(edition, learner, tmp_path) -> None:
     run(edition, [learner(fail=[2])], [KEPT], limit=3, out=tmp_path)
     short = run(edition, [learner()], [KEPT], limit=2, out=tmp_path)
-    assert (short.ran, short.kept, short.errors, short.others) == (0, 4, 0, 2)
+    assert (short.ran, short.kept, short.errors, short.other_rows) == (0, 4, 0, 2)
     rows = read_history(tmp_path).rows
     (stream, *_) = make_streams(make_plan(edition.episodes(), [ModelKey("test/oracle")], [Condition(KEPT)]))
     assert missing(stream, rows, stream.items, retry_errors=True) == stream.items[2:]
@@ -225,10 +225,10 @@ def test_domains_may_come_one_after_another(memory_edition, episodes_of, oracle,
 def test_errors_of_other_parts_are_left_alone(edition, oracle, tmp_path) -> None:
     run(edition, [oracle("test/a", fail=[0])], ["no_skill"], limit=1, out=tmp_path)
     other = run(edition, [oracle("test/b")], ["no_skill"], limit=1, out=tmp_path)
-    assert (other.ran, other.errors, other.others) == (2, 0, 2)
+    assert (other.ran, other.errors, other.other_rows) == (2, 0, 2)
     assert other.rows.filter(pl.col("status") == "error").height == 2
     again = run(edition, [oracle("test/a")], ["no_skill"], limit=1, out=tmp_path)
-    assert (again.ran, again.errors, again.others) == (2, 0, 2)
+    assert (again.ran, again.errors, again.other_rows) == (2, 0, 2)
 
 
 def test_the_budget_counts_what_other_models_have_cost(edition, paid, tmp_path, virtual_runs) -> None:

@@ -157,7 +157,7 @@ def test_what_a_folder_does_not_have_is_run_and_the_rest_left(edition, tmp_path,
     arguments = {"models": ["baseline/nop"], "conditions": ["no_skill"], "limit": 2}
     run(edition, out=tmp_path, **arguments)
     grown = run(edition, out=tmp_path, **{**arguments, **change})
-    assert (grown.ran, grown.others, grown.not_run) == (ran, others, 0)
+    assert (grown.ran, grown.other_rows, grown.not_run) == (ran, others, 0)
     assert grown.rows.height == 4 + ran
 
 
@@ -178,7 +178,7 @@ def test_a_folder_with_other_things_in_it_is_refused(edition, tmp_path) -> None:
 def test_a_folder_in_an_edition_is_refused(edition, tmp_path) -> None:
     (tmp_path / "manifest.json").write_text('{"format": 1, "files": {}}')
     for out in (tmp_path, tmp_path / "truth" / "a"):
-        with pytest.raises(InputError, match="lies in the edition"):
+        with pytest.raises(InputError, match="is inside the edition"):
             run(edition, ["baseline/nop"], ["no_skill"], out=out)
     assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
 
@@ -307,7 +307,7 @@ def test_the_curated_arm_records_what_it_mounted(edition, oracle, tmp_path, monk
         def __exit__(self, *_):
             return None
 
-    monkeypatch.setattr("finskillbench.runs.execute.here.MountedScripts", NoRunner)
+    monkeypatch.setattr("finskillbench.runs.execute.backend.MountedScripts", NoRunner)
     out = tmp_path / "run"
     result = run(edition, [oracle()], ["no_skill", "curated"], limit=1, out=out)
     assert result.rows["condition"].to_list() == ["no_skill", "no_skill", "curated", "curated"]
@@ -326,7 +326,7 @@ def test_the_record_holds_the_guards_of_the_sandbox_and_a_resumed_run_may_have_o
 ) -> None:
     for held in (False, True):
         monkeypatch.setattr(
-            "finskillbench.runs.execute.venue.check_guards", lambda *_, held=held, **__: {"files": held}
+            "finskillbench.runs.execute.open_backend.check_guards", lambda *_, held=held, **__: {"files": held}
         )
         run(edition, [oracle()], ["no_skill"], limit=1, out=tmp_path / "run")
         assert orjson.loads((tmp_path / "run" / "run.json").read_bytes())["sandbox"] == {"files": False}

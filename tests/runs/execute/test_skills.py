@@ -72,7 +72,7 @@ def test_a_resumed_run_refuses_another_folder_under_the_same_name(edition, folde
     with pytest.raises(InputError, match=r"was run with another mounts.skill:mine.digest\..*; choose another --out"):
         run(edition, [Obedient()], skills={"mine": folder}, **arguments)
     other = run(edition, [Obedient()], skills={"other": folder}, **arguments)
-    assert (other.ran, other.kept, other.others) == (2, 2, 2)
+    assert (other.ran, other.kept, other.other_rows) == (2, 2, 2)
     with pytest.raises(InputError, match=r"'skill:mine' has no folder of skills; name it: --skills mine=DIR"):
         run(edition, [Obedient()], ["no_skill", "skill:mine"], limit=1, out=tmp_path / "run")
 

@@ -177,7 +177,7 @@ def test_the_table_of_metrics_agrees_with_itself(tmp_path: Path) -> None:
     table["metrics"]["gross_profit"]["aliases"].append({"tag": "us-gaap:Revenues", "reason": "Twice."})
     path = tmp_path / "metrics.json"
     path.write_text(json.dumps(table))
-    with pytest.raises(InternalError, match="us-gaap:Revenues stands for two metrics"):
+    with pytest.raises(InternalError, match="us-gaap:Revenues is an alias of two metrics"):
         load_metrics(path)
     table["metrics"]["gross_profit"]["aliases"].pop()
     table["metrics"]["gross_profit"]["fallbacks"][0]["terms"] = {"total_assets": 1}

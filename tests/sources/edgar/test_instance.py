@@ -227,7 +227,11 @@ BAD = {
     "no unit": (inline(fraction("1").replace('unitRef="usd" ', "")), 3, "refers to the unit ''"),
     "no number": (instance(REVENUE.replace("120000000", "lots")), 3, "us-gaap:Revenues is not a number"),
     "infinite": (instance(REVENUE.replace("120000000", "1e999")), 3, "not finite"),
-    "unknown transformation": (inline(fraction("1", 'format="ixt:num-roman"')), 3, "'num-roman', which is not known"),
+    "unknown transformation": (
+        inline(fraction("1", 'format="ixt:num-roman"')),
+        3,
+        "unknown transformation 'num-roman'",
+    ),
     "unknown prefix": (inline(fraction("1", name="gaap:Revenues")), 3, "the prefix of 'gaap:Revenues' is not declared"),
     "reversed": (
         instance("", CONTEXTS.replace("2024-01-01", "2025-01-01")),

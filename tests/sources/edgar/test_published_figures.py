@@ -28,8 +28,8 @@ from tests.sampling import sampled
 from finskillbench.domains.fundamental.rederive.definitions import LENGTHS, Kind
 from finskillbench.domains.fundamental.rederive.filed import AsFiled, FiledRow
 from finskillbench.domains.fundamental.rederive.witness import Witnesses
-from finskillbench.engines.accounting.periods import Duration, classify
-from finskillbench.engines.accounting.statements import Ledger, ledger, normalise
+from finskillbench.engines.accounting.periods import Duration, classify_period
+from finskillbench.engines.accounting.statements import CompanyFacts, company_facts, normalise
 from finskillbench.panels.filings.facts import build_facts
 from finskillbench.panels.filings.query import FactStore
 from finskillbench.panels.filings.statements import FundamentalPanels
@@ -60,9 +60,9 @@ def accounts(realdata: Path) -> Any:
     store = FactStore(build_facts(companies).frame, nothing["filings"], nothing["segments"])
 
     @cache
-    def of(symbol: str, as_of: date) -> tuple[list[dict[str, Any]], Ledger]:
+    def of(symbol: str, as_of: date) -> tuple[list[dict[str, Any]], CompanyFacts]:
         rows = store.visible(symbol, as_of)["facts"]
-        return rows, ledger(rows, symbol)
+        return rows, company_facts(rows, symbol)
 
     return of
 
@@ -103,7 +103,7 @@ def test_a_figure_stands_in_its_filing(realdata: Path, figure: Row) -> None:
     filed, end = _filed(realdata / "companyfacts" / figure["file"]), date.fromisoformat(figure["end"])
     start = date.fromisoformat(figure["start"]) if figure["start"] else None
     if not figure["less"]:
-        assert start is None or classify(start, end) == figure["kind"]
+        assert start is None or classify_period(start, end) == figure["kind"]
         terms = [
             {sign * value for first, value in filed[figure["accession"], tag, end] if first == start}
             for sign, tag in _signed(figure)

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from finskillbench.panels import build_panels
-from finskillbench.sources.companies.constituents import cover_counts, on_own_basis
+from finskillbench.sources.companies.constituents import cover_counts, undo_split_restatement
 from finskillbench.sources.market.collection import MarketData
 from finskillbench.sources.market.prices import parse_prices
 from finskillbench.sources.market.splice import splice
@@ -84,11 +84,11 @@ def test_counts_are_put_on_the_basis_of_their_end() -> None:
     counts = pl.DataFrame({"end": ends, "value": [28.5e6, 1.396e9, 1.379e9, 1.377e9]})
     latest = pl.DataFrame({"end": [date(2025, 6, 30)], "value": [1.34e9]})
     splits = pl.DataFrame({"date": [date(2024, 6, 26)], "price": [50.0], "shares": [50.0]})
-    result = on_own_basis("CMG", counts, latest, splits)
+    result = undo_split_restatement("CMG", counts, latest, splits)
     assert result.table["value"].to_list() == pytest.approx([28.5e6, 27.92e6, 27.58e6, 1.377e9])
     assert result.broken == ()
     assert len(result.notes) == 1
-    merged = on_own_basis(
+    merged = undo_split_restatement(
         "KHC", counts.with_columns(value=pl.Series([3.77e8, 1.226e9, 1.2e9, 1.2e9])), latest, splits[:0]
     )
     assert merged.broken == (date(2021, 12, 31),)

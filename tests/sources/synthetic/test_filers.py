@@ -22,7 +22,7 @@ from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.synthetic import SyntheticMarket, simulate
 from finskillbench.sources.synthetic.calendar import LAST_SESSION, sessions
 from finskillbench.sources.synthetic.filers.figures import GEOGRAPHY, INSTANTS, PRODUCT
-from finskillbench.sources.synthetic.filers.filer import Filer
+from finskillbench.sources.synthetic.filers.filer import SyntheticFiler
 
 # Of seed 7, from before there were filings: later parts of a collection draw from streams of their own.
 EARLIER = {
@@ -35,7 +35,7 @@ EARLIER = {
 TAG_SINCE_2018 = "RevenueFromContractWithCustomerExcludingAssessedTax"
 
 
-def _filers(market: SyntheticMarket) -> list[Filer]:
+def _filers(market: SyntheticMarket) -> list[SyntheticFiler]:
     return list(filers_of(market.seed).values())
 
 
@@ -45,7 +45,7 @@ def market(request: pytest.FixtureRequest) -> SyntheticMarket:
 
 
 @pytest.fixture(scope="module")
-def filers(truth: SyntheticMarket) -> list[Filer]:
+def filers(truth: SyntheticMarket) -> list[SyntheticFiler]:
     return _filers(truth)
 
 
@@ -113,7 +113,7 @@ def test_the_latest_vintage_agrees_with_the_derived_statements(market: Synthetic
                 assert eps == facts.quarterly["eps"][first + i]
 
 
-def test_year_to_date_figures_are_sums_of_quarters_in_the_files(collection: Path, filers: list[Filer]) -> None:
+def test_year_to_date_figures_are_sums_of_quarters_in_the_files(collection: Path, filers: list[SyntheticFiler]) -> None:
     """Within one filing: a half is its two quarters, a year its four where the 10-K prints them."""
     checked = 0
     for filer in filers:
@@ -136,7 +136,7 @@ def test_year_to_date_figures_are_sums_of_quarters_in_the_files(collection: Path
     assert checked > 50
 
 
-def test_cash_flows_are_printed_for_the_year_to_date_only(collection: Path, filers: list[Filer]) -> None:
+def test_cash_flows_are_printed_for_the_year_to_date_only(collection: Path, filers: list[SyntheticFiler]) -> None:
     for filer in filers:
         rows = filed_facts(collection, filer)["us-gaap"]["NetCashProvidedByUsedInOperatingActivities"]["units"]["USD"]
         openings = {filer.starts[filer.year_start(i)].isoformat() for i in range(len(filer.ends))}
@@ -145,7 +145,7 @@ def test_cash_flows_are_printed_for_the_year_to_date_only(collection: Path, file
         assert lengths == {1, 2, 3, 4}
 
 
-def test_filings_come_after_the_news_on_business_days(truth: SyntheticMarket, filers: list[Filer]) -> None:
+def test_filings_come_after_the_news_on_business_days(truth: SyntheticMarket, filers: list[SyntheticFiler]) -> None:
     days = set(sessions())
     for traits, filer in zip(truth.traits, filers, strict=True):
         accessions = [filing.accession for filing in filer.filings]
@@ -179,7 +179,7 @@ def test_all_quirks_are_there_whatever_the_seed(market: SyntheticMarket) -> None
     assert sum(len(filer.vintages) > 1 for filer in filers) >= 8
 
 
-def test_odd_quarters_calendars_and_deadlines(collection: Path, filers: list[Filer]) -> None:
+def test_odd_quarters_calendars_and_deadlines(collection: Path, filers: list[SyntheticFiler]) -> None:
     revenues = [filer.vintages[-1].money["revenue"] for filer in filers]
     assert any((values == 0).any() for values in revenues)
     assert any((values < 0).any() for values in revenues)
@@ -200,7 +200,7 @@ def test_odd_quarters_calendars_and_deadlines(collection: Path, filers: list[Fil
         assert (min(lags) >= 44) == filer.quirks.late
 
 
-def test_tags_change_go_missing_and_stray(collection: Path, filers: list[Filer]) -> None:
+def test_tags_change_go_missing_and_stray(collection: Path, filers: list[SyntheticFiler]) -> None:
     changed = stray = 0
     for filer in filers:
         facts = filed_facts(collection, filer)["us-gaap"]
@@ -238,12 +238,12 @@ def test_nothing_is_known_before_it_is_filed(truth: SyntheticMarket) -> None:
 @thorough
 @pytest.mark.slow
 def test_companies_together_or_apart_make_the_same_panels(
-    collection: Path, filers: list[Filer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    collection: Path, filers: list[SyntheticFiler], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """In memory, and written some after others, as a build does it."""
     data = load_filings(collection, [filer.company.security.symbol for filer in filers[:2]])
     together = statements.build_fundamentals(data)
-    monkeypatch.setattr(statements, "_AT_ONCE", 1)
+    monkeypatch.setattr(statements, "_COMPANIES_PER_PART", 1)
     for apart in (statements.build_fundamentals(data), write_filings(data, tmp_path)):
         assert together.tables["facts"]["symbol"].n_unique() == 2
         assert set(together.tables) == set(apart.tables)
@@ -255,7 +255,7 @@ def test_companies_together_or_apart_make_the_same_panels(
 
 @pytest.mark.slow
 def test_a_company_that_is_read_again_says_the_same(
-    collection: Path, filers: list[Filer], monkeypatch: pytest.MonkeyPatch
+    collection: Path, filers: list[SyntheticFiler], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of many companies only the first are kept; the others are read for each subtask anew."""
     symbols = [filer.company.security.symbol for filer in filers[:3]]
@@ -279,7 +279,7 @@ def test_a_company_that_is_read_again_says_the_same(
 @thorough
 @pytest.mark.slow
 def test_the_facts_panel_of_the_files_says_what_the_truth_says(
-    collection: Path, truth: SyntheticMarket, filers: list[Filer]
+    collection: Path, truth: SyntheticMarket, filers: list[SyntheticFiler]
 ) -> None:
     """Every figure of the panel on four days of each company and on those of its restatements."""
     chosen = sampled(filers, 8)

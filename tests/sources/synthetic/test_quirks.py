@@ -8,19 +8,19 @@ import pytest
 from tests.sources.synthetic.truth import filed_facts, filers_of, true_segments, true_value
 
 from finskillbench.sources.synthetic import SyntheticMarket
-from finskillbench.sources.synthetic.filers.edgar_files import tag_of
+from finskillbench.sources.synthetic.filers.edgar_files import gaap_tag
 from finskillbench.sources.synthetic.filers.figures import PRODUCT
-from finskillbench.sources.synthetic.filers.filer import Filer
+from finskillbench.sources.synthetic.filers.filer import SyntheticFiler
 
 TAG_SINCE_2018 = "RevenueFromContractWithCustomerExcludingAssessedTax"
 
 
 @pytest.fixture(scope="module")
-def filers(truth: SyntheticMarket) -> list[Filer]:
+def filers(truth: SyntheticMarket) -> list[SyntheticFiler]:
     return list(filers_of(truth.seed).values())
 
 
-def test_an_amended_annual_report_takes_revenue_back(filers: list[Filer]) -> None:
+def test_an_amended_annual_report_takes_revenue_back(filers: list[SyntheticFiler]) -> None:
     amended = [filer for filer in filers if filer.quirks.overstated is not None]
     for filer in amended:
         last = filer.fiscal.index(filer.quirks.overstated) + 3  # pyright: ignore[reportArgumentType]
@@ -40,7 +40,7 @@ def test_an_amended_annual_report_takes_revenue_back(filers: list[Filer]) -> Non
     assert amended
 
 
-def test_a_quarterly_loss_is_taken_back(filers: list[Filer]) -> None:
+def test_a_quarterly_loss_is_taken_back(filers: list[SyntheticFiler]) -> None:
     found = 0
     for filer in filers:
         if filer.quirks.impaired is not None:
@@ -59,7 +59,7 @@ def test_a_quarterly_loss_is_taken_back(filers: list[Filer]) -> None:
     assert found >= 2
 
 
-def test_a_spin_off_restates_two_years_of_continuing_operations(filers: list[Filer]) -> None:
+def test_a_spin_off_restates_two_years_of_continuing_operations(filers: list[SyntheticFiler]) -> None:
     found = 0
     for filer in filers:
         if filer.quirks.spun_off is None:
@@ -86,19 +86,19 @@ def test_a_spin_off_restates_two_years_of_continuing_operations(filers: list[Fil
     assert found
 
 
-def _rows(collection: Path, filer: Filer, tag: str, accession: str) -> dict[tuple[str, str], int]:
+def _rows(collection: Path, filer: SyntheticFiler, tag: str, accession: str) -> dict[tuple[str, str], int]:
     """Figures of a tag in one filing by first and last day."""
     rows = filed_facts(collection, filer).get("us-gaap", {}).get(tag, {"units": {"USD": []}})["units"]["USD"]
     return {(row["start"], row["end"]): row["val"] for row in rows if row["accn"] == accession}
 
 
-def _year(filer: Filer, year: int) -> tuple[int, Any, Any]:
+def _year(filer: SyntheticFiler, year: int) -> tuple[int, Any, Any]:
     """The last quarter of a fiscal year, its 10-K and the 10-Q before."""
     last = filer.fiscal.index(year) + 3
     return last, *(next(f for f in filer.filings if f.quarter == q and "/A" not in f.form) for q in (last, last - 1))
 
 
-def test_a_recast_year_cannot_be_split_by_difference(filers: list[Filer]) -> None:
+def test_a_recast_year_cannot_be_split_by_difference(filers: list[SyntheticFiler]) -> None:
     """The 10-K tells its three years without a business: less nine months with it, the fourth quarter is too small."""
     found = 0
     for filer in filers:
@@ -124,7 +124,7 @@ def test_a_recast_year_cannot_be_split_by_difference(filers: list[Filer]) -> Non
 
 
 @pytest.mark.slow
-def test_depreciation_is_split_redefined_and_tagged_twice(collection: Path, filers: list[Filer]) -> None:
+def test_depreciation_is_split_redefined_and_tagged_twice(collection: Path, filers: list[SyntheticFiler]) -> None:
     whole, line, intangibles = (
         "DepreciationDepletionAndAmortization",
         "DepreciationAndAmortization",
@@ -150,7 +150,7 @@ def test_depreciation_is_split_redefined_and_tagged_twice(collection: Path, file
             assert quarter not in _rows(collection, filer, whole, quarterly.accession)
             seen.add("expensed")
         if filer.fiscal[last] in filer.quirks.of_two.get(metric, ()):
-            tags = [tag_of(filer, metric, filing) for filing in (annual, quarterly)]
+            tags = [gaap_tag(filer, metric, filing) for filing in (annual, quarterly)]
             assert len(set(tags)) == 2
             quarter = filer.starts[last], filer.ends[last]
             assert true_value(filer, metric, *quarter, annual.filed) is None
@@ -158,7 +158,7 @@ def test_depreciation_is_split_redefined_and_tagged_twice(collection: Path, file
     assert seen == {"redefined", "expensed", "of two"}
 
 
-def test_product_revenue_stands_beside_the_total(collection: Path, filers: list[Filer]) -> None:
+def test_product_revenue_stands_beside_the_total(collection: Path, filers: list[SyntheticFiler]) -> None:
     """Under the tag that is most filers' total; only revenue less cost tells the two apart."""
     found = 0
     for filer in filers:

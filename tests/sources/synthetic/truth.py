@@ -9,26 +9,26 @@ from typing import Any, NamedTuple
 import orjson
 
 from finskillbench.sources.synthetic import SyntheticMarket, simulate
-from finskillbench.sources.synthetic.filers.edgar_files import tag_of
+from finskillbench.sources.synthetic.filers.edgar_files import gaap_tag
 from finskillbench.sources.synthetic.filers.figures import INSTANTS
-from finskillbench.sources.synthetic.filers.filer import CASH_FLOWS, PER_SHARE, Filer, Filing
+from finskillbench.sources.synthetic.filers.filer import CASH_FLOWS, PER_SHARE, SyntheticFiler, SyntheticFiling
 
 _OTHER = {"gross_profit": "cost_of_revenue", "cost_of_revenue": "gross_profit"}
 
 
 @cache
-def filers_of(seed: int) -> dict[str, Filer]:
+def filers_of(seed: int) -> dict[str, SyntheticFiler]:
     """Every filer of a seed's market, by symbol."""
     market = simulate(seed)
     return {company.security.symbol: market.draw_filer(i) for i, company in enumerate(market.companies)}
 
 
-def filer_of(market: SyntheticMarket, symbol: str) -> Filer:
+def filer_of(market: SyntheticMarket, symbol: str) -> SyntheticFiler:
     """One company's filings, drawn once per seed; the market has the usual thirty names."""
     return filers_of(market.seed)[symbol]
 
 
-def _prints(filing: Filing, metric: str, first: int, last: int) -> bool:
+def _prints(filing: SyntheticFiling, metric: str, first: int, last: int) -> bool:
     """Whether the filing has a column of these quarters for the metric (for an instant `first` equals `last`)."""
     if metric in INSTANTS:
         return last in filing.balances
@@ -39,7 +39,7 @@ def _prints(filing: Filing, metric: str, first: int, last: int) -> bool:
     return first == last and last in filing.quarterly and metric in filing.quarterly_metrics
 
 
-def _known(filer: Filer, as_of: date) -> list[Filing]:
+def _known(filer: SyntheticFiler, as_of: date) -> list[SyntheticFiling]:
     """The filings up to a day, the latest first."""
     return [filing for filing in reversed(filer.filings) if filing.filed <= as_of]
 
@@ -51,13 +51,13 @@ class Public(NamedTuple):
     tag: str
 
 
-def true_value(filer: Filer, metric: str, start: date | None, end: date, as_of: date) -> float | None:
+def true_value(filer: SyntheticFiler, metric: str, start: date | None, end: date, as_of: date) -> float | None:
     """The figure of `published`, None if nothing had been."""
     found = published(filer, metric, start, end, as_of)
     return None if found is None else found.value
 
 
-def published(filer: Filer, metric: str, start: date | None, end: date, as_of: date) -> Public | None:
+def published(filer: SyntheticFiler, metric: str, start: date | None, end: date, as_of: date) -> Public | None:
     """What had been published by `as_of` (that day included) about a metric over a period; None if nothing had.
 
     A column that a filing printed counts as printed, the latest filing first. A fourth quarter, and a quarter of
@@ -86,7 +86,9 @@ def published(filer: Filer, metric: str, start: date | None, end: date, as_of: d
     return _left_over(filer, metric, opening, last, known[::-1])
 
 
-def _left_over(filer: Filer, metric: str, opening: int, last: int, known: Sequence[Filing]) -> Public | None:
+def _left_over(
+    filer: SyntheticFiler, metric: str, opening: int, last: int, known: Sequence[SyntheticFiling]
+) -> Public | None:
     """A quarter as the year to date less the one before, made when both are public on one basis and under one tag.
 
     It is made again once both tell other figures than it was made of, and counts under another tag once both are filed
@@ -109,20 +111,20 @@ def _left_over(filer: Filer, metric: str, opening: int, last: int, known: Sequen
     return None if made is None else made[2]
 
 
-def _tag(filer: Filer, metric: str, filing: Filing) -> str:
+def _tag(filer: SyntheticFiler, metric: str, filing: SyntheticFiling) -> str:
     """The tag of a metric in a filing, or those that it is computed from."""
     if metric == "depreciation_amortization" and filer.redefines(filing):
-        return f"{tag_of(filer, metric, filing)}+AmortizationOfIntangibleAssets"
+        return f"{gaap_tag(filer, metric, filing)}+AmortizationOfIntangibleAssets"
     if metric in filer.quirks.unreported and metric in _OTHER:
         return _computed(filer, _OTHER[metric], filing)
-    return tag_of(filer, metric, filing)
+    return gaap_tag(filer, metric, filing)
 
 
-def _computed(filer: Filer, part: str, filing: Filing) -> str:
-    return f"{tag_of(filer, 'revenue', filing)}-{tag_of(filer, part, filing)}"
+def _computed(filer: SyntheticFiler, part: str, filing: SyntheticFiling) -> str:
+    return f"{gaap_tag(filer, 'revenue', filing)}-{gaap_tag(filer, part, filing)}"
 
 
-def true_segments(filer: Filer, axis: str, start: date, end: date, as_of: date) -> dict[str, float]:
+def true_segments(filer: SyntheticFiler, axis: str, start: date, end: date, as_of: date) -> dict[str, float]:
     """Revenue by readable segment name over a period as published by `as_of`; empty where there is none.
 
     axis : `product_segment` or `geographic_segment`. A quarter that nobody printed is derived as in `published`: on one
@@ -147,7 +149,7 @@ def true_segments(filer: Filer, axis: str, start: date, end: date, as_of: date) 
 
 
 def _broken_down(
-    filer: Filer, filing: Filing, axis: str, column: tuple[int, int], named: tuple[int, int]
+    filer: SyntheticFiler, filing: SyntheticFiling, axis: str, column: tuple[int, int], named: tuple[int, int]
 ) -> dict[str, float]:
     """Revenue of a column as the statements behind a filing have it, by the members that another column names."""
     money = filer.vintages[filing.vintage].money
@@ -166,7 +168,7 @@ def readable(member: str) -> str:
     return spaced.replace(" And ", " and ")
 
 
-def filed_facts(collection: Path, filer: Filer) -> dict[str, dict[str, dict[str, Any]]]:
+def filed_facts(collection: Path, filer: SyntheticFiler) -> dict[str, dict[str, dict[str, Any]]]:
     """What a filer's company facts hold, by taxonomy and tag."""
     path = collection / "companyfacts" / f"CIK{filer.company.security.cik}.json"
     return orjson.loads(path.read_bytes())["facts"]

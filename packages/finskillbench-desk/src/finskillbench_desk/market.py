@@ -1,8 +1,4 @@
-"""Market of the desk suite: 120 names in twelve industries of ten, the names of the edition among them.
-
-The core's universe is a sector-stratified sample of this market: its names keep symbol and sector here, and further
-names are invented from the edition's seed. Histories belong to a case: each has its own.
-"""
+"""Market of the desk suite: 120 names in twelve industries; the edition's names, then names invented from its seed."""
 
 from __future__ import annotations
 
@@ -14,14 +10,14 @@ from finskillbench.sources.synthetic.market.companies import invent_companies
 
 PER_INDUSTRY = 10
 _INDUSTRIES = {sector: (sector,) for sector in SECTORS} | {"Technology": ("Software", "Hardware")}
-"""The industries of each sector; Technology has two, so that there are twelve."""
+"""Industries by sector; Technology has two, which makes twelve."""
 INDUSTRIES = tuple(industry for sector in SECTORS for industry in _INDUSTRIES[sector])
 NAMES = PER_INDUSTRY * len(INDUSTRIES)
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A name of the market; `core` is whether the edition's other domains know it."""
+class ListedName:
+    """One name of the market; `core` marks names of the edition's universe."""
 
     symbol: str
     sector: str
@@ -29,24 +25,24 @@ class Listed:
     core: bool
 
 
-def market(context: BuildContext) -> tuple[Listed, ...]:
-    """The 120 names, by industry in the order of `INDUSTRIES` and by symbol within one."""
+def market(context: BuildContext) -> tuple[ListedName, ...]:
+    """Return the 120 names, by industry in the order of `INDUSTRIES`, then by symbol."""
     known: dict[str, list[str]] = {sector: [] for sector in SECTORS}
     for symbol in context.panels.universe:
         if (sector := context.panels.sectors.get(symbol)) in known:
             known[sector].append(symbol)
-    room = {sector: PER_INDUSTRY * len(industries) for sector, industries in _INDUSTRIES.items()}
-    # As many as could be needed if every one of them bore a name that is taken.
+    capacity = {sector: PER_INDUSTRY * len(industries) for sector, industries in _INDUSTRIES.items()}
+    # Twice as many as needed, because invented symbols may already be taken.
     invented = invent_companies(
-        {sector: 2 * count for sector, count in room.items()}, context.generator("desk", "names")
+        {sector: 2 * count for sector, count in capacity.items()}, context.generator("desk", "names")
     )
     taken = set(context.panels.universe)
-    found: list[Listed] = []
+    found: list[ListedName] = []
     for sector, industries in _INDUSTRIES.items():
         new = [each.security.symbol for each in invented if each.security.sector == sector]
-        core = known[sector][: room[sector]]
-        names = [*core, *(symbol for symbol in new if symbol not in taken)][: room[sector]]
+        core = known[sector][: capacity[sector]]
+        names = [*core, *(symbol for symbol in new if symbol not in taken)][: capacity[sector]]
         for place, symbol in enumerate(names):
-            found.append(Listed(symbol, sector, industries[place % len(industries)], symbol in taken))
+            found.append(ListedName(symbol, sector, industries[place % len(industries)], symbol in taken))
     order = {industry: place for place, industry in enumerate(INDUSTRIES)}
     return tuple(sorted(found, key=lambda each: (order[each.industry], each.symbol)))

@@ -1,29 +1,24 @@
-"""What the desk's scores are made of: the share of the attainable gain that a decision earns."""
+"""Score of the desk suite: the share of the attainable gain that a decision earns."""
 
 from __future__ import annotations
 
 import math
 
 ROUNDING = 1e-9
-"""A share as small as this is nothing, however it was rounded."""
+"""Smaller shares count as 0."""
 LEAST_GAIN = 1e-12
-"""A gain as small as this cannot be divided by: a case that offers no more is none."""
+"""Smallest gain that can be divided by; a case must offer more."""
 
 
-def share(merit: float, textbook: float, best: float) -> float:
-    """`(merit - textbook) / (best - textbook)`, at least 0 and at most 1.
-
-    Parameters
-    ----------
-    merit, textbook, best : expected merits of the answer, of the textbook's answer and of the proved optimum, in one
-        unit. A merit that is not finite earns 0; one above the optimum by rounding earns 1.
+def share_of_gain(merit: float, textbook: float, best: float) -> float:
+    """Return `(merit - textbook) / (best - textbook)`, clipped to [0, 1]; 0 for a merit that is not finite.
 
     Raises
     ------
-    ValueError : the optimum is no better than the textbook's answer.
+    ValueError : the optimum is no better than the textbook answer.
     """
     if not best - textbook > LEAST_GAIN:
-        raise ValueError(f"the optimum's merit {best} is not above the textbook's {textbook}")
+        raise ValueError(f"best {best} must exceed textbook {textbook} by more than {LEAST_GAIN:g}")
     if not math.isfinite(merit):
         return 0.0
     earned = (merit - textbook) / (best - textbook)

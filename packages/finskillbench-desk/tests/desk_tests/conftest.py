@@ -10,7 +10,7 @@ from tests.sampling import THOROUGH
 
 from finskillbench.domains import Subtask
 from finskillbench.edition import Edition
-from finskillbench.edition.checks.agent_view import Bench, Beside
+from finskillbench.edition.checks.agent_view import AuditSources, CheckContext
 from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench_desk.domain import DOMAIN
 
@@ -43,8 +43,8 @@ def subtask(request: pytest.FixtureRequest) -> Subtask:
 
 
 @pytest.fixture(scope="module")
-def bench(synthetic_edition: Edition) -> Iterator[Bench]:
+def bench(synthetic_edition: Edition) -> Iterator[CheckContext]:
     """An audit's view of the edition."""
-    found = Bench(synthetic_edition, Beside())
+    found = CheckContext(synthetic_edition, AuditSources())
     yield found
     found.close()

@@ -16,17 +16,17 @@ from tests.edition.test_parameters import (  # noqa: F401 - each subtask here
     test_the_build_writes_what_the_subtask_says,
 )
 from tests.editions import write_edition
-from tests.harness.words.test_prompts import test_a_task_speaks_of_its_own_fields_and_of_no_skill  # noqa: F401
+from tests.harness.prompts.test_prompts import test_a_task_speaks_of_its_own_fields_and_of_no_skill  # noqa: F401
 from tests.scoring.examples import truth
 
 from finskillbench import load_edition, run
 from finskillbench.edition import Edition
 from finskillbench.edition.checks.catalog import CheckReport, checks_of
-from finskillbench.edition.withheld import export_public, texts
+from finskillbench.edition.withheld import export_public, text_values
 from finskillbench.episode import Episode, Prompt
 from finskillbench.errors import EditionError
-from finskillbench.findings import State
-from finskillbench.publish.bundle.judge import required
+from finskillbench.findings import CheckState
+from finskillbench.publish.bundle.judge import headline_tasks
 from finskillbench.scoring.values import objects
 from finskillbench_desk import allocate
 from finskillbench_desk.committee_case import build as committee_case
@@ -57,7 +57,7 @@ def test_a_proof_that_was_taken_away_fails_its_label(synthetic_edition: Edition,
         workshop.edit("truth", name, lambda row: row.update(proof={}))
         wanted.add((name, workshop.rows("truth", name)[0]["task_id"]))
     report = workshop.validated()
-    assert {(c.name, f.where) for c in report.checks for f in c.findings if f.state is State.FAIL} == wanted
+    assert {(c.name, f.where) for c in report.checks for f in c.findings if f.state is CheckState.FAIL} == wanted
 
 
 def test_a_public_copy_of_what_is_built_names_no_trap(synthetic_edition: Edition, tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_public_copy_of_what_is_built_names_no_trap(synthetic_edition: Edition
     kinds = {trap["kind"] for traps in stated for trap in traps}
     assert len(kinds) > 5
     for episode in public.episodes():
-        assert not kinds & set(texts(episode.metadata)), episode.task_id
+        assert not kinds & set(text_values(episode.metadata)), episode.task_id
         assert not {"traps", "controls", "orderly_archive"} & episode.metadata.keys(), episode.task_id
     (planted,) = {tuple(one["planted"]) for one in synthetic_edition.certificates("allocate").values()}
     assert planted == ("traps", "controls")
@@ -84,10 +84,10 @@ def test_what_only_the_holder_can_move_on_is_left_out_or_refused(tmp_path: Path)
     copy = export_public(whole, tmp_path / "copy")
     arguments = (["baseline/nop"], ["no_skill"])
     assert set(run(copy, *arguments, out=tmp_path / "run").rows["sub_task"]) == {"normalization"}
-    with pytest.raises(EditionError, match="trade_over_time_0 is played move by move"):
+    with pytest.raises(EditionError, match="trade_over_time_0 is interactive"):
         run(copy, *arguments, subtasks=["trade_over_time"], out=tmp_path / "other")
     assert not (tmp_path / "other").exists()
-    assert required(whole.episodes()) == {"paper": ("normalization_0",)}
+    assert headline_tasks(whole.episodes()) == {"paper": ("normalization_0",)}
 
 
 def test_paper_cases_are_offered_no_package_of_the_desk(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from finskillbench.domains.base import Answer
 from finskillbench.findings import Findings
-from finskillbench_desk.checks import finished, objects_of, primitives
+from finskillbench_desk.checks import check_primitives, find_complete_answers, objects_of
 from finskillbench_desk.domain import DOMAIN, SKILLS
 
 ANSWERS = [subtask.answer for subtask in DOMAIN.subtasks]
@@ -28,7 +28,7 @@ class Screened(Answer):
 
 def test_no_script_writes_an_answer() -> None:
     findings = Findings()
-    primitives(SKILLS, ANSWERS, findings)
+    check_primitives(SKILLS, ANSWERS, findings)
     assert not findings.found
     assert findings.figures["scripts"] == 18
 
@@ -53,7 +53,7 @@ def test_objects_are_told_by_their_keys() -> None:
 def test_a_finished_answer_is_seen(tmp_path: Path, source: str, name: str | None) -> None:
     script = tmp_path / "screen.py"
     script.write_text(source)
-    assert next((found for _, found in finished(script, objects_of(Screened))), None) == name
+    assert next((found for _, found in find_complete_answers(script, objects_of(Screened))), None) == name
 
 
 def test_fields_to_inject_are_fields_of_cases() -> None:

@@ -74,7 +74,7 @@ def import_release(
 
     with console.Progress() as progress:
         progress("Importing the release")
-        report = releases.import_release(release, out)
+        report = releases.import_published_release(release, out)
     describe(load_edition(out))
     for task_id, reason in report.unresolved.items():
         typer.echo(f"unresolved: {task_id}: {reason}")

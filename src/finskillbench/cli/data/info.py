@@ -37,7 +37,7 @@ def diff(
     typer.echo(f"{'':<28}" + "".join(f"{name:>{len(name) + 2}}" for name in columns) + "  scores comparable")
     for each in found.subtasks:
         changed = (len(each.changed[part]) for part in PARTS)
-        counts = (each.common, len(each.only_first), len(each.only_second), *changed)
+        counts = (each.common, len(each.only_first), len(each.only_other), *changed)
         texts = (f"{count:>{len(name) + 2}}" for name, count in zip(columns, counts, strict=True))
         typer.echo(f"{each.name:<28}" + "".join(texts) + f"  {'yes' if each.same_scores else 'no'}")
     if not found.compared_truth:
@@ -53,7 +53,7 @@ def _shortened(value: object, most: int = 60) -> str:
 
 if TYPE_CHECKING:
     from finskillbench.edition.diagnosis import Prospect
-    from finskillbench.sources.raw.doctor import Examined
+    from finskillbench.sources.raw.doctor import FormatReport
 
 DOCTOR_EXAMPLE = "Example: finskillbench data doctor downloads/raw --json findings.json"
 _SHOWN = 10
@@ -91,7 +91,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _show_files(one: Examined) -> None:
+def _show_files(one: FormatReport) -> None:
     """One kind of file: a line if nothing is wrong with it, else what is and the format."""
     worst = "FAIL" if any(finding.state == "FAIL" for finding in one.found) else "WARN"
     state = worst if one.found else "PASS" if one.files else "SKIP"
@@ -128,16 +128,16 @@ def explain(
     metric: Annotated[str, typer.Argument(metavar="METRIC", help="Metric of its label, such as revenue.")],
 ) -> None:
     """Print the facts considered for a metric, the rule that chose, and its witnesses, with accession numbers."""
-    from finskillbench.domains.fundamental.explain import explain as lines
+    from finskillbench.domains.fundamental.explain import explain_metric as lines
     from finskillbench.edition import load_edition
     from finskillbench.errors import InputError
-    from finskillbench.panels.store import read_panel
+    from finskillbench.panels.store import read_panel_table
 
     opened = load_edition(edition)
     episode = next((one for one in opened.episodes() if one.task_id == task_id), None)
     if episode is None:
         raise InputError(f"{edition} has no episode {task_id}; `finskillbench data info {edition}` names its subtasks")
-    filed = read_panel(edition / "panels", "filed")
+    filed = read_panel_table(edition / "panels", "filed")
     for line in lines(episode, opened.full_input(episode), filed, metric):
         typer.echo(line)
 
@@ -188,7 +188,7 @@ def info(
 
 def _shortcuts(edition: Edition) -> list[str]:
     """Mean certified score of each shortcut by tier, with its bounds."""
-    from finskillbench.domains import by_name
+    from finskillbench.domains import subtask_named
     from finskillbench.edition.checks.engine import audit_edition
     from finskillbench.edition.checks.scores import SHORTCUTS, Means
 
@@ -196,7 +196,7 @@ def _shortcuts(edition: Edition) -> list[str]:
     means: Mapping[str, Means] = check.figures.get("means", {})
     lines: list[str] = []
     for name, by_shortcut in means.items():
-        stated = by_name(name).examples.shortcuts
+        stated = subtask_named(name).examples.shortcuts
         tiers = list(dict.fromkeys(tier for by_tier in by_shortcut.values() for tier in by_tier))
         bounds = "".join(f"{stated.bound(tier):>9.3f}" for tier in tiers) if stated is not None else ""
         lines += ["", f"{name + ': mean certified score of shortcuts':<60}" + "".join(f"{tier:>9}" for tier in tiers)]

@@ -202,7 +202,7 @@ def _closing(result: RunResult) -> list[str]:
         "ended in an error": result.errors,
         "dropped in flight": result.dropped,
         "not run": result.not_run,
-        "of other calls in the folder": result.others,
+        "of other calls in the folder": result.other_rows,
     }
     counts = [f"{result.ran} run", *(f"{count} {what}" for what, count in others.items() if count)]
     lines = [f"Episodes:     {', '.join(counts)}"]

@@ -11,14 +11,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 if TYPE_CHECKING:
-    from finskillbench.runs.execute.board import Board
+    from finskillbench.runs.execute.progress import RunProgress
     from finskillbench.runs.store.rows import Row
 
 SECONDS_BETWEEN_LINES = 10.0
 
 
 class Display:
-    """Shows a `finskillbench.runs.execute.board.Board` each time it is called with one; a context that ends the view.
+    """Shows a `finskillbench.runs.execute.progress.Board` each time it is called with one; a context that ends the view.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Display:
         if self._console.is_terminal:
             self._bars.stop()
 
-    def __call__(self, board: Board, row: Row | None) -> None:
+    def __call__(self, board: RunProgress, row: Row | None) -> None:
         """Show the board."""
         now = self._clock()
         if board.notice != self._notice:
@@ -67,7 +67,7 @@ class Display:
     def _print(self, text: str) -> None:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def _update(self, board: Board, seconds: float) -> None:
+    def _update(self, board: RunProgress, seconds: float) -> None:
         for name, counts in board.models.items():
             if name not in self._tasks:
                 self._tasks[name] = self._bars.add_task(name, total=counts.planned, summary="")

@@ -40,9 +40,9 @@ def find_suite(name: str) -> None:
 
 
 def _find_subtask(name: str) -> None:
-    from finskillbench.domains import by_name
+    from finskillbench.domains import subtask_named
 
-    by_name(name)
+    subtask_named(name)
 
 
 def find_condition(name: str) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from finskillbench.edition import Edition
     from finskillbench.harness.loop import Harness
     from finskillbench.harness.models import ModelConfig, ModelKey, ModelOptions
+    from finskillbench.runs.config import EpisodeSelection, RunLimits
     from finskillbench.runs.plan.streams import Shard
 
 _OURS = "finskillbench"
@@ -128,7 +129,7 @@ class RunOptions(ArmOptions):
     @property
     def models(self) -> list[str]:
         """The names of the models, or of the default ones."""
-        from finskillbench.runs.execute.run import DEFAULT_MODELS
+        from finskillbench.runs.config import DEFAULT_MODELS
 
         return self.model or list(DEFAULT_MODELS)
 
@@ -167,32 +168,62 @@ class RunOptions(ArmOptions):
         ]
 
     @property
-    def contenders(self) -> list[ModelConfig]:
+    def model_configs(self) -> list[ModelConfig]:
         """The models of the run, each with its own options."""
         from finskillbench.harness.models import ModelConfig
 
         return [ModelConfig(each.models[0], each.called, each.allowance) for each in self.single]
 
-    def loop(self) -> Harness | None:
-        """The harness that is named, None for ours.
+    def loop(self) -> Harness:
+        """Return the named harness.
 
         Raises
         ------
         InputError : there is none of that name, or it is not installed.
         """
         if self.harness == _OURS:
-            return None
-        from finskillbench.errors import InputError
-        from finskillbench.extensions import HARNESSES, registered
+            from finskillbench.harness.loop import OurLoop
 
-        others = registered(HARNESSES, [_OURS])
+            return OurLoop()
+        from finskillbench.errors import InputError
+        from finskillbench.extensions import HARNESSES, registered_extensions
+
+        others = registered_extensions(HARNESSES, [_OURS])
         if self.harness not in others:
             raise InputError(f"harness {self.harness!r} is unknown; choose from: {', '.join([_OURS, *others])}")
         return others[self.harness].load(type)(self.hermes_python)
 
     @property
-    def piece(self) -> Shard | None:
-        """The part of the plan to run."""
+    def run_limits(self) -> RunLimits:
+        """Limits of the run and of its episodes."""
+        from finskillbench.runs.config import BATCH_CONCURRENCY, DEFAULT_CONCURRENCY, RunLimits
+
+        return RunLimits(
+            turns=self.turns,
+            token_budget=self.token_budget,
+            max_concurrency=self.max_concurrency or (BATCH_CONCURRENCY if self.batch else DEFAULT_CONCURRENCY),
+            max_cost=self.max_cost,
+            retry_errors=self.retry_errors,
+            allow_unconfined=self.allow_unconfined,
+        )
+
+    def episodes(self, edition: Edition) -> EpisodeSelection:
+        """Return the selection of episodes."""
+        from finskillbench.runs.config import EpisodeSelection
+
+        return EpisodeSelection(
+            subtasks=self.subtask or None,
+            limit=self.limit,
+            sample=self.sample,
+            tasks=self.tasks(edition),
+            limits=self.limits,
+            epochs=self.epochs,
+            shard=self.part_of_plan,
+        )
+
+    @property
+    def part_of_plan(self) -> Shard | None:
+        """Part of the plan to run."""
         from finskillbench.runs.plan.streams import parse_shard
 
         return None if self.shard is None else parse_shard(self.shard)
@@ -232,7 +263,7 @@ class RunOptions(ArmOptions):
 
         for name in self.models:
             check_model(name)
-        _ = self.called, self.limits, self.given
+        _ = self.called, self.limits, self.given, self.part_of_plan
         self.loop()
 
     def open_edition(self, progress: console.Progress) -> Edition:

@@ -70,29 +70,29 @@ def compare(
     Exit code 0: done, and every gate holds; 1: a gate does not, which a line says; 2: the sides cannot be
     compared.
     """
-    from finskillbench.analysis.results import distinct
+    from finskillbench.analysis.results import distinct_values
     from finskillbench.episode import Profile
     from finskillbench.reports.compare.gates import check_finished, check_thresholds, parse_floor
-    from finskillbench.reports.compare.moves import USUAL, Cut
+    from finskillbench.reports.compare.moves import DEFAULT_CUTS, Cut
     from finskillbench.reports.compare.paired import check_regression, make_pairs
-    from finskillbench.reports.compare.sides import Choice, Over, make_sides
+    from finskillbench.reports.compare.sides import RowFilter, SideDimension, make_sides
     from finskillbench.reports.formats import Format
-    from finskillbench.reports.read import read_run
+    from finskillbench.reports.read import read_run_rows
 
     form, judged_by = console.one_of(Format, format_, "--format"), console.one_of(Profile, profile, "--profile")
-    cuts = [console.one_of(Cut, each, "--by") for each in by] if by else USUAL
+    cuts = [console.one_of(Cut, each, "--by") for each in by] if by else DEFAULT_CUTS
     floors = [parse_floor(text) for text in fail_under or ()]
-    chosen = Choice(model or (), condition or (), subtask or ())
-    between = None if over is None else Over(*over)
+    chosen = RowFilter(model or (), condition or (), subtask or ())
+    between = None if over is None else SideDimension(*over)
     with console.Progress() as progress:
         progress("reading the runs")
-        paired = make_pairs(make_sides([read_run(run) for run in runs], between, chosen, judged_by))
+        paired = make_pairs(make_sides([read_run_rows(run) for run in runs], between, chosen, judged_by))
     gates = [each.outcome for each in check_thresholds(paired.sides.b.results, floors)]
     if fail_on_regression:
         gates.append(check_regression(paired, margin))
     if gates:
         side = paired.sides.b.results.rows
-        gates += check_finished(paired.sides.runs[path] for path in distinct(side, "run"))
+        gates += check_finished(paired.sides.runs[path] for path in distinct_values(side, "run"))
     if form is Format.TABLE:
         _print(paired, cuts, None if every else flips)
     else:
@@ -102,12 +102,12 @@ def compare(
 
 def _print(paired: Paired, cuts: Sequence[Cut], most: int | None) -> None:
     """For a reader: without the lines in which nothing moved, and the flips with their commands."""
-    from finskillbench.reports.compare.moves import for_reading
+    from finskillbench.reports.compare.moves import readable_table
     from finskillbench.reports.formats import Format, render
 
     tables = _tables(paired, cuts)
     if most is not None:
-        tables = [for_reading(table) for table in tables]
+        tables = [readable_table(table) for table in tables]
     # The first has something to tell even where nothing moved: how much did not, and which run is not finished.
     shown = [tables[0], *(table for table in tables[1:] if table.rows)]
     typer.echo(render(shown, Format.TABLE, console.width()))
@@ -116,9 +116,9 @@ def _print(paired: Paired, cuts: Sequence[Cut], most: int | None) -> None:
 
 
 def _tables(paired: Paired, cuts: Sequence[Cut]) -> list[Table]:
-    from finskillbench.reports.compare.moves import cheaper_table, moved_table, took_table, within_table
+    from finskillbench.reports.compare.moves import cheaper_table, score_changes_table, resource_changes_table, within_budget_table
 
-    return [moved_table(paired, cuts), within_table(paired), cheaper_table(paired), took_table(paired)]
+    return [score_changes_table(paired, cuts), within_budget_table(paired), cheaper_table(paired), resource_changes_table(paired)]
 
 
 def _write(paired: Paired, cuts: Sequence[Cut], gates: Sequence[Outcome], form: Format) -> None:

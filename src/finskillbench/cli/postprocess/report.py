@@ -125,16 +125,16 @@ def report(
     from finskillbench.analysis.cutoffs import parse_cutoffs
     from finskillbench.episode import Profile
     from finskillbench.errors import InputError
-    from finskillbench.extensions import REPORTS, registered
+    from finskillbench.extensions import REPORTS, registered_extensions
     from finskillbench.reports.compare.gates import check_finished, check_thresholds, parse_floor
     from finskillbench.reports.formats import Format
-    from finskillbench.reports.read import joined, only, read_runs
+    from finskillbench.reports.read import join_runs, filter_run, read_runs
     from finskillbench.reports.report import By, ReportFormat, ReportRequest
     from finskillbench.reports.report import report as make_report
     from finskillbench.reports.tables.common import hosted_models, warnings
     from finskillbench.reports.tables.episodes.endings import failures_table
 
-    others = registered(REPORTS, (*Format, PAGE_FORMAT))
+    others = registered_extensions(REPORTS, (*Format, PAGE_FORMAT))
     if form not in {PAGE_FORMAT, *Format, *others}:
         raise InputError(f"--format {form!r} is unknown; choose from: {', '.join([*Format, PAGE_FORMAT, *others])}")
     document = None if form in {PAGE_FORMAT, *Format} else others[form].load(ReportFormat)
@@ -153,8 +153,8 @@ def report(
         raise InputError(f"--profile {profile!r} is unknown; choose from: {', '.join(Profile)}")
     with console.Progress() as progress:
         progress("Reading the rows")
-        read = [only(run, suite=suite) for run in read_runs(runs)] if suite else read_runs(runs)
-        rows, causes = joined(read), None
+        read = [filter_run(run, suite=suite) for run in read_runs(runs)] if suite else read_runs(runs)
+        rows, causes = join_runs(read), None
         if failures and document is None:
             rows, causes = _explained(rows, read, progress)
         progress("Making the tables")

@@ -1,1 +1,1 @@
-"""What checks of several domains share: the edition under examination, derivations held against each other, proofs."""
+"""Checks shared by domains: the edition under examination, comparison of answers, coverage, proofs."""

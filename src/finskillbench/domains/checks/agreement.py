@@ -1,4 +1,4 @@
-"""Two derivations of one answer held against each other, leaf by leaf."""
+"""Comparison of two answers leaf by leaf."""
 
 from __future__ import annotations
 
@@ -14,51 +14,49 @@ from finskillbench.findings import Findings
 from finskillbench.scoring.values import is_object
 
 AGREEMENT = 1e-9
-"""Largest difference of two derivations of one number, relative to the larger of the number and 1."""
+"""Maximum difference of two derivations of a number, relative to the larger of the number and 1."""
 _PLAIN = re.compile(r'[^.\[\]"]+')
-"""A key that a path can hold as it is; any other is quoted, so that different places never have one path."""
+"""Keys that need no quotes in a path; quoting the others keeps paths unique."""
 
 
 class Leaf(NamedTuple):
     """One leaf of two answers.
 
-    difference : of two numbers, relative to the larger of the first and 1; otherwise 0 where the two are equal and
-        infinite where they are not.
-    absent : which of the two answers lacks it, "first" or "second"; empty where both have it.
+    difference : relative to max(1, |left|) for numbers; otherwise 0 if equal and infinite if not.
+    absent : answer without this leaf, "left" or "right"; empty if both have it.
     """
 
     path: str
-    first: object
-    second: object
+    left: object
+    right: object
     difference: float
     absent: str = ""
 
     @property
     def agrees(self) -> bool:
-        """Whether the two differ by rounding only."""
+        """True if both differ by rounding only."""
         return self.difference <= AGREEMENT
 
 
-def leaf_by_leaf(first: JsonObject, second: JsonObject) -> list[Leaf]:
-    """Every leaf of two answers: those that one of them lacks by path, then the others in the order of the first.
+def leaf_by_leaf(left: JsonObject, right: JsonObject) -> list[Leaf]:
+    """Return the leaves of two answers: unmatched ones by path, then the others in the order of `left`.
 
-    Entries of a list that begin with a name go by it where all names are different, so that ties may stand in either
-    order; other entries go by their place.
+    List entries that begin with distinct names are matched by name, others by position.
     """
-    return differences(leaves_of(first), leaves_of(second))
+    return compare_leaves(leaves_of(left), leaves_of(right))
 
 
 def leaves_of(answer: JsonObject) -> dict[str, object]:
-    """Path to leaf of an answer, for one that is held against many."""
+    """Return path to leaf of an answer, to compare it with many others."""
     found: dict[str, object] = {}
     _collect(answer, "", found)
     return found
 
 
-def differences(left: Mapping[str, object], right: Mapping[str, object]) -> list[Leaf]:
-    """As `leaf_by_leaf`, of the leaves of two answers."""
+def compare_leaves(left: Mapping[str, object], right: Mapping[str, object]) -> list[Leaf]:
+    """Compare two answers given as leaves, like `leaf_by_leaf`."""
     lacking = [
-        Leaf(path, left.get(path), right.get(path), math.inf, "second" if path in left else "first")
+        Leaf(path, left.get(path), right.get(path), math.inf, "right" if path in left else "left")
         for path in sorted(left.keys() ^ right.keys())
     ]
     both = [Leaf(path, left[path], right[path], _difference(left[path], right[path])) for path in left if path in right]
@@ -66,32 +64,29 @@ def differences(left: Mapping[str, object], right: Mapping[str, object]) -> list
 
 
 def with_leaves(answer: JsonObject, values: Mapping[str, object]) -> dict[str, Any]:
-    """A copy of an answer in which the leaves at some paths have other values; paths that it lacks are passed over."""
+    """Return a copy of an answer with new values at some paths; ignore paths it lacks."""
     return {key: _replaced(item, quoted(key), values) for key, item in answer.items()}
 
 
-def compare(leaves: Iterable[Leaf], where: str, findings: Findings) -> None:
-    """Add a defect for every leaf that a label or its second derivation lacks, or in which they differ.
-
-    Keeps the widest difference as a figure.
-    """
+def record_differences(leaves: Iterable[Leaf], where: str, findings: Findings) -> None:
+    """Add a defect for every leaf that is unmatched or differs, and record the largest difference."""
     for leaf in leaves:
         if leaf.absent:
-            only = "the label" if leaf.absent == "second" else "the second derivation"
+            only = "the label" if leaf.absent == "right" else "the independent derivation"
             findings.fail(where, f"{leaf.path} is in {only} only")
             continue
-        if _is_number(leaf.first) and _is_number(leaf.second):
+        if _is_number(leaf.left) and _is_number(leaf.right):
             findings.widest("greatest_difference", leaf.difference)
-        stated, again = _shown(leaf.first), _shown(leaf.second)
+        stated, again = _shown(leaf.left), _shown(leaf.right)
         findings.expect(leaf.agrees, where, f"{leaf.path} is {stated} in the label and {again} derived again")
 
 
-def _difference(first: object, second: object) -> float:
-    if _is_number(first) and _is_number(second):
-        stated, again = cast(float, first), cast(float, second)
+def _difference(left: object, right: object) -> float:
+    if _is_number(left) and _is_number(right):
+        stated, again = cast(float, left), cast(float, right)
         difference = abs(stated - again) / max(1.0, abs(stated))
         return difference if math.isfinite(difference) else math.inf
-    return 0.0 if first == second and isinstance(first, bool) == isinstance(second, bool) else math.inf
+    return 0.0 if left == right and isinstance(left, bool) == isinstance(right, bool) else math.inf
 
 
 def _is_number(value: object) -> bool:
@@ -103,7 +98,7 @@ def _shown(value: object) -> str:
 
 
 def _collect(value: object, path: str, found: dict[str, object]) -> None:
-    """Add path to leaf, `.key` into an object and `[name or place]` into a list; an empty one of either is a leaf."""
+    """Add path to leaf, with `.key` for objects and `[name or position]` for lists; empty containers are leaves."""
     if is_object(value) and value:
         for key, item in value.items():
             _collect(item, f"{path}.{quoted(key)}" if path else quoted(key), found)
@@ -128,14 +123,13 @@ def _replaced(value: object, path: str, values: Mapping[str, object]) -> object:
     return values[path] if path in values else cast(object, value)
 
 
-@lru_cache(maxsize=2**12)  # the same keys and tickers come again and again
+@lru_cache(maxsize=2**12)  # keys and tickers repeat
 def quoted(key: str) -> str:
-    """A key as a path holds it."""
     return key if _PLAIN.fullmatch(key) else json.dumps(key)
 
 
 def entry_names(entries: Sequence[object]) -> list[str] | None:
-    """The text that each entry of a list begins with; None unless all are objects that begin with different texts."""
+    """Return the first value of each list entry; None unless these are distinct texts in objects."""
     names = [next(iter(entry.values()), None) if is_object(entry) else None for entry in entries]
     texts = [name for name in names if isinstance(name, str)]
     return texts if len(set(texts)) == len(entries) else None

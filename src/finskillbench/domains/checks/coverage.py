@@ -1,7 +1,4 @@
-"""What every domain promises of its episodes: those that the manifest counts, files of the same tasks, definitions.
-
-What the checks of several domains read from panels: sessions, returns, the window of a covariance.
-"""
+"""Coverage of an edition's episodes and files, definitions of inputs, and panel helpers shared by domains."""
 
 from __future__ import annotations
 
@@ -20,16 +17,16 @@ from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
 from finskillbench.panels.market.estimates.views import WINDOW
-from finskillbench.scoring.values import mapping
+from finskillbench.scoring.values import as_object
 
 _SHIFTS = (-21, -5, -1, 1, 5, 21)
-"""Sessions by which the window of a covariance is moved to see whether another one fits better."""
+"""Shifts in sessions at which a covariance's window is tested for a better fit."""
 
 
 @cache
 def nyse(first: date, last: date) -> frozenset[date]:
-    """Sessions of the exchange from a month before the first date to a month after the last."""
-    # Imported here: the calendar library costs half a second that loading an edition need not pay.
+    """Return the NYSE sessions from a month before the first date to a month after the last."""
+    # Imported here: the calendar library takes half a second, which loading an edition does not need.
     import exchange_calendars
 
     month = timedelta(days=31)
@@ -38,7 +35,7 @@ def nyse(first: date, last: date) -> frozenset[date]:
 
 
 def simple_returns(panels: Panels) -> tuple[list[date], np.ndarray]:
-    """Sessions and simple returns (T, n) by the prices; NaN where undefined."""
+    """Return sessions and simple returns (T, n) from prices; NaN where undefined."""
     adjusted = panels.prices_of("adj_close").drop("date").to_numpy()
     simple = np.full_like(adjusted, np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -47,15 +44,14 @@ def simple_returns(panels: Panels) -> tuple[list[date], np.ndarray]:
 
 
 def columns_of(panels: Panels, estimate: Covariance) -> list[int]:
-    """Where the names of a covariance stand among those of the panels."""
+    """Return the panel columns of the names in a covariance."""
     at = {symbol: place for place, symbol in enumerate(panels.symbols)}
     return [at[symbol] for symbol in estimate.symbols]
 
 
 def best_shift(simple: np.ndarray, end: int, estimate: Covariance) -> int:
-    """By how many sessions the window that fits the estimate best ends after the row `end`.
-
-    Shrinkage and a ridge change the diagonal and the scale, so the off-diagonal row sums are compared, normalised.
+    """Return the shift in sessions, relative to row `end`, of the best-fitting window by normalised off-diagonal row
+    sums.
     """
     sums = estimate.times(np.ones(len(estimate.symbols))) - estimate.variances()
     wanted = sums / np.linalg.norm(sums)
@@ -73,10 +69,7 @@ _OF_THE_TRUTH = frozenset({"expected_output", "verification", "proof", "certific
 
 
 def episodes_and_files(subject: Subject, findings: Findings, settings: str) -> None:
-    """What every domain promises: the episodes that the manifest counts, and files of the same tasks.
-
-    `settings` names the part of the manifest's parameters that says how many episodes a subtask should have.
-    """
+    """Check that all files hold the episodes counted in the manifest; `settings` names its parameters."""
     counts = subject.edition.manifest["counts"]
     wanted = subject.edition.manifest["parameters"].get(settings, {}).get("episodes_per_subtask")
     seen = Counter(episode.task_id for episode in subject.episodes)
@@ -104,10 +97,7 @@ def episodes_and_files(subject: Subject, findings: Findings, settings: str) -> N
 
 
 def _was_to_be_built(subject: Subject, subtask: Subtask) -> bool:
-    """Whether the build of an edition knew a subtask; one of a package that was installed since then is not missing.
-
-    An edition from before manifests named the registered subtasks has those of this package.
-    """
+    """Return True if the build knew the subtask; manifests without a list of subtasks count those of this package."""
     registered = subject.edition.manifest.get("subtasks")
     ours = subtask.answer.__module__.partition(".")[0] == __name__.partition(".")[0]
     return subtask.build is not None and (ours if registered is None else subtask.name in registered)
@@ -132,7 +122,7 @@ def _check_identity(subject: Subject, subtask: Subtask, episode: Episode, findin
 
 
 def _check_files(subject: Subject, subtask: Subtask, episodes: tuple[Episode, ...], findings: Findings) -> None:
-    """The files of one subtask, line by line: truth and certificates of the same tasks, and no truth in episodes."""
+    """Check the files of one subtask line by line: same tasks throughout, and no truth in episodes."""
     folder, name = subject.edition.path, subtask.name
     for row in subject.edition.lines("episodes", name):
         found = sorted(_keys(row) & _OF_THE_TRUTH)
@@ -142,12 +132,11 @@ def _check_files(subject: Subject, subtask: Subtask, episodes: tuple[Episode, ..
     for part in ("truth", "certificates"):
         if (folder / part).is_dir():
             with examining(f"{part}/{name}.jsonl", findings):
-                given = [row["task_id"] for row in subject.edition.lines(part, name)]
-                findings.expect(given == expected, f"{part}/{name}.jsonl", "has other tasks than the episodes")
+                task_ids = [row["task_id"] for row in subject.edition.lines(part, name)]
+                findings.expect(task_ids == expected, f"{part}/{name}.jsonl", "has other tasks than the episodes")
 
 
 def _keys(value: object) -> set[str]:
-    """Every key of a JSON value, at any depth; without recursion, as a line has hundreds of values."""
     found: set[str] = set()
     left = [value]
     while left:
@@ -168,15 +157,13 @@ def examine_definitions(
     *,
     needed: Iterable[str] | None = None,
 ) -> None:
-    """Every definition that an input states is the engine's, and none that it needs is missing.
+    """Check that stated definitions equal the engine's and that no needed definition is missing.
 
-    Parameters
-    ----------
     known : every definition that an input of this subtask may state.
-    needed : those that it must state; None for all of `known`. An imported release has none, so it needs none.
+    needed : required names; None for all of `known`. Imported releases state none and need none.
     """
-    where, given = episode.task_id, mapping(episode.input.get("conventions"))
-    for name, text in sorted(given.items()):
+    where, stated = episode.task_id, as_object(episode.input.get("conventions"))
+    for name, text in sorted(stated.items()):
         findings.expect(text == known.get(name), where, f"conventions: {name} is not defined as the engine computes it")
-    absent = sorted(set(known if needed is None else needed) - set(given))
+    absent = sorted(set(known if needed is None else needed) - set(stated))
     findings.expect(not absent, where, f"conventions: {', '.join(absent)} is not defined")

@@ -24,7 +24,7 @@ _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueErro
 
 
 class ExaminedEdition(Protocol):
-    """What checks may ask of an edition; `finskillbench.edition.Edition` is one."""
+    """Interface of an edition for checks, implemented by `finskillbench.edition.Edition`."""
 
     @property
     def path(self) -> Path: ...
@@ -42,7 +42,7 @@ class ExaminedEdition(Protocol):
     def has_stages(self) -> bool: ...
     def certificates(self, sub_task: str) -> dict[str, JsonObject]: ...
     def hidden(self, sub_task: str) -> Mapping[str, JsonObject]: ...
-    def stage(self, episode: Episode) -> InteractiveState | None: ...
+    def open_interactive_state(self, episode: Episode) -> InteractiveState | None: ...
     def lines(self, part: str, sub_task: str) -> Iterator[dict[str, Any]]: ...
     def full_input(self, episode: Episode) -> dict[str, Any]: ...
     @property
@@ -50,9 +50,8 @@ class ExaminedEdition(Protocol):
 
 
 class Shared:
-    """What the checks of all domains share: the edition and its panels, read once.
-
-    `raw_dir` is a collection of raw files from outside the edition, a witness of labels that bring no facts.
+    """Edition and panels shared by all checks, and `raw_dir`, a collection of raw files to check labels without stored
+    facts.
     """
 
     def __init__(self, edition: ExaminedEdition, raw_dir: Path | None = None) -> None:
@@ -61,12 +60,12 @@ class Shared:
 
     @property
     def built(self) -> bool:
-        """Whether the edition was built here: an imported release promises less, and is told so by warnings."""
+        """True for a built edition. Imported releases satisfy fewer checks; violations are warnings."""
         return self.edition.manifest["source"].get("kind") != "release"
 
     @cached_property
     def panels(self) -> Panels | FinSkillBenchError:
-        """The panels, every table of them read, or why they cannot be."""
+        """The panels with every table loaded, or the error that prevents it."""
         try:
             panels = read_panels(self.edition.path / "panels")
             for name in panels.tables:
@@ -77,7 +76,7 @@ class Shared:
 
 
 class Subject:
-    """One domain of an edition: its episodes, their inputs as an agent gets them, and the panels."""
+    """One domain of an edition: episodes, inputs as agents read them, and panels."""
 
     def __init__(self, shared: Shared, domain: Domain) -> None:
         self.edition = shared.edition
@@ -89,15 +88,15 @@ class Subject:
         self._shared = shared
 
     def of(self, sub_task: str) -> tuple[Episode, ...]:
-        """The episodes of one subtask."""
+        """Return the episodes of one subtask."""
         return tuple(episode for episode in self.episodes if episode.sub_task == sub_task)
 
     def input_of(self, episode: Episode) -> dict[str, Any]:
-        """The input with its references resolved; the edition keeps what it resolved last."""
+        """Return the input with its references resolved; the edition caches the last ones."""
         return self.edition.full_input(episode)
 
     def panels(self, findings: Findings) -> Panels | None:
-        """The panels, or None with the check marked as skipped (there are none) or failed (they cannot be read)."""
+        """Return the panels, or None after marking the check as skipped (no panels) or failed (unreadable)."""
         if not (self.edition.path / "panels").is_dir():
             findings.skip("the edition has no panels")
             return None
@@ -109,21 +108,21 @@ class Subject:
 
 @contextmanager
 def examining(where: str, findings: Findings, *, fatal: bool = True) -> Generator[None]:
-    """Turn whatever malformed data raises into a finding that names it; a warning unless `fatal`."""
+    """Turn exceptions from malformed data into findings, or into warnings unless `fatal`."""
     add = findings.fail if fatal else findings.warn
     try:
         yield
     except FinSkillBenchError as error:
         add(where, str(error))
     except (*_MALFORMED, pl.exceptions.PolarsError) as error:
-        told = next(iter(str(error).splitlines()), "")
-        add(where, f"malformed: {type(error).__name__}: {told}")
+        first_line = next(iter(str(error).splitlines()), "")
+        add(where, f"malformed: {type(error).__name__}: {first_line}")
 
 
 def each_label(subject: Subject, findings: Findings, examine: Callable[[Episode, Truth], None]) -> None:
-    """Examine every label of a domain, whatever malformed data raises; skipped where an edition has no truth."""
+    """Examine every label of a domain despite malformed data; skip an edition without truth."""
     if not subject.edition.has_truth:
-        findings.skip("the edition was handed out without truth")
+        findings.skip("the edition contains no truth")
         return
     for episode in subject.episodes:
         with examining(episode.task_id, findings):

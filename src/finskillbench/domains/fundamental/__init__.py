@@ -1,4 +1,4 @@
-"""Fundamental analysis: filings as they were public on their day, normalised, judged and compared."""
+"""Fundamental analysis: normalisation, earnings quality and drivers from point-in-time filings."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ DOMAIN = Domain(
     name=reports.SKILL,
     skills=(Path(__file__).parent / "skill" / "fundamental-analysis",),
     subtasks=(normalization.SUBTASK, earnings_quality.SUBTASK, driver_decomposition.SUBTASK),
-    prepare=reports.prepare,
+    prepare=reports.prepare_fundamental,
     checks=CHECKS,
     tools=("query_xbrl",),
     needs=("company facts",),
     protocol_episodes=100,
     parameters=reports.parameters,
     released=RELEASED,
-    audits={"rederived": labels.rederived, "spec_agrees": labels.spec_agrees},
+    audits={"rederived": labels.check_published_flows, "spec_agrees": labels.check_published_flags},
 )

@@ -1,4 +1,4 @@
-"""Driver decomposition: which segments moved revenue, and what moved the margin."""
+"""Driver decomposition: segments behind the change of revenue, and ratios behind the change of margins."""
 
 from __future__ import annotations
 
@@ -11,28 +11,38 @@ from typing import Any, Literal
 from pydantic import Field
 
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification, by_input
-from finskillbench.domains.building import BuildContext, Task, conventions
+from finskillbench.domains.building import BuildContext, BuiltTask, merge_conventions
 from finskillbench.domains.checks.agreement import AGREEMENT
 from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.fundamental import explain
 from finskillbench.domains.fundamental.examples import exploits, graded, shortcuts
-from finskillbench.domains.fundamental.inputs import CONVENTIONS, PRECISION, QuartersInput, filing_facts, read
+from finskillbench.domains.fundamental.inputs import CONVENTIONS, PRECISION, QuartersInput, filing_facts, read_statement
 from finskillbench.domains.fundamental.normalization import Unit, credit
-from finskillbench.domains.fundamental.objects.pools import Candidate, build_tasks, finished
-from finskillbench.domains.fundamental.objects.reports import Case, FundamentalObjects
-from finskillbench.domains.fundamental.objects.work import beyond, decisions, meaningful
+from finskillbench.domains.fundamental.objects.pools import Candidate, assemble_task, build_tasks
+from finskillbench.domains.fundamental.objects.reports import FundamentalObjects, ReportCase
+from finskillbench.domains.fundamental.objects.work import count_decisions, meaningful, oversized_figures
 from finskillbench.domains.fundamental.rederive.answers import Figures, decomposed, margins
 from finskillbench.domains.fundamental.rederive.definitions import (
     QUARTER_APART,
     VisibleFacts,
-    compared,
+    comparable_quarters,
     segment_changes,
 )
 from finskillbench.engines.accounting import drivers as engine
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.values import clip, is_array, mean, number, objects, parameter, ramp, share, text
+from finskillbench.scoring.values import (
+    as_number,
+    as_text,
+    clip,
+    is_array,
+    mean,
+    objects,
+    parameter,
+    ramp,
+    ratio_or_zero,
+)
 from finskillbench.sums import exact_sum
 
 NAME = "driver_decomposition"
@@ -51,7 +61,7 @@ DECOMPOSITION = {
     f"largest first, without ratios unknown in a quarter or that moved by less than {engine.LEAST_DELTA_PP:g} pp, and "
     f"without cogs_ratio where its change only mirrors that of gross_margin (their sum is below that limit)",
 }
-"""What driver decomposition adds to the conventions, with the limits of the engine."""
+"""Conventions specific to driver decomposition, with the limits of the engine."""
 
 _TOP = 5
 _SIZES = ("magnitude_usd", "contribution_pct")
@@ -60,13 +70,13 @@ _TOLERANCES = {
     "contribution_pct": "revenue_contribution_rel_tol",
     "delta_pp": "margin_delta_pp_tol",
 }
-"""By which key a verification may set the tolerance of a size's ramp, 0.15 by default."""
+"""Verification keys for the tolerances of the size ramps; the default is 0.15."""
 
 _LISTS: tuple[tuple[str, float, Mapping[str, Unit]], ...] = (
     ("top_revenue_drivers", 0.4, {"magnitude_usd": "usd", "contribution_pct": "percent"}),
     ("margin_drivers", 0.4, {"delta_pp": "percent"}),
 )
-"""The lists of drivers with their weight and the sizes of an entry, each with its unit."""
+"""Lists of drivers with their weight, and the sizes of an entry with their units."""
 
 _Driver = Mapping[str, Any]
 _Direction = Literal["increase", "decrease"]
@@ -119,91 +129,90 @@ def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     right directions over matched drivers, if any; (c) mean ramp of `magnitude_usd` and `contribution_pct` of matched
     drivers, if any; (d) half margin-driver recall, half directions of matched ones, if any is expected; (e) mean ramp
     of matched `delta_pp`, if any; (f) max(0, 1 - relerr) of `revenue_delta`, if both give one and the expected is not
-    0. Names and directions are lower-cased and stripped; a driver without a name is the name "". The verification may
-    name other tolerances than 0.15 for the ramps, and leave (c) and (e) out by `include_driver_numeric_terms`.
+    0. Names and directions are lower-cased and stripped; a missing name is "". The verification may set other
+    tolerances than 0.15, and omit (c) and (e) by `include_driver_numeric_terms`.
     """
     del task_input
     expected = truth.expected_output
-    terms: dict[str, float] = {}
+    parts: dict[str, float] = {}
 
     predicted, labelled = _drivers(answer, "top_revenue_drivers")[:_TOP], _by_name(_top(expected))
     names = {_name(driver) for driver in predicted}
     sized = truth.verification.get("include_driver_numeric_terms") is not False
     matched = [(driver, labelled[_name(driver)]) for driver in predicted if _name(driver) in labelled]
     shared = len(names & labelled.keys())
-    terms["revenue_drivers"] = 0.5 * share(shared, len(labelled)) + 0.5 * share(shared, len(names))
+    parts["revenue_drivers"] = 0.5 * ratio_or_zero(shared, len(labelled)) + 0.5 * ratio_or_zero(shared, len(names))
     if matched:
-        terms["revenue_direction"] = _direction_accuracy(matched)
+        parts["revenue_direction"] = _direction_accuracy(matched)
         sizes = [size for field in _SIZES for size in _ramps(matched, field, truth)]
         if sizes and sized:
-            terms["revenue_magnitude"] = mean(sizes)
+            parts["revenue_magnitude"] = mean(sizes)
 
     ratios = _by_name(_drivers(expected, "margin_drivers"))
     if ratios:
         named = [(_name(driver), driver) for driver in _drivers(answer, "margin_drivers")]
         found = [(driver, ratios[name]) for name, driver in named if name in ratios]
-        recall = share(len(ratios.keys() & {name for name, _ in named}), len(ratios))
-        terms["margin_drivers"] = 0.5 * recall + 0.5 * _direction_accuracy(found)
+        recall = ratio_or_zero(len(ratios.keys() & {name for name, _ in named}), len(ratios))
+        parts["margin_drivers"] = 0.5 * recall + 0.5 * _direction_accuracy(found)
         changes = _ramps(found, "delta_pp", truth)
         if changes and sized:
-            terms["margin_delta"] = mean(changes)
+            parts["margin_delta"] = mean(changes)
 
-    delta, wanted = number(answer.get("revenue_delta")), number(expected.get("revenue_delta"))
+    delta, wanted = as_number(answer.get("revenue_delta")), as_number(expected.get("revenue_delta"))
     if delta is not None and wanted:
-        terms["revenue_delta"] = max(0.0, 1.0 - abs(delta - wanted) / abs(wanted))
-    return Score(mean(list(terms.values())), terms)
+        parts["revenue_delta"] = max(0.0, 1.0 - abs(delta - wanted) / abs(wanted))
+    return Score(mean(list(parts.values())), parts)
 
 
 def _certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """0.2 change of revenue + 0.4 revenue drivers + 0.4 margin drivers.
 
-    The change earns its `credit` (full within 0.1 %, nothing from 5 % on), the drivers what `_listed` says. A list
-    that the label leaves empty, since no axis of segments adds up, leaves its weight to the others, unless the answer
-    invents entries for it or leaves it out: then it earns nothing.
+    The change earns its `credit` (full within 0.1 %, nothing from 5 % on), the drivers their `_list_credit`. An empty
+    list in the label leaves its weight to the other parts, unless the answer omits the list or invents entries.
     """
     del task_input
     expected = truth.expected_output
-    terms: dict[str, tuple[float, float]] = {}
-    delta = number(expected.get("revenue_delta"))
+    parts: dict[str, tuple[float, float]] = {}
+    delta = as_number(expected.get("revenue_delta"))
     if delta is not None:
-        terms["revenue_delta"] = (0.2, credit(number(answer.get("revenue_delta")), delta, unit="usd"))
+        parts["revenue_delta"] = (0.2, credit(as_number(answer.get("revenue_delta")), delta, unit="usd"))
     for key, weight, sizes in _LISTS:
         wanted = _drivers(expected, key)
-        given = _without_mirrors(_drivers(answer, key), wanted)
-        if given or wanted or not is_array(answer.get(key)):
-            terms[key] = (weight, _listed(given, wanted, sizes))
-    total = exact_sum(weight for weight, _ in terms.values())
-    value = exact_sum(weight * term for weight, term in terms.values()) / total if total else 0.0
-    return Score(clip(value), {name: term for name, (_, term) in terms.items()})
+        predicted = _without_mirrors(_drivers(answer, key), wanted)
+        if predicted or wanted or not is_array(answer.get(key)):
+            parts[key] = (weight, _list_credit(predicted, wanted, sizes))
+    total = exact_sum(weight for weight, _ in parts.values())
+    value = exact_sum(weight * term for weight, term in parts.values()) / total if total else 0.0
+    return Score(clip(value), {name: term for name, (_, term) in parts.items()})
 
 
-def _without_mirrors(given: Sequence[_Driver], wanted: Sequence[_Driver]) -> list[_Driver]:
-    """The drivers without a right cost ratio that only mirrors the gross margin of the label: it costs nothing."""
+def _without_mirrors(predicted: Sequence[_Driver], wanted: Sequence[_Driver]) -> list[_Driver]:
+    """Drop a correct cost ratio that only mirrors the label's gross margin, so that it costs nothing."""
     labels = _by_name(wanted)
     margin, ratio = (labels.get(name) for name in engine.MIRROR)
     if margin is None or ratio is not None:
-        return list(given)
+        return list(predicted)
     mirror = {"driver": engine.MIRROR[1], "type": "expense_ratio", "delta_pp": -margin["delta_pp"]}
     mirror["direction"] = "decrease" if margin["delta_pp"] > 0 else "increase"
     return [
         driver
-        for driver in given
+        for driver in predicted
         if _name(driver) != engine.MIRROR[1] or not _driver_credit(driver, mirror, {"delta_pp": "percent"})
     ]
 
 
-def _listed(given: Sequence[_Driver], wanted: Sequence[_Driver], sizes: Mapping[str, Unit]) -> float:
-    """Sum of the credit of the expected drivers over the length of the longer list.
+def _list_credit(predicted: Sequence[_Driver], wanted: Sequence[_Driver], sizes: Mapping[str, Unit]) -> float:
+    """Sum the credit of the expected drivers over the length of the longer list.
 
-    A driver counts when its name (in any case), its type and its direction are right, by the mean credit of its sizes,
-    which must have the expected sign. Of a name given more than once the worst entry counts.
+    A driver counts when its name (in any case), type and direction are right, by the mean credit of its sizes, which
+    must have the expected sign. Of repeated names the worst entry counts.
     """
     entries: dict[str, list[_Driver]] = {_name(label): [] for label in wanted}
-    for driver in given:
+    for driver in predicted:
         if (name := _name(driver)) in entries:
             entries[name].append(driver)
     earned = math.fsum(_least_credit(entries[_name(label)], label, sizes) for label in wanted)
-    longest = max(len(given), len(wanted))
+    longest = max(len(predicted), len(wanted))
     return earned / longest if longest else 0.0
 
 
@@ -211,17 +220,17 @@ def _least_credit(entries: Sequence[_Driver], wanted: _Driver, sizes: Mapping[st
     least = 1.0 if entries else 0.0
     for driver in entries:
         if not least:
-            break  # of a thousand entries the first is wrong
+            break  # stop at the first wrong entry: lists may be long
         least = min(least, _driver_credit(driver, wanted, sizes))
     return least
 
 
-def _driver_credit(given: _Driver, wanted: _Driver, sizes: Mapping[str, Unit]) -> float:
-    if any(text(given.get(key)) != text(wanted.get(key)) for key in ("type", "direction")):
+def _driver_credit(predicted: _Driver, wanted: _Driver, sizes: Mapping[str, Unit]) -> float:
+    if any(as_text(predicted.get(key)) != as_text(wanted.get(key)) for key in ("type", "direction")):
         return 0.0
     earned: list[float] = []
     for field, unit in sizes.items():
-        expected, size = number(wanted.get(field)), number(given.get(field))
+        expected, size = as_number(wanted.get(field)), as_number(predicted.get(field))
         if expected is not None:
             signed = size is not None and (size > 0) == (expected > 0) and (size < 0) == (expected < 0)
             earned.append(credit(size, expected, unit=unit) if signed else 0.0)
@@ -241,39 +250,40 @@ def _name(driver: _Driver) -> str:
 
 
 def _plain(value: object) -> str:
-    """Lower-cased and stripped, "" where it is no text."""
     return value.lower().strip() if isinstance(value, str) else ""
 
 
 def _by_name(drivers: Sequence[_Driver]) -> dict[str, _Driver]:
-    """Labelled drivers by name; of equal names the last one counts."""
+    """Map names to drivers; the last of equal names counts."""
     return {_name(driver): driver for driver in drivers}
 
 
 def _direction_accuracy(matched: Sequence[tuple[_Driver, _Driver]]) -> float:
-    right = sum(_plain(given.get("direction")) == _plain(wanted.get("direction")) != "" for given, wanted in matched)
-    return share(right, len(matched))
+    right = sum(
+        _plain(predicted.get("direction")) == _plain(wanted.get("direction")) != "" for predicted, wanted in matched
+    )
+    return ratio_or_zero(right, len(matched))
 
 
 def _ramps(matched: Sequence[tuple[_Driver, _Driver]], field: str, truth: Truth) -> list[float]:
-    """Ramps of one field over the matched drivers whose label has it; absent from the answer is 0."""
+    """Return the ramps of one field over matched drivers whose label has it; 0 if the answer lacks it."""
     tolerance = parameter(truth.verification, _TOLERANCES[field], 0.15)
     return [
-        ramp(number(given.get(field)), amount, tolerance=tolerance)
-        for given, wanted in matched
-        if (amount := number(wanted.get(field))) is not None
+        ramp(as_number(predicted.get(field)), amount, tolerance=tolerance)
+        for predicted, wanted in matched
+        if (amount := as_number(wanted.get(field))) is not None
     ]
 
 
-def _build(context: BuildContext, objects: FundamentalObjects) -> list[Task]:
-    """Pairs of consecutive quarters, drawn by company, form, year, direction of revenue and axis."""
+def _build(context: BuildContext, objects: FundamentalObjects) -> list[BuiltTask]:
+    """Build pairs of consecutive quarters, drawn by company, form, year, direction of revenue and axis."""
     return build_tasks(context, objects, NAME, _candidate, _task)
 
 
-def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
-    """The label of a report's quarter against the one before; None without both revenues or with too few drivers.
+def _candidate(case: ReportCase, least: Mapping[str, int]) -> Candidate | None:
+    """Derive the label of a report's quarter; None without both revenues or with too few drivers.
 
-    Segments that explain the change are drivers enough, however few ratios the filings support.
+    Segments that explain the change suffice, however few ratios the filings support.
     """
     report, prior_end = case.report, case.before.end
     answer = engine.drivers(case.quarter, case.before, case.segments, case.segments_before)
@@ -282,7 +292,7 @@ def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
     if prior_end is None or not supported or not answer["revenue_delta"]:
         return None
     raw_prior_end = case.source.preceding(report.period_end, QUARTER_APART)
-    now, before = compared(case.source, report.period_end, raw_prior_end)
+    now, before = comparable_quarters(case.source, report.period_end, raw_prior_end)
     shown = case.segments.get(axis or "", {})
     changes = case.raw_segments.explaining(axis, shown, report.period_end, prior_end, report.filed)
     return Candidate(
@@ -290,7 +300,8 @@ def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
         answer,
         decomposed(now, before, changes),
         (report.symbol, report.form, report.filed.year, axis, answer["revenue_delta"] > 0),
-        decisions(case.said, [case.quarter, case.before], engine.METRICS) + 2 * len(answer["top_revenue_drivers"]),
+        count_decisions(case.filed_values, [case.quarter, case.before], engine.METRICS)
+        + 2 * len(answer["top_revenue_drivers"]),
         axis is not None or len(answer["margin_drivers"]) > least["ratios"],
         prior_end,
         raw_prior_end,
@@ -299,8 +310,8 @@ def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
     )
 
 
-def _doubtful(case: Case, axis: str | None, now: Figures, before: Figures) -> bool:
-    """Whether rounding decides which ratios moved at all, or which segment is the last to be listed."""
+def _doubtful(case: ReportCase, axis: str | None, now: Figures, before: Figures) -> bool:
+    """Return True if rounding decides which ratios moved, or which segment is listed last."""
     changes = margins(now, before).values()
     if any(abs(abs(change) - engine.LEAST_DELTA_PP) < 1e-6 for change in changes):
         return True
@@ -311,7 +322,7 @@ def _doubtful(case: Case, axis: str | None, now: Figures, before: Figures) -> bo
     return len(sizes) > _TOP and sizes[_TOP - 1] == sizes[_TOP] != 0
 
 
-def _task(label: Candidate, level: str) -> Task:
+def _task(label: Candidate, level: str) -> BuiltTask:
     report, prior_end = label.report, label.prior_end
     prompt = Prompt(
         f"Explain how revenue and margins of {report.symbol} changed from the quarter that ended on {prior_end} to the "
@@ -322,22 +333,21 @@ def _task(label: Candidate, level: str) -> Task:
     )
     fields = {"current_period_end": report.period_end.isoformat(), "prior_period_end": f"{prior_end}"}
     task_id = f"{SUBTASK.prefix}_{report.symbol}_{prior_end}_to_{report.period_end}"
-    return finished(label, level, NAME, task_id, fields, DECOMPOSITION, prompt)
+    return assemble_task(label, level, NAME, task_id, fields, DECOMPOSITION, prompt)
 
 
-def _second(task_input: QuartersInput) -> JsonObject:
-    """The change of revenue, its segments and the ratios from the facts that an episode may see."""
+def _rederive(task_input: QuartersInput) -> JsonObject:
     rows, segments = filing_facts(task_input)
     facts = VisibleFacts(rows)
     end, prior_end = (date.fromisoformat(task_input[f]) for f in ("current_period_end", "prior_period_end"))
-    now, before = compared(facts, end, prior_end)
+    now, before = comparable_quarters(facts, end, prior_end)
     return decomposed(now, before, segment_changes(segments, facts, end, prior_end))
 
 
 def _proof(label: Label[QuartersInput], findings: Findings) -> None:
-    """Its quarters follow each other; the largest drivers stand first, ties anyhow; its figures mean something."""
+    """Check that the quarters are consecutive, drivers are sorted by size, and figures are plausible."""
     where, expected = label.truth.task_id, label.truth.expected_output
-    for found in beyond(expected):
+    for found in oversized_figures(expected):
         findings.fail(where, found)
     end, prior_end = (
         date.fromisoformat(label.task_input[field]) for field in ("current_period_end", "prior_period_end")
@@ -354,11 +364,11 @@ def _proof(label: Label[QuartersInput], findings: Findings) -> None:
     findings.add("needs_a_decision", int(label.certificate.get("decisions", 0) > 0))
 
 
-def _by_hand(data: Mapping[str, Any]) -> JsonObject:
-    """The printed formulas on what filings state of both days; see `reading`."""
+def _no_skill_baseline(data: Mapping[str, Any]) -> JsonObject:
+    """Apply the printed formulas to the figures stated for both days, see `read_statement`."""
     rows, segments = data["filing_facts"]["facts"], data["filing_facts"]["segments"]
     days = [date.fromisoformat(data[name]) for name in ("current_period_end", "prior_period_end")]
-    now, before = (read(rows, "", day, Duration.QUARTERLY) for day in days)
+    now, before = (read_statement(rows, "", day, Duration.QUARTERLY) for day in days)
     return engine.drivers(now, before, *(engine.segments_at(segments, "", day) for day in days))
 
 
@@ -367,10 +377,10 @@ SUBTASK = Subtask(
     prefix="fa_dd",
     input=QuartersInput,
     answer=DriverDecomposition,
-    definitions=conventions(CONVENTIONS, DECOMPOSITION),
+    definitions=merge_conventions(CONVENTIONS, DECOMPOSITION),
     cluster=by_input("symbol"),
     build=_build,
-    rederive=_second,
+    rederive=_rederive,
     proof=_proof,
     scorers={Profile.PAPER: _paper, Profile.STRICT: _paper, Profile.CERTIFIED: _certified},
     verification=Verification(
@@ -378,14 +388,14 @@ SUBTASK = Subtask(
         parameters={"top_k": _TOP, "metrics": ["driver_recall_at_5", "direction_accuracy", "margin_driver_f1"]},
     ),
     baselines=Baselines(
-        no_skill=Naive(("current_period_end", "prior_period_end", "filing_facts"), _by_hand),
+        no_skill=Naive(("current_period_end", "prior_period_end", "filing_facts"), _no_skill_baseline),
         trivial=Naive((), lambda data: {"revenue_delta": 0.0, "top_revenue_drivers": [], "margin_drivers": []}),
         heuristic="every ratio increases by 0.05 pp",
     ),
     examples=Examples(
-        graded=lambda label: tuple(graded.driver_decomposition(label)),
-        exploits=exploits.driver_decomposition,
-        shortcuts=Shortcuts(shortcuts.driver_decomposition),
-        misreadings=explain.driver_decomposition,
+        graded=lambda label: tuple(graded.driver_decomposition_examples(label)),
+        exploits=exploits.driver_decomposition_exploits,
+        shortcuts=Shortcuts(shortcuts.driver_decomposition_shortcuts),
+        misreadings=explain.driver_decomposition_misreadings,
     ),
 )

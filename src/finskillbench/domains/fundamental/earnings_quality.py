@@ -1,4 +1,4 @@
-"""Earnings quality: Piotroski's F-score, Beneish's M-score, accruals, and what they flag."""
+"""Earnings quality: Piotroski's F-score, Beneish's M-score, accruals and the flags they raise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification, by_input
-from finskillbench.domains.building import BuildContext, Task, conventions
+from finskillbench.domains.building import BuildContext, BuiltTask, merge_conventions
 from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.fundamental import explain
 from finskillbench.domains.fundamental.examples import exploits, graded, shortcuts
@@ -21,12 +21,17 @@ from finskillbench.domains.fundamental.inputs import (
     FilingInput,
     a_year_before,
     filing_facts,
-    read,
+    read_statement,
 )
 from finskillbench.domains.fundamental.normalization import credit, left_null
-from finskillbench.domains.fundamental.objects.pools import Candidate, build_tasks, finished
-from finskillbench.domains.fundamental.objects.reports import Case, FundamentalObjects
-from finskillbench.domains.fundamental.objects.work import beyond, decisions, indices_meaningful, meaningful
+from finskillbench.domains.fundamental.objects.pools import Candidate, assemble_task, build_tasks
+from finskillbench.domains.fundamental.objects.reports import FundamentalObjects, ReportCase
+from finskillbench.domains.fundamental.objects.work import (
+    count_decisions,
+    indices_meaningful,
+    meaningful,
+    oversized_figures,
+)
 from finskillbench.domains.fundamental.rederive.answers import quality
 from finskillbench.domains.fundamental.rederive.definitions import VisibleFacts, a_year_apart
 from finskillbench.engines.accounting import quality as engine
@@ -34,18 +39,18 @@ from finskillbench.engines.accounting.periods import Duration
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import (
-    array,
-    boolean,
+    as_array,
+    as_boolean,
+    as_number,
+    as_object,
     clip,
     is_array,
     json_equal,
-    mapping,
     mean,
-    number,
     parameter,
     ramp,
+    ratio_or_zero,
     set_f1,
-    share,
 )
 from finskillbench.sums import exact_sum
 
@@ -79,7 +84,7 @@ QUALITY = {
     f"beneish_flag is true; high_accruals: accruals_ratio > {engine.HIGH_ACCRUALS:g}; negative_income_quality: "
     "income_quality_ratio < 0",
 }
-"""What earnings quality adds to the conventions, with the thresholds of the engine."""
+"""Conventions specific to earnings quality, with the thresholds of the engine."""
 
 _RATIO_TOLERANCES = {"beneish_m_score": 0.05, "accruals_ratio": 0.25, "income_quality_ratio": 0.05}
 _FLAG_WEIGHT = 0.3
@@ -89,7 +94,7 @@ _STRICT_RATIO_WEIGHT = 0.3
 _EVIDENCE = ("accruals_ratio", "income_quality_ratio")
 _WEIGHTS = {"signals": 0.64, "beneish": 0.18, "ratios": 0.09, "flags": 0.09}
 _WRONG_SIGNAL = 2 / 3
-"""Share of what the signals earn that a wrong one costs: the sum, and what is concluded from it, is wrong too."""
+"""Share of the signals' credit lost per wrong signal: the sum and its conclusion are wrong too."""
 _WRONG_TOTAL = 0.8
 _WRONG_FLAG = 0.5
 _FIGURE_OF = {
@@ -98,7 +103,7 @@ _FIGURE_OF = {
     "high_accruals": "accruals_ratio",
     "negative_income_quality": "income_quality_ratio",
 }
-"""Flag -> the figure that it rests on."""
+"""Flag -> the figure it depends on."""
 
 _Signal = Literal[0, 1] | None
 
@@ -150,125 +155,126 @@ def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
 
 
 def _strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
-    """As `paper`, with a weight of 0.3 for the ratios."""
+    """Score as `_paper`, with a weight of 0.3 for the ratios."""
     del task_input
     return _score(answer, truth, _STRICT_RATIO_WEIGHT)
 
 
 def _certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
-    """0.64 signals + 0.18 Beneish + 0.09 ratios + 0.09 flags; nothing hangs on a figure that it does not rest on.
+    """0.64 signals + 0.18 Beneish + 0.09 ratios + 0.09 flags.
 
-    Signals, see `_signals`: times 0.8 if the piotroski_score is another. Beneish: the `credit` of the M-score, half of
-    which hangs on that of the accruals ratio, one of its terms; halved if beneish_flag is wrong; where it could not be
-    computed and both are null its weight goes to the others. Ratios: mean credit of accruals_ratio and
-    income_quality_ratio. Flags: F1 of the sets, each flag worth the credit of the figure that it rests on, the worst of
-    them if both sets are empty. A value where the label is null, or a missing key, is a wrong value.
+    Signals: see `_signals`. Beneish: the `credit` of the M-score, half of it scaled by that of the accruals ratio, one
+    of its terms; halved if beneish_flag is wrong; its weight goes to the others where both are correctly null. Ratios:
+    mean credit of accruals_ratio and income_quality_ratio. Flags: F1 of the sets, each flag worth the credit of its
+    figure; the worst of these if both sets are empty. A value where the label is null, or a missing key, is wrong.
     """
     del task_input
     expected = truth.expected_output
     figures = _figures(answer, expected)
     ratios = mean([figures[name] for name in _EVIDENCE if name in figures])
-    terms = {
+    parts = {
         "signals": _signals(answer, expected),
         "ratios": ratios,
         "flags": _flags_earned(answer, expected, figures),
     }
-    flag = boolean(expected.get("beneish_flag"))
+    flag = as_boolean(expected.get("beneish_flag"))
     if "beneish_m_score" in figures:
-        terms["beneish"] = figures["beneish_m_score"] * (
-            1.0 if boolean(answer.get("beneish_flag")) is flag else _WRONG_FLAG
+        parts["beneish"] = figures["beneish_m_score"] * (
+            1.0 if as_boolean(answer.get("beneish_flag")) is flag else _WRONG_FLAG
         )
     elif not (left_null(answer, "beneish_m_score") and left_null(answer, "beneish_flag")):
-        terms["beneish"] = 0.0
+        parts["beneish"] = 0.0
     if not any(name in figures for name in _EVIDENCE):
-        del terms["ratios"]  # some published labels have neither
-    total = math.fsum(_WEIGHTS[name] for name in terms)
-    value = math.fsum(_WEIGHTS[name] * term for name, term in terms.items()) / total
-    return Score(clip(value), terms)
+        del parts["ratios"]
+    total = math.fsum(_WEIGHTS[name] for name in parts)
+    value = math.fsum(_WEIGHTS[name] * term for name, term in parts.items()) / total
+    return Score(clip(value), parts)
 
 
 def _figures(answer: JsonObject, expected: JsonObject) -> dict[str, float]:
-    """What each figure that the label knows, and flags rest on, earns."""
+    """Return the credit of each figure behind the flags that the label knows."""
     earned: dict[str, float] = {}
     for name in _FIGURE_OF.values():
-        given, wanted = number(answer.get(name)), number(expected.get(name))
+        predicted, wanted = as_number(answer.get(name)), as_number(expected.get(name))
         if wanted is not None:
             unit = "score" if name == "beneish_m_score" else "ratio"
-            earned[name] = float(given == wanted) if name == "piotroski_score" else credit(given, wanted, unit=unit)
+            earned[name] = (
+                float(predicted == wanted) if name == "piotroski_score" else credit(predicted, wanted, unit=unit)
+            )
     if {"beneish_m_score", "accruals_ratio"} <= earned.keys():
         earned["beneish_m_score"] *= (1.0 + earned["accruals_ratio"]) / 2.0
     return earned
 
 
 def _signals(answer: JsonObject, expected: JsonObject) -> float:
-    """The lesser of 2 b - 1 and 1 - 2 w / 3, times 0.8 if the score is not the label's; not below 0.
+    """Return the lesser of 2 b - 1 and 1 - 2 w / 3, not below 0, times 0.8 if the score is wrong.
 
-    b is the mean over the expected 1s and the expected 0s of the share given right, so that all 1 or all 0 earns
-    nothing. w is the number of signals that are wrong, an invented one among them.
+    b is the mean over expected 1s and expected 0s of the share answered correctly, so that constant signals earn
+    nothing. w is the number of wrong signals, including invented ones.
     """
-    given, labels = mapping(answer.get("piotroski_components")), mapping(expected.get("piotroski_components"))
+    predicted, labels = as_object(answer.get("piotroski_components")), as_object(expected.get("piotroski_components"))
     right: dict[int, list[bool]] = {}
     for name, value in labels.items():
         wanted = _binary(value)
         if wanted is not None:
-            right.setdefault(wanted, []).append(_binary(given.get(name)) == wanted)
+            right.setdefault(wanted, []).append(_binary(predicted.get(name)) == wanted)
     known = sum(map(len, right.values()))
-    invented = sum(value is None and not left_null(given, name) for name, value in labels.items())
+    invented = sum(value is None and not left_null(predicted, name) for name, value in labels.items())
     wrong = known - sum(map(sum, right.values())) + invented
-    balanced = mean([share(sum(hits), len(hits)) for hits in right.values()])
+    balanced = mean([ratio_or_zero(sum(hits), len(hits)) for hits in right.values()])
     earned = min(2.0 * balanced - 1.0, 1.0 - _WRONG_SIGNAL * wrong)
-    total = number(expected.get("piotroski_score"))
-    same = left_null(answer, "piotroski_score") if total is None else number(answer.get("piotroski_score")) == total
+    total = as_number(expected.get("piotroski_score"))
+    same = left_null(answer, "piotroski_score") if total is None else as_number(answer.get("piotroski_score")) == total
     return clip(earned) * (1.0 if same else _WRONG_TOTAL)
 
 
 def _flags_earned(answer: JsonObject, expected: JsonObject, figures: Mapping[str, float]) -> float:
-    """F1 of the sets of flags, each worth its figure; that there is none to raise rests on the worst of the figures."""
+    """Return F1 of the flags weighted by the credit of their figures; if no flag is due, the worst of these."""
     if not is_array(answer.get("flags")):
         return 0.0
-    given, wanted = _flags(answer), _flags(expected)
-    if not given and not wanted:
+    predicted, wanted = _flags(answer), _flags(expected)
+    if not predicted and not wanted:
         return min(figures.values(), default=1.0)
-    earned = math.fsum(figures.get(_FIGURE_OF.get(flag, ""), 1.0) for flag in given & wanted)
-    return 2.0 * earned / (len(given) + len(wanted))
+    earned = math.fsum(figures.get(_FIGURE_OF.get(flag, ""), 1.0) for flag in predicted & wanted)
+    return 2.0 * earned / (len(predicted) + len(wanted))
 
 
 def _score(answer: JsonObject, truth: Truth, ratio_weight: float) -> Score:
     expected = truth.expected_output
-    terms: dict[str, tuple[float, float]] = {}
-    labels = mapping(expected.get("piotroski_components"))
+    parts: dict[str, tuple[float, float]] = {}
+    labels = as_object(expected.get("piotroski_components"))
     if labels:
         weight = parameter(truth.verification, "component_weight", 0.4, positive=False)
         weight = parameter(truth.verification, "piotroski_weight", weight, positive=False)
-        signals = mapping(answer.get("piotroski_components"))
+        signals = as_object(answer.get("piotroski_components"))
         right = sum(_same_signal(signals.get(key), value) for key, value in labels.items())
-        terms["components"] = (weight, share(right, len(labels)))
-    flag, wanted = boolean(answer.get("beneish_flag")), boolean(expected.get("beneish_flag"))
+        parts["components"] = (weight, ratio_or_zero(right, len(labels)))
+    flag, wanted = as_boolean(answer.get("beneish_flag")), as_boolean(expected.get("beneish_flag"))
     if flag is not None and wanted is not None:
         weight = parameter(truth.verification, "beneish_flag_weight", _BENEISH_WEIGHT, positive=False)
-        terms["beneish_flag"] = (weight, float(flag == wanted))
+        parts["beneish_flag"] = (weight, float(flag == wanted))
     weight = parameter(truth.verification, "flag_f1_weight", _FLAG_WEIGHT, positive=False)
-    terms["flags"] = (weight, set_f1(_flags(answer), _flags(expected)))
-    tolerances = mapping(truth.verification.get("numeric_tolerances"))
+    parts["flags"] = (weight, set_f1(_flags(answer), _flags(expected)))
+    tolerances = as_object(truth.verification.get("numeric_tolerances"))
     ramps = [
-        ramp(given, value, tolerance=parameter(tolerances, key, tolerance))
+        ramp(predicted, value, tolerance=parameter(tolerances, key, tolerance))
         for key, tolerance in _RATIO_TOLERANCES.items()
-        if (value := number(expected.get(key))) is not None and (given := number(answer.get(key))) is not None
+        if (value := as_number(expected.get(key))) is not None and (predicted := as_number(answer.get(key))) is not None
     ]
     if ratio_weight > 0 and ramps:
-        terms["ratios"] = (ratio_weight, mean(ramps))
-    total = exact_sum(weight for weight, _ in terms.values())
-    value = exact_sum(weight * term for weight, term in terms.values()) / total if total else 0.0
-    return Score(round(value, 4), {name: term for name, (_, term) in terms.items()})
+        parts["ratios"] = (ratio_weight, mean(ramps))
+    total = exact_sum(weight for weight, _ in parts.values())
+    value = exact_sum(weight * term for weight, term in parts.values()) / total if total else 0.0
+    return Score(round(value, 4), {name: term for name, (_, term) in parts.items()})
 
 
-def _same_signal(given: object, wanted: object) -> bool:
-    """Equality of JSON values where the truth's 0/1 or false/true is a binary signal in either spelling.
+def _same_signal(predicted: object, wanted: object) -> bool:
+    """Compare a signal with the truth's 0/1 or false/true in either spelling, else as JSON.
 
-    None stands for null and for an absent key alike.
+    None matches null and an absent key.
     """
     signal = _binary(wanted)
-    return json_equal(given, wanted) if signal is None else _binary(given) == signal
+    return json_equal(predicted, wanted) if signal is None else _binary(predicted) == signal
 
 
 def _binary(value: object) -> int | None:
@@ -276,20 +282,20 @@ def _binary(value: object) -> int | None:
 
 
 def _flags(source: JsonObject) -> set[str]:
-    return {flag for flag in array(source.get("flags")) if isinstance(flag, str)}
+    return {flag for flag in as_array(source.get("flags")) if isinstance(flag, str)}
 
 
-def _build(context: BuildContext, objects: FundamentalObjects) -> list[Task]:
-    """Reports drawn by company, form, year and outcome, so that no constant answer does well."""
+def _build(context: BuildContext, objects: FundamentalObjects) -> list[BuiltTask]:
+    """Build reports drawn by company, form, year and outcome, so that no constant answer scores well."""
     return build_tasks(context, objects, NAME, _candidate, _task)
 
 
-def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
-    """The label of a report's quarter; None without both ratios, with too few signals to judge, or with all alike.
+def _candidate(case: ReportCase, least: Mapping[str, int]) -> Candidate | None:
+    """Derive the label of a report's quarter; None without both ratios, or with too few or identical signals.
 
-    Where every signal is the same a constant would be right.
+    If all signals were the same, a constant answer would be right.
     """
-    report, answer = case.report, engine.earnings_quality(case.quarter, case.year_before)
+    report, answer = case.report, engine.quality_answer(case.quarter, case.year_before)
     signals = answer["piotroski_components"]
     known = [signal for signal in signals.values() if signal is not None]
     if len(known) < least["signals"] or len(set(known)) < 2 or any(answer[name] is None for name in _EVIDENCE):
@@ -302,7 +308,7 @@ def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
         answer,
         again.answer,
         (report.symbol, report.form, report.filed.year, *outcome),
-        decisions(case.said, [case.quarter, case.year_before], engine.METRICS),
+        count_decisions(case.filed_values, [case.quarter, case.year_before], engine.METRICS),
         answer["beneish_m_score"] is not None and answer["piotroski_score"] is not None,
         case.year_before.end,
         prior_end,
@@ -311,7 +317,7 @@ def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
     )
 
 
-def _task(label: Candidate, level: str) -> Task:
+def _task(label: Candidate, level: str) -> BuiltTask:
     report = label.report
     prompt = Prompt(
         f"Assess the earnings quality of {report.symbol} in the quarter that ended on {report.period_end}, as public "
@@ -323,30 +329,29 @@ def _task(label: Candidate, level: str) -> Task:
     )
     fields = {"period_end": report.period_end.isoformat()}
     task_id = f"{SUBTASK.prefix}_{report.symbol}_{report.period_end}"
-    return finished(label, level, NAME, task_id, fields, QUALITY, prompt)
+    return assemble_task(label, level, NAME, task_id, fields, QUALITY, prompt)
 
 
-def _second(task_input: FilingInput) -> JsonObject:
-    """Signals, scores, ratios and flags from the facts that an episode may see."""
+def _rederive(task_input: FilingInput) -> JsonObject:
     facts = VisibleFacts(filing_facts(task_input)[0])
     now, before, _ = a_year_apart(facts, date.fromisoformat(task_input["period_end"]))
     return quality(now, before).answer
 
 
 def _proof(label: Label[FilingInput], findings: Findings) -> None:
-    """Its figures mean something; counts its scores and its flags."""
+    """Check that figures are plausible; count scores and flags."""
     expected = label.truth.expected_output
-    for found in beyond(expected):
+    for found in oversized_figures(expected):
         findings.fail(label.truth.task_id, found)
-    findings.add("scores", int(number(expected.get("piotroski_score")) is not None))
-    findings.add("m_scores", int(number(expected.get("beneish_m_score")) is not None))
+    findings.add("scores", int(as_number(expected.get("piotroski_score")) is not None))
+    findings.add("m_scores", int(as_number(expected.get("beneish_m_score")) is not None))
     findings.add("needs_a_decision", int(label.certificate.get("decisions", 0) > 0))
     for name in sorted(_flags(expected)):
         findings.add(name)
 
 
 def _trivial(data: Mapping[str, object]) -> JsonObject:
-    """An ordinary company in which nothing is amiss."""
+    """Return the answer for an ordinary company without concerns."""
     del data
     return {
         "piotroski_score": len(engine.COMPONENTS),
@@ -359,11 +364,11 @@ def _trivial(data: Mapping[str, object]) -> JsonObject:
     }
 
 
-def _by_hand(data: Mapping[str, Any]) -> JsonObject:
-    """The printed formulas on what filings state of the day and of a year before; see `reading`."""
+def _no_skill_baseline(data: Mapping[str, Any]) -> JsonObject:
+    """Apply the printed formulas to the figures stated for the day and a year before, see `read_statement`."""
     rows, end = data["filing_facts"]["facts"], date.fromisoformat(data["period_end"])
-    now, before = (read(rows, "", day, Duration.QUARTERLY) for day in (end, a_year_before(rows, end)))
-    return engine.earnings_quality(now, before)
+    now, before = (read_statement(rows, "", day, Duration.QUARTERLY) for day in (end, a_year_before(rows, end)))
+    return engine.quality_answer(now, before)
 
 
 SUBTASK = Subtask(
@@ -371,10 +376,10 @@ SUBTASK = Subtask(
     prefix="fa_eq",
     input=FilingInput,
     answer=EarningsQuality,
-    definitions=conventions(CONVENTIONS, QUALITY),
+    definitions=merge_conventions(CONVENTIONS, QUALITY),
     cluster=by_input("symbol"),
     build=_build,
-    rederive=_second,
+    rederive=_rederive,
     proof=_proof,
     scorers={Profile.PAPER: _paper, Profile.STRICT: _strict, Profile.CERTIFIED: _certified},
     verification=Verification(
@@ -387,14 +392,14 @@ SUBTASK = Subtask(
         },
     ),
     baselines=Baselines(
-        no_skill=Naive(("period_end", "filing_facts"), _by_hand),
+        no_skill=Naive(("period_end", "filing_facts"), _no_skill_baseline),
         trivial=Naive((), _trivial),
         heuristic="an ordinary company, no flags, typical ratios",
     ),
     examples=Examples(
-        graded=lambda label: tuple(graded.earnings_quality(label)),
-        exploits=exploits.earnings_quality,
-        shortcuts=Shortcuts(shortcuts.earnings_quality),
-        misreadings=explain.earnings_quality,
+        graded=lambda label: tuple(graded.earnings_quality_examples(label)),
+        exploits=exploits.earnings_quality_exploits,
+        shortcuts=Shortcuts(shortcuts.earnings_quality_shortcuts),
+        misreadings=explain.earnings_quality_misreadings,
     ),
 )

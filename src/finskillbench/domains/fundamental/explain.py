@@ -1,6 +1,6 @@
-"""Where a figure of a fundamental label comes from: the facts considered, the rule that chose, and the witnesses.
+"""Explain the figures of a fundamental label: candidate facts, selection rule and witnesses.
 
-What analysts answer who take another period than the one that was asked for.
+The `*_misreadings` functions return the answers for a wrong period.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, cast
 import polars as pl
 
 from finskillbench.domains.examples import Misreading
-from finskillbench.domains.fundamental.checks.filings import periods
+from finskillbench.domains.fundamental.checks.filings import label_periods
 from finskillbench.domains.fundamental.inputs import FilingInput, FundamentalInput, QuartersInput, filing_facts
 from finskillbench.domains.fundamental.objects.pools import METRICS_OF
 from finskillbench.domains.fundamental.rederive.answers import decomposed, normalised, quality
@@ -25,18 +25,18 @@ from finskillbench.domains.fundamental.rederive.definitions import (
     Kind,
     VisibleFacts,
     a_year_apart,
-    compared,
+    comparable_quarters,
     period_of,
     segment_changes,
 )
 from finskillbench.domains.fundamental.rederive.filed import AsFiled, FiledRow
-from finskillbench.domains.fundamental.rederive.witness import Comparison, Witnesses
+from finskillbench.domains.fundamental.rederive.witness import WitnessComparison, Witnesses
 from finskillbench.engines.fields import listed
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.errors import InputError
-from finskillbench.panels.filings.concepts import judge
-from finskillbench.panels.filings.facts import canonical
-from finskillbench.sources.edgar.companyfacts import FACTS_SCHEMA, CompanyFacts
+from finskillbench.panels.filings.concepts import judge_tags
+from finskillbench.panels.filings.facts import canonical_facts
+from finskillbench.sources.edgar.companyfacts import FACTS_SCHEMA, EdgarFacts
 from finskillbench.sources.edgar.numerals import METRICS
 
 _WHY = {
@@ -48,18 +48,18 @@ _WHY = {
 }
 
 
-def explain(episode: Episode, task_input: Mapping[str, Any], filed: pl.DataFrame, metric: str) -> Iterator[str]:
+def explain_metric(episode: Episode, task_input: Mapping[str, Any], filed: pl.DataFrame, metric: str) -> Iterator[str]:
     """Yield lines of text about one metric in each period of a label.
 
     Parameters
     ----------
     episode, task_input : a fundamental episode, and its input with the facts it refers to.
-    filed : the panel of that name.
-    metric : a metric that the label is made of.
+    filed : the `filed` panel.
+    metric : a metric used by the label.
 
     Raises
     ------
-    InputError : the episode is not of fundamental analysis, or the label is not made of the metric.
+    InputError : the episode is not fundamental, or its label does not use the metric.
     """
     if episode.sub_task not in METRICS_OF:
         raise InputError(f"{episode.task_id} is of {episode.sub_task}; its label is made of no filings")
@@ -69,7 +69,7 @@ def explain(episode: Episode, task_input: Mapping[str, Any], filed: pl.DataFrame
     rows = filed.filter((pl.col("symbol") == task_input["symbol"]) & (pl.col("filed") <= episode.as_of_date))
     facts = VisibleFacts(filing_facts(cast("FundamentalInput", task_input))[0])
     witnesses = Witnesses(AsFiled(rows.select(FiledRow._fields).iter_rows()), episode.as_of_date)
-    for end, kind in periods(episode, facts):
+    for end, kind in label_periods(episode, facts):
         yield from _period(facts, witnesses, rows, metric, end, kind)
 
 
@@ -93,7 +93,7 @@ def _period(
     yield from _judged(rows, metric, considered)
     yield from _excluded(rows, metric, end)
     if row is None:
-        figures, tags, compared = {}, {}, list[Comparison]()
+        figures, tags, compared = {}, {}, list[WitnessComparison]()
     else:
         figures, tags = {metric: float(row["value"])}, {metric: row["tag"]}
         compared = list(witnesses.compare(metric, figures[metric], row["tag"], end, kind))
@@ -106,7 +106,7 @@ def _period(
 
 
 def _candidates(metric: str) -> set[str]:
-    """The tags that may stand for a metric or for a term of its sums."""
+    """Return the tags of a metric and of the terms of its sums."""
     names = {metric, *(term for fallback in METRICS[metric].fallbacks for term in fallback.terms)}
     return {alias.tag for name in names for alias in METRICS[name].aliases}
 
@@ -116,8 +116,8 @@ def _rule(metric: str, tag: str | None, *, derived: bool) -> str:
         return "what cannot be computed from figures that are known is null"
     aliases = {alias.tag: alias.reason for alias in reversed(METRICS[metric].aliases)}  # us-gaap before IFRS
     if tag in aliases:
-        said = f"filed under {tag}: {aliases[tag]}"
-        return f"the year to date less the shorter one, both {said}" if derived else said
+        source = f"filed under {tag}: {aliases[tag]}"
+        return f"the year to date less the shorter one, both {source}" if derived else source
     tags = set(re.findall(r"\w+", tag))
     for fallback in METRICS[metric].fallbacks:
         needed = [METRICS[term].aliases for term in fallback.terms if term not in fallback.optional]
@@ -127,10 +127,10 @@ def _rule(metric: str, tag: str | None, *, derived: bool) -> str:
 
 
 def _judged(rows: pl.DataFrame, metric: str, considered: pl.DataFrame) -> Iterator[str]:
-    """Yield the verdict on each tag in the filings that gave a figure under several."""
+    """Yield the verdict on each tag in filings that state the metric under several."""
     wanted = rows.with_columns(frame=pl.lit(None, pl.String)).select(list(FACTS_SCHEMA))
-    company = CompanyFacts(0, "", None, Path(), wanted, ())
-    _, judged = judge(canonical({"": company}, []), [])
+    company = EdgarFacts(0, "", None, Path(), wanted, ())
+    _, judged = judge_tags(canonical_facts({"": company}, []), [])
     of_metric = judged.filter(
         (pl.col("metric") == metric) & pl.col("accession").is_in(considered["accession"].unique())
     )
@@ -154,35 +154,37 @@ def _excluded(rows: pl.DataFrame, metric: str, end: date) -> Iterator[str]:
 CAUSE = "wrong_period"
 
 
-def normalization(task_input: FilingInput) -> Iterator[Misreading]:
-    """The metrics of another length of period, such as the year to date, and of every other period on file."""
+def normalization_misreadings(task_input: FilingInput) -> Iterator[Misreading]:
+    """Yield the metrics of other period lengths, such as the year to date, and of other period ends."""
     facts = VisibleFacts(filing_facts(task_input)[0])
-    asked = date.fromisoformat(task_input["period_end"]), period_of(task_input["form_type"])
+    requested = date.fromisoformat(task_input["period_end"]), period_of(task_input["form_type"])
     for end in _ends(task_input):
         for kind in LENGTHS:
             figures = facts.figures(end, kind)
-            if (end, kind) != asked and any(value is not None for value in figures.values()):
-                yield _taken(f"the {_words(kind)} to {end}", {"metrics": normalised(figures)})
+            if (end, kind) != requested and any(value is not None for value in figures.values()):
+                yield _misreading(f"the {_period_name(kind)} to {end}", {"metrics": normalised(figures)})
 
 
-def earnings_quality(task_input: FilingInput) -> Iterator[Misreading]:
-    """Every other quarter on file; the quarter before for the same one a year before; years for quarters."""
+def earnings_quality_misreadings(task_input: FilingInput) -> Iterator[Misreading]:
+    """Yield the scores of other quarters, of other comparisons and of longer periods."""
     facts = VisibleFacts(filing_facts(task_input)[0])
-    asked = date.fromisoformat(task_input["period_end"])
+    requested = date.fromisoformat(task_input["period_end"])
     for end in _ends(task_input):
-        if end != asked:
+        if end != requested:
             now, before, _ = a_year_apart(facts, end)
-            yield _taken(f"the quarter to {end}", quality(now, before).answer)
-    previous, year_before = facts.preceding(asked, QUARTER_APART), facts.preceding(asked, YEAR_APART)
-    yield _taken("the quarter before for a year before", quality(*compared(facts, asked, previous)).answer)
+            yield _misreading(f"the quarter to {end}", quality(now, before).answer)
+    previous, year_before = facts.preceding(requested, QUARTER_APART), facts.preceding(requested, YEAR_APART)
+    yield _misreading(
+        "the quarter before for a year before", quality(*comparable_quarters(facts, requested, previous)).answer
+    )
     if year_before is not None:
         for kind in _longer():
-            now, before = facts.figures(asked, kind), facts.figures(year_before, kind)
-            yield _taken(f"the {_words(kind)} to {asked}", quality(now, before).answer)
+            now, before = facts.figures(requested, kind), facts.figures(year_before, kind)
+            yield _misreading(f"the {_period_name(kind)} to {requested}", quality(now, before).answer)
 
 
-def driver_decomposition(task_input: QuartersInput) -> Iterator[Misreading]:
-    """A year before for the quarter before, the pair before, the pair turned round, and longer periods."""
+def driver_decomposition_misreadings(task_input: QuartersInput) -> Iterator[Misreading]:
+    """Yield the drivers of other pairs of quarters, of the reversed pair and of longer periods."""
     rows, segments = filing_facts(task_input)
     facts = VisibleFacts(rows)
     end, prior_end = (date.fromisoformat(task_input[f]) for f in ("current_period_end", "prior_period_end"))
@@ -192,19 +194,19 @@ def driver_decomposition(task_input: QuartersInput) -> Iterator[Misreading]:
     }
     for now, before in sorted((pairs | {(prior_end, end)}) - {(end, prior_end)}, reverse=True):
         changes = segment_changes(segments, facts, now, before)
-        answer = decomposed(*compared(facts, now, before), changes)
-        yield _taken(f"the quarter to {now} against the one to {before}", answer)
+        answer = decomposed(*comparable_quarters(facts, now, before), changes)
+        yield _misreading(f"the quarter to {now} against the one to {before}", answer)
     for kind in _longer():
         figures = facts.figures(end, kind), facts.figures(prior_end, kind)
-        yield _taken(f"the {_words(kind)} to {end}", decomposed(*figures, []))
+        yield _misreading(f"the {_period_name(kind)} to {end}", decomposed(*figures, []))
 
 
-def _taken(words: str, answer: JsonObject) -> Misreading:
-    return Misreading(CAUSE, words, answer)
+def _misreading(description: str, answer: JsonObject) -> Misreading:
+    return Misreading(CAUSE, description, answer)
 
 
 def _ends(task_input: FilingInput | QuartersInput) -> list[date]:
-    """The last days of the periods on file, the latest first."""
+    """Return the last days of the periods on file, latest first."""
     rows = filing_facts(task_input)[0]
     return sorted({date.fromisoformat(row["end"]) for row in rows if row["start"] is not None}, reverse=True)
 
@@ -213,5 +215,5 @@ def _longer() -> list[Kind]:
     return [kind for kind in LENGTHS if kind != "quarterly"]
 
 
-def _words(kind: Kind) -> str:
+def _period_name(kind: Kind) -> str:
     return {"quarterly": "quarter", "half": "half", "nine_months": "nine months", "annual": "year"}[kind]

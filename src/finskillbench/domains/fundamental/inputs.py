@@ -1,15 +1,8 @@
-"""What the episodes of fundamental analysis give an agent, one type per subtask.
+"""Inputs and conventions of the fundamental subtasks, and a simple reader of filed facts.
 
-Published episodes name a store of facts instead of holding them, and state no definitions.
-
-What a reader without a skill makes of filings: the first tag that means the metric, as it stands for the day.
-
-Of a flow it takes the period of the form's own length where that is filed, else whatever ends on the day, so that a
-cash flow of the year to date is taken for the quarter's; it adds and subtracts nothing.
-
-How the published release carries the fundamental subtasks.
-
-The definitions that every task of fundamental analysis states, with the limits of the engine.
+Published episodes refer to a store of facts and carry no conventions. The reader takes the first tag of a metric
+at a period end. For flows it prefers the form's own period length, else any period ending that day, so a cash flow
+of the year to date counts as the quarter's. It derives nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +16,7 @@ from finskillbench.engines.accounting.periods import DAYS, YEAR_APART, Duration,
 from finskillbench.engines.accounting.statements import Statement
 
 PRECISION = "Give ratios and percentages with at least 6 decimals and amounts in USD, unscaled."
-"""Said in every arm: the prompt itself abridges numbers to three significant figures."""
+"""Instruction for every condition, because prompts show numbers with three significant figures."""
 
 
 def _days(span: tuple[int, int]) -> str:
@@ -71,12 +64,12 @@ CONVENTIONS = {
     "share of others in it (0 where not filed), else income of common stock + preferred dividends",
     "null": "what cannot be computed from figures that are known is null",
 }
-"""What every task says, beside the definitions of its own answer."""
+"""Conventions in every task; each subtask adds definitions of its own answer."""
 YEAR_BEFORE = f"the quarter that ends {_days(YEAR_APART)} earlier, of several the one nearest to 365"
 
 
 class FactRow(TypedDict):
-    """One figure of one period, as the latest filing by the task's date gives it; USD, USD per share or shares."""
+    """Figure of one period from the latest filing by the task's date, in USD, USD per share or shares."""
 
     metric: str
     start: str | None
@@ -92,7 +85,7 @@ class FactRow(TypedDict):
 
 
 class SegmentRow(TypedDict):
-    """Revenue of one segment of one axis over one period, USD."""
+    """Revenue of a segment on one axis over one period, USD."""
 
     axis: str
     segment: str
@@ -107,10 +100,10 @@ class SegmentRow(TypedDict):
 
 
 class FilingFacts(TypedDict, total=False):
-    """What the company had filed by the task's date.
+    """Facts that the company had filed by the task's date.
 
-    An edition holds it by reference: `ref` names the panel, the other three the rows. Scripts are given the rows,
-    agents the facts as filed that they come from.
+    Editions store a reference: `ref` names the panel, the next three fields the rows. Scripts receive the rows,
+    agents the facts as filed.
     """
 
     facts: list[FactRow]
@@ -122,7 +115,7 @@ class FilingFacts(TypedDict, total=False):
 
 
 class FundamentalInput(TypedDict):
-    """What the inputs of all subtasks share."""
+    """Fields common to the inputs of all subtasks."""
 
     symbol: str
     filing_facts: NotRequired[FilingFacts]
@@ -140,8 +133,6 @@ class FilingInput(FundamentalInput):
 
 
 class QuartersInput(FundamentalInput):
-    """Input of driver decomposition: two quarters."""
-
     current_period_end: str
     prior_period_end: str
     form_type: NotRequired[str]
@@ -150,11 +141,11 @@ class QuartersInput(FundamentalInput):
 
 
 def filing_facts(task_input: FundamentalInput) -> tuple[list[FactRow], list[SegmentRow]]:
-    """The rows of facts and of segments of an input; KeyError where it has none, as a published one."""
+    """Return the rows of facts and segments of an input; KeyError if absent, as in published inputs."""
     if "filing_facts" not in task_input:
         raise KeyError("filing_facts")
-    given = task_input["filing_facts"]
-    return given.get("facts", []), given.get("segments", [])
+    facts = task_input["filing_facts"]
+    return facts.get("facts", []), facts.get("segments", [])
 
 
 _TAGS: Mapping[str, tuple[str, ...]] = {
@@ -184,8 +175,8 @@ _TAGS: Mapping[str, tuple[str, ...]] = {
 Row = Mapping[str, Any]
 
 
-def read(rows: Iterable[Row], symbol: str, end: date | None, duration: Duration) -> Statement:
-    """The figures of a period as filings state them, the last filed of several; rows as of `query_xbrl`."""
+def read_statement(rows: Iterable[Row], symbol: str, end: date | None, duration: Duration) -> Statement:
+    """Return the last filed figures of a period; rows as in `query_xbrl`."""
     day = str(end)
     by_tag: dict[str, list[Row]] = {}
     for row in sorted(rows, key=lambda row: (row["duration"] == duration, row["filed"])):
@@ -198,7 +189,7 @@ def read(rows: Iterable[Row], symbol: str, end: date | None, duration: Duration)
 
 
 def a_year_before(rows: Iterable[Row], end: date) -> date | None:
-    """The day a year before on which any period ended."""
+    """Return the period end nearest to a year before."""
     ends = {date.fromisoformat(row["end"]) for row in rows if row["start"] is not None}
     return earlier(end, sorted(ends), YEAR_APART)
 

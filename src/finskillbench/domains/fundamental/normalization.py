@@ -1,7 +1,4 @@
-"""Normalisation: ten canonical metrics of one filing.
-
-How a number of an answer is judged: by its relative error, within what filings round.
-"""
+"""Normalisation: ten canonical metrics of one filing, and the `credit` of a numeric answer."""
 
 from __future__ import annotations
 
@@ -12,26 +9,35 @@ from typing import Any, Literal
 from pydantic import Field
 
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification, by_input
-from finskillbench.domains.building import BuildContext, Task, conventions
+from finskillbench.domains.building import BuildContext, BuiltTask, merge_conventions
 from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.fundamental import explain
 from finskillbench.domains.fundamental.examples import exploits, graded, shortcuts
-from finskillbench.domains.fundamental.inputs import CONVENTIONS, PRECISION, FilingInput, filing_facts, read
-from finskillbench.domains.fundamental.objects.pools import Candidate, build_tasks, finished
-from finskillbench.domains.fundamental.objects.reports import Case, FundamentalObjects
-from finskillbench.domains.fundamental.objects.work import beyond, decisions, meaningful
+from finskillbench.domains.fundamental.inputs import CONVENTIONS, PRECISION, FilingInput, filing_facts, read_statement
+from finskillbench.domains.fundamental.objects.pools import Candidate, assemble_task, build_tasks
+from finskillbench.domains.fundamental.objects.reports import FundamentalObjects, ReportCase
+from finskillbench.domains.fundamental.objects.work import count_decisions, meaningful, oversized_figures
 from finskillbench.domains.fundamental.rederive.answers import normalised
 from finskillbench.domains.fundamental.rederive.definitions import VisibleFacts, period_of
 from finskillbench.engines.accounting.periods import duration_of
 from finskillbench.engines.accounting.statements import NORMALISED, normalise
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.values import clip, closeness, mapping, mean, number, parameter, relative_error, share
+from finskillbench.scoring.values import (
+    as_number,
+    as_object,
+    clip,
+    closeness,
+    mean,
+    parameter,
+    ratio_or_zero,
+    relative_error,
+)
 
 Unit = Literal["usd", "usd_per_share", "ratio", "score", "percent"]
 
 FULL, ZERO = 0.001, 0.05
-"""Relative errors up to which a number earns everything, and from which on it earns nothing."""
+"""Relative errors up to which a number earns full credit, and from which it earns none."""
 
 _FLOORS: Mapping[Unit, tuple[float, float]] = {
     "usd": (0.5, 5.0),
@@ -40,25 +46,25 @@ _FLOORS: Mapping[Unit, tuple[float, float]] = {
     "score": (5e-4, 5e-3),
     "percent": (0.005, 0.05),
 }
-"""The same as absolute errors per unit, for numbers however small: half a dollar, half a cent, four decimals of a
-ratio, three of a score, two of a percentage."""
+"""Absolute errors per unit for small numbers: half a dollar, half a cent, decimals of ratios, scores and percentages.
+"""
 
 
-def credit(given: float | None, expected: float, *, unit: Unit) -> float:
-    """1 up to a relative error of 0.1 %, falling linearly to 0 at 5 %; 0 where absent.
+def credit(value: float | None, expected: float, *, unit: Unit) -> float:
+    """Return 1 up to a relative error of 0.1 %, falling linearly to 0 at 5 %; 0 if absent.
 
-    The errors are floored by the unit, so that what is rounded as filings round it is right; but who misses by all of a
-    figure, as by giving 0 for it, has it right only where it is no more than that rounding.
+    Errors are floored per unit, so that values rounded as in filings are right. An error as large as the figure
+    itself, such as an answer of 0, is right only within that rounding.
     """
     full_floor, zero_floor = _FLOORS[unit]
     if expected:
         zero_floor = min(zero_floor, max(abs(expected), 2 * full_floor))
-    return closeness(given, expected, full=FULL, full_floor=full_floor, zero=ZERO, zero_floor=zero_floor)
+    return closeness(value, expected, full=FULL, full_floor=full_floor, zero=ZERO, zero_floor=zero_floor)
 
 
-def left_null(given: Mapping[str, Any], name: str) -> bool:
-    """Whether an answer says, as it must, that a figure cannot be determined: its key is there and null."""
-    return name in given and given[name] is None
+def left_null(values: Mapping[str, Any], name: str) -> bool:
+    """Return True if a key is present with the value null."""
+    return name in values and values[name] is None
 
 
 NAME = "normalization"
@@ -69,7 +75,7 @@ NORMALISATION = {
     "operating_margin": "operating_income / revenue, a decimal",
     "ebitda": "operating_income + depreciation_amortization of the same period",
 }
-"""What normalisation adds to the conventions."""
+"""Conventions specific to normalisation."""
 
 _METADATA = frozenset({"source", "confidence", "tier", "xbrl_fmp_agreement"})
 _FLOOR = 1e-8
@@ -107,64 +113,66 @@ def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """metric_absolute_error: share of the expected metrics with |p-e|/max(|e|, 1e-8) <= tol.
 
     tol = `metric_tolerances[key]`, else `tolerance_pct`/100 (default 5 %). Metadata keys do not count; null or
-    absent is no match. A single wrapper object that both sides use is stepped into.
+    absent is no match. A single wrapper object that both sides use is unwrapped.
     """
     del task_input
     predicted, expected = _unwrap(answer, truth.expected_output)
     default = parameter(truth.verification, "tolerance_pct", 5.0, positive=False) / 100.0
-    tolerances = mapping(truth.verification.get("metric_tolerances"))
+    tolerances = as_object(truth.verification.get("metric_tolerances"))
     keys = sorted(key for key in expected if key not in _METADATA)
     matched = {
         key: _matches(predicted.get(key), expected[key], parameter(tolerances, key, default, positive=False))
         for key in keys
     }
-    return Score(share(sum(matched.values()), len(keys)), {"matched": matched})
+    return Score(ratio_or_zero(sum(matched.values()), len(keys)), {"matched": matched})
 
 
 def _certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
-    """Mean over the metrics that the filing supports of `credit`: full within 0.1 %, nothing from 5 % on.
+    """Mean `credit` over the metrics that the filing supports: full within 0.1 %, nothing from 5 % on.
 
-    A margin is worth no more than the worse of its two parts. A metric that the label leaves null must be null in the
-    answer: a value there, or a missing key, costs what a wrong value costs.
+    The margin earns at most the lesser credit of its two parts. A metric that is null in the label must be null in
+    the answer; a value or a missing key costs as much as a wrong value.
     """
     del task_input
-    given, expected = mapping(answer.get("metrics")), mapping(truth.expected_output.get("metrics"))
+    predicted, expected = as_object(answer.get("metrics")), as_object(truth.expected_output.get("metrics"))
     parts = {
-        name: credit(number(given.get(name)), wanted, unit=_UNITS.get(name, "usd"))
+        name: credit(as_number(predicted.get(name)), wanted, unit=_UNITS.get(name, "usd"))
         for name, value in expected.items()
-        if (wanted := number(value)) is not None
+        if (wanted := as_number(value)) is not None
     }
     if "operating_margin" in parts:
         parts["operating_margin"] = min(parts.get(name, 1.0) for name in ("operating_margin", *_MARGIN_OF))
-    invented = sum(value is None and not left_null(given, name) for name, value in expected.items())
-    return Score(clip(mean(list(parts.values())) - share(invented, len(parts))), {**parts, "invented": invented})
+    invented = sum(value is None and not left_null(predicted, name) for name, value in expected.items())
+    return Score(
+        clip(mean(list(parts.values())) - ratio_or_zero(invented, len(parts))), {**parts, "invented": invented}
+    )
 
 
 def _unwrap(answer: JsonObject, expected: JsonObject) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Step into the one key of `expected` if it holds an object there and in the answer."""
+    """Unwrap the only key of `expected` if it holds an object there and in the answer."""
     if len(expected) == 1:
         key = next(iter(expected))
         if isinstance(expected[key], Mapping) and isinstance(answer.get(key), Mapping):
-            return mapping(answer[key]), mapping(expected[key])
+            return as_object(answer[key]), as_object(expected[key])
     return answer, expected
 
 
 def _matches(predicted: object, expected: object, tolerance: float) -> bool:
-    p, e = number(predicted), number(expected)
+    p, e = as_number(predicted), as_number(expected)
     return p is not None and e is not None and relative_error(p, e, _FLOOR) <= tolerance
 
 
-def _build(context: BuildContext, objects: FundamentalObjects) -> list[Task]:
-    """Reports drawn by company, form and year."""
+def _build(context: BuildContext, objects: FundamentalObjects) -> list[BuiltTask]:
+    """Build reports drawn by company, form and year."""
     return build_tasks(context, objects, NAME, _candidate, _task)
 
 
-def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
+def _candidate(case: ReportCase, least: Mapping[str, int]) -> Candidate | None:
     report, metrics = case.report, normalise(case.reported)
     known = sum(value is not None for value in metrics.values())
     if known < least["metrics"] or metrics["net_income"] is None:
         return None
-    count = decisions(case.said, [case.reported], (*NORMALISED, _ADDED))
+    count = count_decisions(case.filed_values, [case.reported], (*NORMALISED, _ADDED))
     return Candidate(
         report,
         {"metrics": metrics},
@@ -176,7 +184,7 @@ def _candidate(case: Case, least: Mapping[str, int]) -> Candidate | None:
     )
 
 
-def _task(label: Candidate, level: str) -> Task:
+def _task(label: Candidate, level: str) -> BuiltTask:
     report = label.report
     prompt = Prompt(
         f"Normalise the {report.form} of {report.symbol} for the period that ended on {report.period_end}, as public "
@@ -187,31 +195,32 @@ def _task(label: Candidate, level: str) -> Task:
     )
     fields = {"period_end": report.period_end.isoformat()}
     task_id = f"{SUBTASK.prefix}_{report.symbol}_{report.period_end}"
-    return finished(label, level, NAME, task_id, fields, NORMALISATION, prompt)
+    return assemble_task(label, level, NAME, task_id, fields, NORMALISATION, prompt)
 
 
-def _second(task_input: FilingInput) -> JsonObject:
-    """The ten metrics from the facts that an episode may see."""
+def _rederive(task_input: FilingInput) -> JsonObject:
     facts = VisibleFacts(filing_facts(task_input)[0])
     figures = facts.figures(date.fromisoformat(task_input["period_end"]), period_of(task_input["form_type"]))
     return {"metrics": normalised(figures)}
 
 
 def _proof(label: Label[FilingInput], findings: Findings) -> None:
-    """Its margin means something; counts what it knows and what it leaves null."""
-    for found in beyond(label.truth.expected_output):
+    """Check that the margin is plausible; count known and null metrics."""
+    for found in oversized_figures(label.truth.expected_output):
         findings.fail(label.truth.task_id, found)
-    values = mapping(label.truth.expected_output.get("metrics")).values()
+    values = as_object(label.truth.expected_output.get("metrics")).values()
     nulls = sum(value is None for value in values)
     findings.add("figures", len(values) - nulls)
     findings.add("nulls", nulls)
     findings.add("needs_a_decision", int(label.certificate.get("decisions", 0) > 0))
 
 
-def _by_hand(data: Mapping[str, Any]) -> JsonObject:
-    """What filings state of the day under the plainest tag, with the two printed formulas; see `reading`."""
+def _no_skill_baseline(data: Mapping[str, Any]) -> JsonObject:
+    """Apply the two printed formulas to the figures stated for the day, see `read_statement`."""
     end = date.fromisoformat(data["period_end"])
-    return {"metrics": normalise(read(data["filing_facts"]["facts"], "", end, duration_of(data["form_type"])))}
+    return {
+        "metrics": normalise(read_statement(data["filing_facts"]["facts"], "", end, duration_of(data["form_type"])))
+    }
 
 
 SUBTASK = Subtask(
@@ -219,24 +228,24 @@ SUBTASK = Subtask(
     prefix="fa_norm",
     input=FilingInput,
     answer=Normalization,
-    definitions=conventions(CONVENTIONS, NORMALISATION),
+    definitions=merge_conventions(CONVENTIONS, NORMALISATION),
     cluster=by_input("symbol"),
     build=_build,
-    rederive=_second,
+    rederive=_rederive,
     proof=_proof,
     scorers={Profile.PAPER: _paper, Profile.STRICT: _paper, Profile.CERTIFIED: _certified},
     verification=Verification(
         method=METHOD, parameters={"tolerance_pct": 5.0, "metrics": ["mae", "within_threshold_pct"]}
     ),
     baselines=Baselines(
-        no_skill=Naive(("period_end", "form_type", "filing_facts"), _by_hand),
+        no_skill=Naive(("period_end", "form_type", "filing_facts"), _no_skill_baseline),
         trivial=Naive((), lambda data: {"metrics": dict.fromkeys(NORMALISED, 0.0)}),
         heuristic="typical ratios, no figures",
     ),
     examples=Examples(
-        graded=lambda label: tuple(graded.normalization(label)),
-        exploits=exploits.normalization,
-        shortcuts=Shortcuts(shortcuts.normalization),
-        misreadings=explain.normalization,
+        graded=lambda label: tuple(graded.normalization_examples(label)),
+        exploits=exploits.normalization_exploits,
+        shortcuts=Shortcuts(shortcuts.normalization_shortcuts),
+        misreadings=explain.normalization_misreadings,
     ),
 )

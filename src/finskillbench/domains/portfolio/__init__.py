@@ -1,4 +1,4 @@
-"""Portfolio construction: optimal portfolios under a mandate, each with a certificate that no portfolio is better."""
+"""Portfolio construction: optimal portfolios under a mandate, each with a certificate of optimality."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from finskillbench.domains.portfolio import (
 )
 from finskillbench.domains.portfolio.checks import economics, panels, tasks
 from finskillbench.domains.portfolio.definitions import RELEASED
-from finskillbench.domains.portfolio.objects import PortfolioObjects, prepare
+from finskillbench.domains.portfolio.objects import PortfolioObjects, prepare_portfolio
 from finskillbench.domains.portfolio.user_catalogs import TEXTS, TIERS
 
 
@@ -35,25 +35,25 @@ DOMAIN = Domain(
         black_litterman.SUBTASK,
         infeasibility_detection.SUBTASK,
     ),
-    prepare=prepare,
+    prepare=prepare_portfolio,
     divisible=True,
     checks={
-        "coverage": tasks.coverage,
-        "prices": panels.prices,
-        "trading_days": panels.trading_days,
-        "point_in_time": panels.point_in_time,
-        "covariance": panels.covariance,
-        "benchmark": panels.benchmark,
-        "expected_returns": tasks.expected_returns,
-        "taxonomy": tasks.taxonomy,
+        "coverage": tasks.check_portfolio_coverage,
+        "prices": panels.check_prices,
+        "trading_days": panels.check_trading_days,
+        "point_in_time": panels.check_panel_point_in_time,
+        "covariance": panels.check_covariance,
+        "benchmark": panels.check_benchmark,
+        "expected_returns": tasks.check_expected_returns,
+        "taxonomy": tasks.check_portfolio_taxonomy,
     },
     audits={
-        "feasible": tasks.feasible,
-        "units": tasks.units,
-        "spec_agrees": tasks.spec_agrees,
-        "same_basis": economics.same_basis,
-        "economics": economics.economics,
-        "limits_bind": tasks.limits_bind,
+        "feasible": tasks.check_published_limits,
+        "units": tasks.check_portfolio_units,
+        "spec_agrees": tasks.check_mandate_calls,
+        "same_basis": economics.check_same_basis,
+        "economics": economics.check_portfolio_economics,
+        "limits_bind": tasks.check_limits_bind,
     },
     parameters=_parameters,
     catalog=(TIERS, TEXTS),

@@ -1,4 +1,4 @@
-"""Black-Litterman: posterior expected returns from the market portfolio and analyst views, and their optimum."""
+"""Black-Litterman: posterior expected returns from market portfolio and analyst views, and the optimal portfolio."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import Field
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
-from finskillbench.domains.building import BuildContext, Task, stratified
+from finskillbench.domains.building import BuildContext, BuiltTask, stratified
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.portfolio import rederive
@@ -33,9 +33,9 @@ from finskillbench.engines.portfolio.black_litterman import (
     RISK_AVERSION,
     TAU,
     Posterior,
-    cut_off,
     equilibrium,
     optimal_weights,
+    without_shorts,
 )
 from finskillbench.engines.portfolio.mandates.fields import black_litterman_from
 from finskillbench.engines.portfolio.measures import clean
@@ -61,19 +61,18 @@ MODEL = {
     "posterior_returns as total returns: add risk_free_rate to each",
     "optimal_weights": "long-only, fully invested maximum of posterior'w - (risk_aversion / 2) * w'Sw",
 }
-"""The model as the agent reads it; the engine computes exactly this."""
+"""Definition of the model for the agent, as the engine computes it."""
 _LARGEST = {False: 0.10, True: 0.12}
-"""What an absolute view differs from the equilibrium by at most, and what a relative view states at most, per year."""
+"""Maximum per year: deviation of an absolute view from the equilibrium, and size of a relative view."""
 _NEAR_LARGEST = (0.7, 1.0)
-"""Share of the largest that a view of more is set to."""
+"""Share of the maximum to which larger views are reduced."""
 LEAST_GAIN = 2e-4
-"""What the optimum gains on the best portfolio at hand at least: certainty-equivalent return per year."""
+"""Minimum gain of the optimum over the best simple portfolio: certainty-equivalent return per year."""
 NEARLY_RIGHT = 0.6
-"""An episode in which a standard mistake earns more than this does not tell right from wrong."""
+"""Maximum score of a standard mistake for an episode to discriminate."""
 
 _RETURN_TOLERANCE = 0.05
 _RETURN_ROUNDING = 5.001e-5
-"""What a return written with four decimals may miss."""
 
 
 class BlackLitterman(Answer):
@@ -90,18 +89,14 @@ class BlackLitterman(Answer):
 
 
 def _definitions(task_input: JsonObject) -> dict[str, str]:
-    """What an input of this subtask states."""
     return {**MODEL, "tolerance": tolerance(task_input, {"long_only": True})}
 
 
-def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
-    """48 problems, 12 month-ends x 4 draws of views, which take turns in the tiers; an even draw of those.
-
-    Views are drawn anew until the problem discriminates. Harder tiers have more names, more views and baskets.
-    """
+def build(context: BuildContext, objects: PortfolioObjects) -> list[BuiltTask]:
+    """Build 48 problems (12 month-ends x 4 draws of views, repeated until they discriminate), evenly over tiers."""
     settings = objects.settings["black_litterman"]
     tiers = tuple(settings["tiers"])
-    pool: list[Task] = []
+    pool: list[BuiltTask] = []
     for row, month in enumerate(objects.month_ends):
         for variant in range(settings["variants"]):
             rng = context.generator(NAME, month.as_of, variant)
@@ -112,8 +107,10 @@ def build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
     return stratified(pool, lambda task: task.episode.difficulty, count, rng)
 
 
-def _task(universe: MonthEnd, variant: int, tier: str, settings: ViewSettings, rng: np.random.Generator) -> Task | None:
-    """One draw of an approved list and of views; None where it does not discriminate."""
+def _task(
+    universe: MonthEnd, variant: int, tier: str, settings: ViewSettings, rng: np.random.Generator
+) -> BuiltTask | None:
+    """Draw an approved list and views; None if the problem does not discriminate."""
     stated = settings["tiers"][tier]
     month = universe.of_list(rng, stated["listed"])
     views = _views(settings, stated, month, rng)
@@ -143,7 +140,7 @@ def _task(universe: MonthEnd, variant: int, tier: str, settings: ViewSettings, r
         "Submit a JSON object with posterior_returns (ticker to annual decimal) and optimal_weights (ticker to "
         f"fraction of NAV). {PRECISION}",
     )
-    return Task(
+    return BuiltTask(
         Episode(task_id, SKILL, NAME, month.as_of, tier, task_input, prompt, {"views": len(views), **METADATA}),
         Truth(
             task_id,
@@ -160,17 +157,17 @@ def _task(universe: MonthEnd, variant: int, tier: str, settings: ViewSettings, r
 
 
 def _at_hand(problem: PortfolioProblem, after: Posterior, market: Floats) -> list[Floats]:
-    """Portfolios that need no optimiser: equal and market weights, and optima without their short positions."""
+    """Return portfolios that need no optimiser: equal and market weights, and optima without their short positions."""
     equal = np.full(problem.size, 1.0 / problem.size)
-    return [equal, market, *cut_off(problem.risk, after.mean)]
+    return [equal, market, *without_shorts(problem.risk, after.mean)]
 
 
 def _discriminates(
     task_input: BlackLittermanInput, problem: PortfolioProblem, after: Posterior, value: float, trivial: float
 ) -> bool:
-    """Whether no standard mistake earns nearly full marks; weights are solved for where the returns do."""
+    """Return True if no standard mistake earns nearly full marks; weights are solved only if the returns are close."""
     cash = task_input["risk_free_rate"]
-    for mistake in examples.mistakes(task_input, problem, after).values():
+    for mistake in examples.view_mistakes(task_input, problem, after).values():
         near = _returns_score(mistake.returns - cash, after) > NEARLY_RIGHT
         if near and judge_weights(problem, mistake.weights(), value, trivial).value > NEARLY_RIGHT:
             return False
@@ -178,10 +175,9 @@ def _discriminates(
 
 
 def _views(settings: ViewSettings, tier: ViewTier, month: MonthEnd, rng: np.random.Generator) -> list[AnalystView]:
-    """Views that differ from the equilibrium in proportion to its uncertainty, on distinct symbols.
+    """Draw views on distinct symbols that differ from the equilibrium in proportion to its uncertainty.
 
-    Returns are quoted to a tenth of a percent and confidences to a twentieth, as an analyst would. A relative view
-    names first what it says to do better; the names of a basket share a sector where two are left that do.
+    Returns are rounded to 0.1 % and confidences to 5 %. Names of a basket share a sector if possible.
     """
     left: list[int] = rng.permutation(len(month.tickers)).tolist()
     prior = equilibrium(month.risk, month.benchmark)
@@ -215,12 +211,11 @@ def _views(settings: ViewSettings, tier: ViewTier, month: MonthEnd, rng: np.rand
 
 
 def _within(size: float, largest: float, otherwise: float) -> float:
-    """A signed size of at most the largest; one of more is set to another of its sign."""
     return size if abs(size) <= largest else math.copysign(otherwise, size)
 
 
 def _taken(left: list[int], sectors: Sequence[str], size: int) -> list[int]:
-    """Take so many names, those of the first sector that has enough, else the first."""
+    """Take `size` names, from the first sector with enough of them if possible."""
     of_sector = ([name for name in left if sectors[name] == sectors[first]][:size] for first in left)
     taken = next((names for names in of_sector if len(names) == size), left[:size])
     left[:] = [name for name in left if name not in taken]
@@ -236,9 +231,9 @@ def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     del task_input
     expected = truth.expected_output
     components: dict[str, float] = {}
-    given, wanted = numbers(answer.get("posterior_returns")), numbers(expected.get("posterior_returns"))
-    if given and wanted:
-        components["posterior_returns"] = max(0.0, 1.0 - mean_absolute_error(given, wanted) / _RETURN_TOLERANCE)
+    predicted, wanted = numbers(answer.get("posterior_returns")), numbers(expected.get("posterior_returns"))
+    if predicted and wanted:
+        components["posterior_returns"] = max(0.0, 1.0 - mean_absolute_error(predicted, wanted) / _RETURN_TOLERANCE)
     weights = first_numbers(answer, "optimal_weights", "posterior_weights")
     optimal = first_numbers(expected, "optimal_weights", "posterior_weights")
     if weights and optimal:
@@ -248,17 +243,16 @@ def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
 
 
 def _certified(answer: JsonObject, truth: Truth, task_input: BlackLittermanInput) -> Score:
-    """The lesser of the scores of the posterior and of the weights; either one absent scores 0.
+    """Minimum of the scores of posterior and weights; 0 if either is absent.
 
-    Posterior returns are judged by their root mean square error in posterior standard deviations, scaled so that
-    ignoring the views (the equilibrium), and one return for every name, score 0; weights by the objective gap, scaled
-    so that the best of equal weights, market weights and unconstrained optima without their short positions scores 0.
+    Returns: root mean square error in posterior standard deviations, with 0 for the equilibrium and for equal returns.
+    Weights: objective gap, with 0 for the best of equal, market and short-free unconstrained weights.
     """
     problem, after = black_litterman_from(task_input)
-    given = numbers(answer.get("posterior_returns"))
+    submitted = numbers(answer.get("posterior_returns"))
     returns = 0.0
-    if given and not set(given) - set(problem.tickers):
-        predicted = np.array([given.get(ticker, 0.0) for ticker in problem.tickers])
+    if submitted and not set(submitted) - set(problem.tickers):
+        predicted = np.array([submitted.get(ticker, 0.0) for ticker in problem.tickers])
         returns = _returns_score(predicted - task_input["risk_free_rate"], after)
     weights = submitted_weights(first_numbers(answer, "optimal_weights", "posterior_weights"), problem.tickers)
     known = truth.verification
@@ -275,25 +269,25 @@ def _returns_score(excess: Floats, after: Posterior) -> float:
 
 
 def _ignorance(after: Posterior) -> float:
-    """Distance of the equilibrium, or of the one return for every name that is nearest to the posterior."""
+    """Return the distance to the posterior of the equilibrium, or of the best constant return if nearer."""
     precision = after.standard_deviation**-2.0
     constant = np.full(len(precision), precision @ after.mean / precision.sum())
     return min(_distance(after.equilibrium, after), _distance(constant, after))
 
 
 def _distance(returns: Floats, after: Posterior) -> float:
-    """Root mean square of (returns − posterior mean) in posterior standard deviations, without overflow."""
+    """Return the root mean square of (returns − posterior mean) in posterior standard deviations."""
     scaled = np.clip(returns - after.mean, -1e9, 1e9) / after.standard_deviation
     return float(np.linalg.norm(scaled) / np.sqrt(len(scaled)))
 
 
 def _proof(label: Label[BlackLittermanInput], findings: Findings) -> None:
-    """The posterior is that of the textbook's formula, the weights the certified optimum under it."""
+    """Check that the posterior follows the textbook formula and that the weights are its certified optimum."""
     recheck = Recheck(label, findings, _as_optimisation(label.task_input))
     if label.built:
         for name, value in (("risk_aversion", RISK_AVERSION), ("tau", TAU)):
             recheck.expect(label.task_input.get(name) == value, f"{name} is not {value:g}, by which the truth is made")
-    expected = rederive.posterior(label.task_input, recheck.covariance)
+    expected = rederive.textbook_posterior(label.task_input, recheck.covariance)
     stated = recheck.vector(label.truth.expected_output["posterior_returns"]) - label.task_input["risk_free_rate"]
     difference = stated - expected
     recheck.close(float(np.abs(difference).max()), 0.0, "posterior error")
@@ -303,13 +297,12 @@ def _proof(label: Label[BlackLittermanInput], findings: Findings) -> None:
     if recheck.states_value("trivial_value"):
         equal = np.full(len(weights), 1 / len(weights))
         market = recheck.vector(label.task_input["market_cap_weights"])
-        at_hand = [equal, market, *rederive.cut_off(label.task_input, recheck.covariance, expected)]
+        at_hand = [equal, market, *rederive.optima_without_shorts(label.task_input, recheck.covariance, expected)]
         trivial = min(rederive.objective(recheck.task_input, recheck.covariance, each, expected) for each in at_hand)
         recheck.trivial_value(trivial, value, expected)
 
 
 def _as_optimisation(task_input: JsonObject) -> JsonObject:
-    """The input as that of the optimisation whose expected returns are the posterior's."""
     return {
         **task_input,
         "constraints": {"long_only": True},
@@ -318,8 +311,7 @@ def _as_optimisation(task_input: JsonObject) -> JsonObject:
     }
 
 
-def _by_hand(data: Mapping[str, Any]) -> JsonObject:
-    """The equilibrium without the views, and the market portfolio that it implies."""
+def _no_skill_baseline(data: Mapping[str, Any]) -> JsonObject:
     market, table = data["market_cap_weights"], data["covariance_matrix"]
     tickers = table["tickers"]
     returns = {
@@ -331,7 +323,6 @@ def _by_hand(data: Mapping[str, Any]) -> JsonObject:
 
 
 def _trivial(data: Mapping[str, Any]) -> JsonObject:
-    """Equal weights, and no return expected of anything."""
     weights = equal_weights(data.get("market_cap_weights"))
     return {"posterior_returns": dict.fromkeys(weights, 0.0), "optimal_weights": weights}
 
@@ -354,11 +345,15 @@ SUBTASK = Subtask(
         proved=("optimal_value", "trivial_value"),
     ),
     baselines=Baselines(
-        no_skill=Naive(("market_cap_weights", "covariance_matrix", "risk_free_rate", "risk_aversion"), _by_hand),
+        no_skill=Naive(
+            ("market_cap_weights", "covariance_matrix", "risk_free_rate", "risk_aversion"), _no_skill_baseline
+        ),
         trivial=Naive(("market_cap_weights",), _trivial),
         heuristic="optimum without correlations within the caps",
     ),
     examples=Examples(
-        graded=examples.graded_examples, exploits=exploits.black_litterman, shortcuts=Shortcuts(examples.shortcuts)
+        graded=examples.graded_examples,
+        exploits=exploits.black_litterman_exploits,
+        shortcuts=Shortcuts(examples.shortcuts),
     ),
 )

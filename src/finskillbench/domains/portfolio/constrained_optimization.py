@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
-from finskillbench.domains.building import BuildContext, Task, drawn
+from finskillbench.domains.building import BuildContext, BuiltTask, draw_evenly
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.portfolio.definitions import (
@@ -19,8 +19,8 @@ from finskillbench.domains.portfolio.definitions import (
     OBJECTIVE_NAME,
     PRECISION,
     SKILL,
-    conventions,
     data_read,
+    portfolio_conventions,
 )
 from finskillbench.domains.portfolio.examples import exploits
 from finskillbench.domains.portfolio.examples import optimisation as examples
@@ -52,14 +52,13 @@ from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.values import json_equal, mapping, numbers, parameter
+from finskillbench.scoring.values import as_object, json_equal, numbers, parameter
 
 NAME = "constrained_optimization"
 METHOD = "constraint_satisfaction_and_objective"
 _DRAWS = 3
-"""Mandates and current portfolios drawn at a month-end for each tier and objective."""
 _LISTED = {Objective.RISK_PARITY: 0.8}
-"""Share of the universe on the approved list: inverse variances hardly change from one month-end to the next."""
+"""Share of the universe on the approved list; inverse variances hardly change between month-ends."""
 
 
 class ConstraintSatisfaction(Answer):
@@ -107,7 +106,7 @@ class ConstrainedOptimization(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What a problem is drawn for."""
+    """Parameters of one drawn problem."""
 
     tier: str
     month: MonthEnd
@@ -115,14 +114,11 @@ class Cell:
     draw: int
 
 
-def _build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
-    """12 month-ends x 3 tiers x 4 objectives; those in which every limit binds and that repeat no other, drawn evenly.
-
-    Evenly over tiers, objectives, pairs of both, and month-ends, over objectives twice as much.
-    """
+def _build(context: BuildContext, objects: PortfolioObjects) -> list[BuiltTask]:
+    """Build tasks in which every limit binds and no label repeats, evenly over tiers, objectives and month-ends."""
     kept: list[Mapping[str, float]] = []
 
-    def usable(cell: Cell) -> Task | None:
+    def usable(cell: Cell) -> BuiltTask | None:
         task = _task(context, objects, cell)
         if task is None or not is_different(weights := task.truth.expected_output["weights"], kept):
             return None
@@ -137,15 +133,15 @@ def _build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
         for draw in range(_DRAWS)
     ]
     count, rng = objects.settings["episodes_per_subtask"], context.generator(NAME, "draw")
-    return sorted(drawn(cells, _traits, count, rng, usable), key=lambda task: task.episode.task_id)
+    return sorted(draw_evenly(cells, _traits, count, rng, usable), key=lambda task: task.episode.task_id)
 
 
 def _traits(cell: Cell) -> tuple[Hashable, ...]:
     return cell.tier, cell.objective, cell.objective, (cell.tier, cell.objective), cell.month.as_of
 
 
-def _task(context: BuildContext, objects: PortfolioObjects, cell: Cell) -> Task | None:
-    """The task of a cell; None where a limit does not bind, or the case does not discriminate."""
+def _task(context: BuildContext, objects: PortfolioObjects, cell: Cell) -> BuiltTask | None:
+    """Build the task of a cell; None if a limit does not bind or the task does not discriminate."""
     tier, objective = objects.settings["tiers"][cell.tier], cell.objective
     rng = context.generator(NAME, cell.month.as_of, cell.tier, objective, cell.draw)
     month = cell.month.of_list(rng, _LISTED.get(objective, 1.0))
@@ -160,7 +156,7 @@ def _task(context: BuildContext, objects: PortfolioObjects, cell: Cell) -> Task 
         changed, current = mandate
         limits: Constraints = {**task_input["constraints"], **changed}
         task_input = {**task_input, **mandate_fields(month, limits, current)}
-        task_input["conventions"] = conventions(task_input)
+        task_input["conventions"] = portfolio_conventions(task_input)
         problem = month_problem(month, task_input)
         best = optimise(problem)
         weights = clean(best.weights)
@@ -180,7 +176,7 @@ def _task(context: BuildContext, objects: PortfolioObjects, cell: Cell) -> Task 
         "Submit a JSON object with weights (ticker to fraction of NAV) and constraint_satisfaction (one boolean for "
         f"each limit that is set). {PRECISION}",
     )
-    return Task(
+    return BuiltTask(
         Episode(task_id, SKILL, NAME, month.as_of, cell.tier, task_input, prompt, {"objective": objective, **METADATA}),
         Truth(
             task_id,
@@ -194,10 +190,7 @@ def _task(context: BuildContext, objects: PortfolioObjects, cell: Cell) -> Task 
 
 
 def _pays_without_work(problem: PortfolioProblem, optimal: float, zero: float) -> bool:
-    """Whether equal weights, the benchmark or the current portfolio earn something as they stand.
-
-    Those that keep the limits set the zero; one that breaks them by little may still lie above it.
-    """
+    """Return True if equal weights, the benchmark or the current portfolio score above 0."""
     known = (np.full(problem.size, 1.0 / problem.size), problem.benchmark, problem.current)
     return any(weights is not None and judge_weights(problem, weights, optimal, zero).value > 0 for weights in known)
 
@@ -205,12 +198,11 @@ def _pays_without_work(problem: PortfolioProblem, optimal: float, zero: float) -
 def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """constraint_satisfaction_and_objective: every expected flag present and equal, else 0; then the weights.
 
-    Weights as in unconstrained optimisation: clip(1 - L2/(4θ)), θ default 0.05. Extra flags are ignored; an empty
-    expected map leaves L2 alone.
+    clip(1 - L2/(4θ)), θ default 0.05. Extra flags are ignored; an empty expected map leaves L2 alone.
     """
     del task_input
-    flags = mapping(answer.get("constraint_satisfaction"))
-    wanted = mapping(truth.expected_output.get("constraint_satisfaction"))
+    flags = as_object(answer.get("constraint_satisfaction"))
+    wanted = as_object(truth.expected_output.get("constraint_satisfaction"))
     wrong = sorted(key for key in wanted if key not in flags or not json_equal(flags[key], wanted[key]))
     expected = numbers(truth.expected_output.get("weights"))
     threshold = parameter(truth.verification, "weight_l2_threshold", 0.05)
@@ -219,10 +211,7 @@ def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
 
 
 def _certified(answer: JsonObject, truth: Truth, task_input: ConstrainedInput) -> Score:
-    """The objective gap of the weights, less what the limits cost that they break.
-
-    The flags have no weight: of the right answer every one is true, so they say nothing that the weights do not.
-    """
+    """Objective gap of the weights, minus the cost of broken limits. Flags do not count: correct ones are all true."""
     problem = problem_from(task_input)
     weights = submitted_weights(numbers(answer.get("weights")), problem.tickers)
     if weights is None:
@@ -232,7 +221,7 @@ def _certified(answer: JsonObject, truth: Truth, task_input: ConstrainedInput) -
 
 
 def _proof(label: Label[ConstrainedInput], findings: Findings) -> None:
-    """As for unconstrained weights; and one flag for each limit that is set, by the weights themselves."""
+    """Check the weights as in unconstrained optimisation, and one flag per limit that is set."""
     recheck = Recheck(label, findings)
     weights = recheck.vector(label.truth.expected_output["weights"])
     over = recheck.within_limits(weights)
@@ -247,8 +236,7 @@ def _proof(label: Label[ConstrainedInput], findings: Findings) -> None:
         recheck.trivial_value(zero_value(problem, value), value)
 
 
-def _by_hand(data: Mapping[str, Any]) -> JsonObject:
-    """The benchmark, cut to the cap; every limit is hoped to hold."""
+def _no_skill_baseline(data: Mapping[str, Any]) -> JsonObject:
     limits = data["constraints"]
     settings = ("neutral_factors", "neutrality_tolerance")
     flags = {name: True for name, limit in limits.items() if limit and name not in settings}
@@ -259,20 +247,19 @@ def _by_hand(data: Mapping[str, Any]) -> JsonObject:
 
 
 def _capped(weights: Mapping[str, float], cap: float) -> dict[str, float]:
-    """Cut to the cap and spread the excess over the names below it in proportion, until none is above."""
+    """Cut weights to the cap and spread the excess in proportion, until none is above."""
     result = dict(weights)
     for _ in range(len(result)):
         excess = math.fsum(max(0.0, weight - cap) for weight in result.values())
-        room = math.fsum(weight for weight in result.values() if weight < cap)
-        if excess <= 1e-12 or room <= 0:
+        below_cap = math.fsum(weight for weight in result.values() if weight < cap)
+        if excess <= 1e-12 or below_cap <= 0:
             break
-        result = {name: cap if weight >= cap else weight * (1 + excess / room) for name, weight in result.items()}
+        result = {name: cap if weight >= cap else weight * (1 + excess / below_cap) for name, weight in result.items()}
     return result
 
 
 def _trivial(data: Mapping[str, Any]) -> JsonObject:
-    """Equal weights, and every limit that is set said to hold."""
-    limits = mapping(data.get("constraints"))
+    limits = as_object(data.get("constraints"))
     limits_set = {name for name, limit in limits.items() if limit is not None and limit is not False}
     flags = {name: True for name in ConstraintSatisfaction.model_fields if name in limits_set}
     return {"weights": equal_weights(data.get("expected_returns")), "constraint_satisfaction": flags}
@@ -283,7 +270,7 @@ SUBTASK = Subtask(
     prefix="pc_con",
     input=ConstrainedInput,
     answer=ConstrainedOptimization,
-    definitions=conventions,
+    definitions=portfolio_conventions,
     build=_build,
     proof=_proof,
     scorers={Profile.PAPER: _paper, Profile.STRICT: _paper, Profile.CERTIFIED: _certified},
@@ -297,11 +284,13 @@ SUBTASK = Subtask(
         proved=("optimal_value", "trivial_value"),
     ),
     baselines=Baselines(
-        no_skill=Naive(("constraints", "benchmark_weights"), _by_hand),
+        no_skill=Naive(("constraints", "benchmark_weights"), _no_skill_baseline),
         trivial=Naive(("expected_returns", "constraints"), _trivial),
         heuristic="optimum without correlations within the caps",
     ),
     examples=Examples(
-        graded=examples.graded_examples, exploits=exploits.constrained, shortcuts=Shortcuts(examples.constrained)
+        graded=examples.graded_examples,
+        exploits=exploits.constrained_exploits,
+        shortcuts=Shortcuts(examples.constrained_shortcuts),
     ),
 )

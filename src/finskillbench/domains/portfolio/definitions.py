@@ -1,9 +1,4 @@
-"""What a portfolio task says of itself: objectives in words, and the exact definition of everything it refers to.
-
-How the published release carries the portfolio subtasks.
-
-Limits of an input waived, moved or measured: what infeasibility detection asks of a mandate, on its JSON alone.
-"""
+"""Definitions of portfolio tasks for inputs and prompts, their form in the release, and changes of single limits."""
 
 from __future__ import annotations
 
@@ -17,11 +12,11 @@ from finskillbench.engines.portfolio.measures import BROKEN, COUNTS, FEASIBILITY
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import JsonObject
 from finskillbench.panels.market.benchmark_weights import RULE
-from finskillbench.scoring.values import array, mapping
+from finskillbench.scoring.values import as_array, as_object
 
 SKILL = "portfolio_construction"
 METADATA = {"covariance_method": "ledoit_wolf", "lookback_sessions": 252}
-"""Facts of every portfolio episode for stratified reports; never shown to an agent."""
+"""Facts of every portfolio episode for stratified reports; hidden from agents."""
 
 OBJECTIVE_TEXT = {
     Objective.MAX_SHARPE: "max_sharpe: maximise expected_returns'w - risk_aversion * w'Sw (no factor 1/2)",
@@ -29,7 +24,7 @@ OBJECTIVE_TEXT = {
     Objective.MAX_RETURN: "max_return: maximise expected_returns'w",
     Objective.RISK_PARITY: "risk_parity: minimise ||w - v||^2 + 0.5 * w'Sw, v_i = (1/S_ii) / sum_j (1/S_jj)",
 }
-"""The objectives as the agent reads them; S is the covariance. Rendered beside the truth's own definition."""
+"""Objectives for the agent; S is the covariance."""
 
 MINIMISED: Mapping[Any, str] = {
     Objective.MAX_SHARPE: "risk_aversion*w'Sw - expected_returns'w",
@@ -37,7 +32,7 @@ MINIMISED: Mapping[Any, str] = {
     Objective.MAX_RETURN: "-expected_returns'w",
     Objective.RISK_PARITY: "||w - v||^2 + 0.5*w'Sw",
 }
-"""The objectives as functions to be minimised."""
+"""Objectives in minimisation form."""
 OBJECTIVE_NAME = {
     Objective.MAX_SHARPE: "maximum mean-variance utility",
     Objective.MIN_VARIANCE: "minimum variance",
@@ -50,7 +45,6 @@ _READ = {
     Objective.MAX_RETURN: ("expected_returns",),
     Objective.RISK_PARITY: ("covariance_matrix",),
 }
-"""What an objective reads."""
 _REFERRED = {
     "sector_limits": ("sector_mapping",),
     "turnover": ("current_portfolio",),
@@ -58,7 +52,6 @@ _REFERRED = {
     "max_tracking_error": ("benchmark_weights", "covariance_matrix"),
     "factor_neutrality": ("benchmark_weights", "factor_exposures"),
 }
-"""What a limit refers to."""
 _OPTIONAL = (
     "expected_returns",
     "covariance_matrix",
@@ -69,10 +62,10 @@ _OPTIONAL = (
     "sector_mapping",
     "factor_exposures",
 )
-"""What an input may hold without a use for it."""
+"""Fields that an input may hold without using them."""
 
 PRECISION = "Give every number with at least 6 decimals."
-"""Said in every arm: three decimals of a weight may break a limit that binds, and the prompt itself abridges."""
+"""Stated in every arm: three decimals can break a binding limit, and prompts abbreviate numbers."""
 _ANNUAL = ("expected_returns", "covariance_matrix", "risk_free_rate")
 BANDED = (
     "long_only",
@@ -83,7 +76,7 @@ BANDED = (
     "max_tracking_error",
     "factor_neutrality",
 )
-"""Limits of which an excess costs in proportion."""
+"""Limits whose excess costs in proportion."""
 EXACT_LIMITS = "limits hold exactly: a portfolio that exceeds one by any amount does not keep it"
 _TURNOVER = "one-way: half the sum of |w - current_portfolio|"
 LIMITS = {
@@ -96,15 +89,12 @@ LIMITS = {
     "max_tracking_error": "annualised: sqrt((w - b)'S(w - b)), b the benchmark_weights, S the covariance",
     "factor_neutrality": "|beta_f'(w - b)| <= neutrality_tolerance for each of neutral_factors, by factor_exposures",
 }
-"""The limits that need a definition, in the order in which an input states them."""
+"""Limits that need a definition, in the order of an input."""
 
 
-def conventions(task_input: JsonObject, *also: str) -> dict[str, str]:
-    """The definitions that the truth of an input depends on: its objective, units, and the limits that it sets.
-
-    `also` names entries of `LIMITS` that are not set but that the task refers to.
-    """
-    limits = mapping(task_input.get("constraints"))
+def portfolio_conventions(task_input: JsonObject, *also: str) -> dict[str, str]:
+    """Return the definitions for an input: objective, units, limits set, and the entries of `LIMITS` in `also`."""
+    limits = as_object(task_input.get("constraints"))
     present = _present(task_input, also)
     counts = [name for name in COUNTS if limits.get(name) is not None]
     found = {**_of_objective(task_input, also), "units": _units(task_input), "fully_invested": "weights sum to 1"}
@@ -117,16 +107,16 @@ def conventions(task_input: JsonObject, *also: str) -> dict[str, str]:
 
 
 def tolerance(task_input: JsonObject, limits: Mapping[str, Any]) -> str:
-    """How far submitted weights may exceed each limit that is set, and what more than that costs."""
+    """State the tolerance of each limit that is set, and the cost of exceeding it."""
     widths: dict[str, list[str]] = {}
     for name in (one for one in BANDED if limits.get(one)):
         limit = {"long_only": 0.0, "factor_neutrality": limits.get("neutrality_tolerance", 0.0)}.get(name, limits[name])
         width = f"{BROKEN:.0%} of the cap" if name == "sector_limits" else f"{band(name, limit):g}"
         widths.setdefault(width, []).append("short positions" if name == "long_only" else name)
-    beyond = ", ".join(f"{width} ({', '.join(said)})" for width, said in widths.items())
+    beyond = ", ".join(f"{width} ({', '.join(names)})" for width, names in widths.items())
     exact = [name for name in COUNTS if limits.get(name) is not None]
     holds = f"; {' and '.join(exact)} missed by one name: no marks" if exact else ""
-    spare = forgiven_budget(len(array(mapping(task_input.get("covariance_matrix")).get("tickers"))))
+    spare = forgiven_budget(len(as_array(as_object(task_input.get("covariance_matrix")).get("tickers"))))
     return (
         f"limits are measured on the submitted weights. An excess of up to {FEASIBILITY_TOLERANCE} costs nothing; then "
         f"marks fall in proportion, to 0 at a further {beyond}{holds}. Weights that miss a sum of 1 by up to {spare:g} "
@@ -135,37 +125,32 @@ def tolerance(task_input: JsonObject, limits: Mapping[str, Any]) -> str:
 
 
 def _units(task_input: JsonObject) -> str:
-    """The units of the annual figures that an input holds."""
     held = [name for name in _ANNUAL if name in task_input]
     return f"{_listed(held)}: annualised decimals (0.05 is 5% a year)"
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Names as a sentence lists them."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def data_read(task_input: JsonObject, *also: str) -> str:
-    """The fields of an input that its objective and limits read, as a prompt names them."""
+    """List the fields that the objective and limits of an input read, for a prompt."""
     read = _read(task_input, also)
     return _listed([field for field in _OPTIONAL if field in task_input and field in read])
 
 
 def _present(task_input: JsonObject, also: Collection[str]) -> set[str]:
-    """The entries of `LIMITS` that an input sets or refers to."""
-    limits = mapping(task_input.get("constraints"))
+    limits = as_object(task_input.get("constraints"))
     return {name for name in LIMITS if limits.get(name)} | set(also)
 
 
 def _read(task_input: JsonObject, also: Collection[str]) -> set[str]:
-    """The fields that the objective of an input and its limits read."""
     present = _present(task_input, also)
     of_limits = {field for limit in present for field in _REFERRED.get(limit, ())}
     return of_limits | set(_READ[Objective(str(task_input["objective"]))])
 
 
 def _of_objective(task_input: JsonObject, also: Collection[str]) -> dict[str, str]:
-    """The objective's definition, and which data of the input neither it nor a limit reads."""
     name = task_input.get("objective")
     if name not in set(Objective):
         return {}
@@ -179,14 +164,14 @@ _NEEDS_RETURNS = ("max_sharpe", "max_return")
 
 
 def _fields(*fields: str) -> Callable[[JsonObject], tuple[str, ...]]:
-    """These fields, and those that the episode's own objective and limits refer to."""
+    """Return a function that adds the fields referred to by an episode's objective and limits."""
     return lambda task_input: tuple(dict.fromkeys((*fields, *_referred_to(task_input))))
 
 
 def _referred_to(task_input: JsonObject) -> Iterator[str]:
     if task_input.get("objective") in _NEEDS_RETURNS:
         yield "expected_returns"
-    limits = mapping(task_input.get("constraints"))
+    limits = as_object(task_input.get("constraints"))
     neutral = bool(limits.get("factor_neutrality"))
     if limits.get("sector_limits"):
         yield "sector_mapping"
@@ -215,17 +200,17 @@ _SECTOR = "sector_limits."
 
 
 def family(limit: str) -> str:
-    """The limit of `WAIVABLE` that `limit_to_relax` belongs to: `sector_limits.Energy` is one of `sector_limits`."""
+    """Return the entry of `WAIVABLE` that contains a limit: `sector_limits` for `sector_limits.Energy`."""
     return _SECTOR[:-1] if limit.startswith(_SECTOR) else limit
 
 
 def sector_of(limit: str) -> str:
-    """The name that the optimiser has for a limit to relax: a sector stands for its cap."""
+    """Return the optimiser's name of a limit to relax: the sector's name for its cap."""
     return limit.removeprefix(_SECTOR)
 
 
 def printed(task_input: JsonObject, limit: str) -> float:
-    """The value of a limit to relax as the input sets it."""
+    """Return the value of a limit in the input."""
     limits = task_input["constraints"]
     if limit.startswith(_SECTOR):
         return limits["sector_limits"][sector_of(limit)]
@@ -233,7 +218,7 @@ def printed(task_input: JsonObject, limit: str) -> float:
 
 
 def moved(task_input: JsonObject, limit: str, value: float) -> JsonObject:
-    """The input with another value of a limit to relax."""
+    """Return the input with another value of a limit."""
     limits = task_input["constraints"]
     if limit.startswith(_SECTOR):
         change: JsonObject = {"sector_limits": {**limits["sector_limits"], sector_of(limit): value}}
@@ -242,15 +227,15 @@ def moved(task_input: JsonObject, limit: str, value: float) -> JsonObject:
     return {**task_input, "constraints": {**limits, **change}}
 
 
-def waived(task_input: JsonObject, names: Iterable[str]) -> JsonObject:
-    """The input without some of `WAIVABLE`."""
+def waive_limits(task_input: JsonObject, names: Iterable[str]) -> JsonObject:
+    """Return the input without some of `WAIVABLE`."""
     off = {name: False if name == "factor_neutrality" else None for name in names}
     return {**task_input, "constraints": {**task_input["constraints"], **off}}
 
 
 def level(task_input: JsonObject, limit: str, sigma: rederive.Floats, weights: rederive.Floats) -> float:
-    """What a limit to relax limits, of weights (n,)."""
-    at_zero = moved(waived(task_input, [name for name in WAIVABLE if name != family(limit)]), limit, 0.0)
+    """Return the quantity of weights (n,) that a limit bounds."""
+    at_zero = moved(waive_limits(task_input, [name for name in WAIVABLE if name != family(limit)]), limit, 0.0)
     if limit.startswith(_SECTOR):
         at_zero["constraints"]["sector_limits"] = {sector_of(limit): 0.0}
     return rederive.excesses(at_zero, sigma, weights)[family(limit)]

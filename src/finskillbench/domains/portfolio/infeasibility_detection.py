@@ -1,9 +1,7 @@
-"""Infeasibility detection: can a draft mandate be kept at all, and if not, what is to be renegotiated?
+"""Infeasibility detection: decide whether a draft mandate is feasible, and which limits conflict.
 
-A client sends a draft mandate: names that may not be held, caps, a turnover budget for the transition, a tracking
-error, neutral factors. Before it is signed a portfolio manager (PM) reports to the committee whether it can be kept
-from today's portfolio; if not, which of its limits conflict, so that waiving any one of them is enough and waiving
-another is none; and what the limit that the client would rather move has to become. Never part of the headline.
+The answer gives the verdict from the current portfolio, the smallest set of conflicting limits (waiving any one of
+them suffices), and the least attainable value of one limit. Not part of the headline.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
-from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.building import BuildContext, BuiltTask
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.portfolio import rederive
@@ -27,41 +25,48 @@ from finskillbench.domains.portfolio.definitions import (
     PRECISION,
     SKILL,
     WAIVABLE,
-    conventions,
     family,
     level,
     moved,
+    portfolio_conventions,
     printed,
     sector_of,
-    waived,
+    waive_limits,
 )
 from finskillbench.domains.portfolio.examples import infeasibility as examples
 from finskillbench.domains.portfolio.inputs import InfeasibilityInput
 from finskillbench.domains.portfolio.objects import PortfolioObjects
 from finskillbench.domains.portfolio.objects.binding import mandate_fields
-from finskillbench.domains.portfolio.objects.conflicts import AMBIGUITY, SIZES, Case, Draft, at, cases, edge
+from finskillbench.domains.portfolio.objects.conflicts import (
+    AMBIGUITY,
+    SIZES,
+    MandateCase,
+    MandateDraft,
+    draw_cases,
+    problem_at,
+    verdict_edge,
+)
 from finskillbench.domains.portfolio.optimality import margin
 from finskillbench.domains.portfolio.proofs import Recheck
 from finskillbench.engines.optimisation.certified import (
     ACCEPTED_VIOLATION,
 )
-from finskillbench.engines.portfolio.formulation import Aim, Goal, formulate
+from finskillbench.engines.portfolio.formulation import PortfolioAim, PortfolioGoal, formulate_portfolio
 from finskillbench.engines.portfolio.mandates import feasibility
 from finskillbench.engines.portfolio.mandates.feasibility import least_attainable
 from finskillbench.engines.portfolio.mandates.fields import problem_from
-from finskillbench.engines.portfolio.problem import required
+from finskillbench.engines.portfolio.problem import require_array
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.values import array, boolean, closeness, is_array, number
+from finskillbench.scoring.values import as_array, as_boolean, as_number, closeness, is_array
 
 NAME = "infeasibility_detection"
 METHOD = "infeasibility_detection"
 _BELOW = 1e-6
-"""By what share a value lies below the least attainable one that is refuted."""
+"""Relative distance below the least attainable value at which a value is refuted."""
 _SAME_MARGIN = 1e-7
 _EVIDENCE = {"full": 1e-3, "full_floor": 2e-5, "zero": 0.02, "zero_floor": 1e-4}
-"""Error of the least attainable value that costs nothing, a tenth of a percent or a fifth of a basis point; and the
-one from which the number is no evidence, a fiftieth: a limit that matters moves it by more."""
+"""Errors of the least attainable value that cost nothing (0.1 % or 0.2 bp) or everything (2 %)."""
 
 
 class InfeasibilityDetection(Answer):
@@ -79,7 +84,7 @@ class InfeasibilityDetection(Answer):
 
 
 def _definitions(task_input: JsonObject) -> dict[str, str]:
-    """What an input of this subtask states; its limits are exact, since no portfolio is submitted."""
+    """Return the definitions for an input; its limits are exact, since no portfolio is submitted."""
     also = {
         "restricted_names": "weight 0; what is held of them today is sold, within max_turnover",
         "waivable": f"{', '.join(WAIVABLE)}, each as a whole: all sectors, all neutral factors; nothing else is",
@@ -88,29 +93,27 @@ def _definitions(task_input: JsonObject) -> dict[str, str]:
         "limit_to_relax": "factor_neutrality stands for neutrality_tolerance, sector_limits.X for the cap of X alone",
         "tolerance": EXACT_LIMITS,
     }
-    return conventions(task_input) | also
+    return portfolio_conventions(task_input) | also
 
 
-def _build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
-    """Half feasible, half infeasible mandates in every tier and of every limit to relax.
+def _build(context: BuildContext, objects: PortfolioObjects) -> list[BuiltTask]:
+    """Build mandates, half of them feasible in every tier and for every limit to relax.
 
-    Mandates are drawn alike for both verdicts, each so near what can be kept that most limits matter; the limit to
-    relax is then set as far above its least attainable value as the twin's is below. The tier is the number of limits
-    in conflict: two in an easy mandate, three in a medium one, four or five in a hard one, every smaller set of which
-    can hold.
+    The limit to relax is as far above its least attainable value in feasible mandates as below it in infeasible ones.
+    The
+    tier sets the number of limits in conflict: two (easy), three (medium), four or five (hard).
     """
     count = objects.settings["episodes_per_subtask"]
-    found = list(cases(context, objects, count))
+    found = list(draw_cases(context, objects, count))
     order: list[int] = context.generator(NAME, "order").permutation(len(found)).tolist()
     if len(found) < count:
         context.notes.append(f"Of {count} mandates for infeasibility detection {len(found)} were found.")
     return [_task(found[place], index) for index, place in enumerate(order)]
 
 
-def _input(found: Draft, value: float) -> InfeasibilityInput:
-    """The mandate as an agent sees it."""
-    problem = at(found, value)
-    limits, ceilings = problem.limits, required(problem.ceilings, "restricted names")
+def _input(found: MandateDraft, value: float) -> InfeasibilityInput:
+    problem = problem_at(found, value)
+    limits, ceilings = problem.limits, require_array(problem.ceilings, "restricted names")
     task_input: InfeasibilityInput = {
         "covariance_matrix": found.month.covariance_table,
         "limit_to_relax": f"sector_limits.{found.limit}" if found.cause == "sector_limits" else found.limit,
@@ -127,14 +130,14 @@ def _input(found: Draft, value: float) -> InfeasibilityInput:
                 "neutral_factors": list(limits.neutral_factors),
                 "neutrality_tolerance": limits.neutrality_tolerance,
             },
-            required(problem.current, "current portfolio"),
+            require_array(problem.current, "current portfolio"),
         ),
     }
     task_input["conventions"] = _definitions(task_input)
     return task_input
 
 
-def _task(case: Case, index: int) -> Task:
+def _task(case: MandateCase, index: int) -> BuiltTask:
     found, least = case.draft, case.least
     task_input = _input(found, case.value)
     as_of, named = found.month.as_of, task_input["limit_to_relax"]
@@ -143,13 +146,13 @@ def _task(case: Case, index: int) -> Task:
         f"A client's draft mandate, as of {as_of}: decide whether any fully invested portfolio keeps every limit in "
         "constraints at once, that on one-way turnover from the current portfolio included. If none does, name the "
         "limits in conflict for the committee: the smallest set that cannot hold together. In either case find the "
-        f"least value of {_in_words(named)} at which all limits can hold together, the others as they are: it decides "
+        f"least value of {_phrase(named)} at which all limits can hold together, the others as they are: it decides "
         "the question. The limits hold exactly, without any tolerance; conventions defines each of them.",
         "Submit a JSON object with feasible (boolean), conflicting_limits (names, [] where feasible) and "
         f"least_attainable (number). {PRECISION}",
     )
     proof, certificate = proof_of(least), {"least_attainable": certificate_of(least)}
-    # Every smaller set of limits has to be seen to hold.
+    # Every smaller set of limits must be shown to be feasible.
     certificate |= {"floor": _labelled(case), "decisions": 2**case.size - 2}
     if case.farkas is None:
         proof |= {"kind": "feasible"}
@@ -157,60 +160,56 @@ def _task(case: Case, index: int) -> Task:
         certificate |= {"farkas": case.farkas, "waivers": case.waivers}
         proof |= {"kind": "infeasible", "farkas_margin": case.farkas["margin"]}
     output = {"feasible": feasible, "conflicting_limits": list(case.waivers), "least_attainable": least.value}
-    return Task(
+    return BuiltTask(
         Episode(task_id, SKILL, NAME, as_of, case.tier, task_input, prompt, dict(METADATA)),
         Truth(task_id, NAME, output, {}, proof),
         certificate,
     )
 
 
-def _in_words(limit: str) -> str:
-    """A limit to relax as a sentence names it."""
+def _phrase(limit: str) -> str:
     if family(limit) == "sector_limits":
         return f"the {sector_of(limit)} sector cap"
     return "neutrality_tolerance" if limit == "factor_neutrality" else limit
 
 
-def _labelled(case: Case) -> dict[str, list[float]]:
-    """The multipliers of the least attainable value by limit: they refute every smaller value."""
-    program = formulate(case.draft.problem, _aim(case.draft.limit)).program
+def _labelled(case: MandateCase) -> dict[str, list[float]]:
+    """Return the multipliers of the least attainable value by limit; they refute every smaller value."""
+    program = formulate_portfolio(case.draft.problem, _aim(case.draft.limit)).program
     return {block.label: case.least.multipliers[block.rows].tolist() for block in program.blocks}
 
 
 def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """infeasibility_detection: 1 if the feasibility verdicts agree, else 0."""
     del task_input
-    given, wanted = boolean(answer.get("feasible")), boolean(truth.expected_output.get("feasible"))
-    value = float(given is not None and given == wanted)
+    verdict, wanted = as_boolean(answer.get("feasible")), as_boolean(truth.expected_output.get("feasible"))
+    value = float(verdict is not None and verdict == wanted)
     return Score(value, {"feasible": value})
 
 
 def _certified(answer: JsonObject, truth: Truth, task_input: InfeasibilityInput) -> Score:
-    """The verdict gates; its evidence, the least attainable value, earns the score in proportion to how near it is.
-
-    A bare verdict is a coin toss, so it earns nothing. Half of what the evidence earns is for the set of limits in
-    conflict, by the share that it has in common with the right one.
+    """Verdict x accuracy of the least attainable value; half of the product depends on the overlap of conflicting
+    limits.
     """
     verdict, expected = _paper(answer, truth, task_input).value, truth.expected_output
-    evidence = closeness(number(answer.get("least_attainable")), expected["least_attainable"], **_EVIDENCE)
+    evidence = closeness(as_number(answer.get("least_attainable")), expected["least_attainable"], **_EVIDENCE)
     named = answer.get("conflicting_limits")
-    conflict = _in_common(array(named), expected["conflicting_limits"]) if is_array(named) else 0.0
+    conflict = _in_common(as_array(named), expected["conflicting_limits"]) if is_array(named) else 0.0
     parts = {"feasible": verdict, "least_attainable": evidence, "conflicting_limits": conflict}
     return Score(verdict * evidence * (1 + conflict) / 2, parts)
 
 
 def _in_common(named: list[Any], expected: list[str]) -> float:
-    """Names in common as a share of all names, each counted once; 1 where both lists are empty."""
-    given = {one if isinstance(one, str) else "" for one in named}
-    every = given | set(expected)
-    return len(given & set(expected)) / len(every) if every else 1.0
+    listed = {one if isinstance(one, str) else "" for one in named}
+    every = listed | set(expected)
+    return len(listed & set(expected)) / len(every) if every else 1.0
 
 
 def _proof(label: Label[InfeasibilityInput], findings: Findings) -> None:
-    """The least attainable value is certified and decides the verdict; the set in conflict is the only smallest one.
+    """Check the least attainable value, the verdict, and that the conflict set is the unique smallest one.
 
-    With a portfolio that keeps all limits but one, every set in conflict contains that one; where those limits alone
-    are refuted, their set is in conflict itself. A label without a certificate is solved again.
+    A portfolio that satisfies all limits but one shows that every conflict set contains that one; a refutation of those
+    limits alone shows that they conflict.
     """
     recheck = Recheck(label, findings)
     task_input, output = recheck.task_input, label.truth.expected_output
@@ -230,7 +229,7 @@ def _proof(label: Label[InfeasibilityInput], findings: Findings) -> None:
         recheck.expect(conflict == found, f"{conflict} are stated to be in conflict, {found} are")
     if label.built:
         changed = f"a tolerance of {AMBIGUITY} on every limit changes its verdict"
-        recheck.expect((edge(problem, limit, feasible=feasible) <= value) is feasible, changed)
+        recheck.expect((verdict_edge(problem, limit, feasible=feasible) <= value) is feasible, changed)
         size = f"{len(conflict)} limits are in conflict in a {label.episode.difficulty} mandate"
         recheck.expect(feasible or len(conflict) in SIZES[label.episode.difficulty], size)
     findings.least("least_distance_from_limit", abs(least / value - 1))
@@ -242,7 +241,7 @@ def _proof(label: Label[InfeasibilityInput], findings: Findings) -> None:
 
 
 def _examine_conflict(recheck: Recheck, conflict: list[str]) -> None:
-    """A feasible mandate has a witness, and an infeasible one a ray; waiving each limit in conflict leaves another."""
+    """Check the witness of a feasible mandate, or the ray and the waivers of an infeasible one."""
     certificate, findings = recheck.label.certificate, recheck.findings
     if recheck.label.truth.expected_output["feasible"]:
         witness = recheck.stored(certificate["least_attainable"])
@@ -252,7 +251,7 @@ def _examine_conflict(recheck: Recheck, conflict: list[str]) -> None:
     farkas = certificate["farkas"]
     stated = recheck.label.truth.proof["farkas_margin"]
     recheck.expect(stated == farkas["margin"], "the truth's margin is not the certificate's")
-    alone = waived(recheck.task_input, [name for name in WAIVABLE if name not in conflict])
+    alone = waive_limits(recheck.task_input, [name for name in WAIVABLE if name not in conflict])
     found = margin(alone, farkas["ray"])
     shown = found > 0 and found >= stated - _SAME_MARGIN
     recheck.expect(shown, f"its ray leaves a margin of {found:.1e}, it states {stated:.1e}: the conflict is not shown")
@@ -264,20 +263,22 @@ def _examine_conflict(recheck: Recheck, conflict: list[str]) -> None:
         _expect_kept(recheck, [name], np.array(weights, dtype=float), f"the portfolio without {name}")
 
 
-def _aim(limit: str) -> Aim:
-    """What the program of a limit to relax minimises."""
-    return Aim(Goal.TURNOVER) if limit == "max_turnover" else Aim(Goal.LIMIT, limit=limit)
+def _aim(limit: str) -> PortfolioAim:
+    return (
+        PortfolioAim(PortfolioGoal.TURNOVER)
+        if limit == "max_turnover"
+        else PortfolioAim(PortfolioGoal.LIMIT, limit=limit)
+    )
 
 
 def _expect_kept(recheck: Recheck, without: list[str], weights: rederive.Floats, what: str) -> None:
-    """Weights keep every limit but those that are waived."""
-    over = rederive.excesses(waived(recheck.task_input, without), recheck.covariance, weights)
+    over = rederive.excesses(waive_limits(recheck.task_input, without), recheck.covariance, weights)
     name, excess = max(over.items(), key=lambda limit: limit[1])
     recheck.expect(excess <= ACCEPTED_VIOLATION, f"{what} breaks {name} by {excess:.1e}")
 
 
-def _by_hand(data: Mapping[str, Any]) -> JsonObject:
-    """Turnover that restricted names and the cap on names force, which bounds the least turnover from below."""
+def _no_skill_baseline(data: Mapping[str, Any]) -> JsonObject:
+    """Return the turnover forced by restricted names and the cap, a lower bound of the least turnover."""
     limits, current = data["constraints"], data["current_portfolio"]
     caps = dict.fromkeys(limits["restricted_names"], 0.0)
     needed = math.fsum(max(0.0, weight - caps.get(name, limits["max_weight"])) for name, weight in current.items())
@@ -295,7 +296,7 @@ SUBTASK = Subtask(
     scorers={Profile.PAPER: _paper, Profile.STRICT: _paper, Profile.CERTIFIED: _certified},
     verification=Verification(method=METHOD, parameters={"ground_truth_source": "certified optimiser"}),
     baselines=Baselines(
-        no_skill=Naive(("constraints", "current_portfolio"), _by_hand),
+        no_skill=Naive(("constraints", "current_portfolio"), _no_skill_baseline),
         trivial=Naive((), lambda data: {"feasible": True, "conflicting_limits": [], "least_attainable": 0.0}),
         heuristic="feasible, 90% of the limit",
     ),

@@ -1,7 +1,4 @@
-"""What an agent is given, by subtask; fractions of NAV, annual decimals.
-
-Fields that every built episode has, but that the published release leaves out, are marked as not required.
-"""
+"""Input types of the portfolio subtasks; fields absent from the published release are not required."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ AnalystView = TypedDict(
 
 
 class Constraints(TypedDict):
-    """The limits of a mandate; null or absent switches a limit off."""
+    """Limits of a mandate; null or absent switches a limit off."""
 
     long_only: NotRequired[bool | None]
     restricted_names: NotRequired[list[str] | None]
@@ -35,8 +32,8 @@ class Constraints(TypedDict):
     neutrality_tolerance: NotRequired[float | None]
 
 
-class Market(TypedDict):
-    """What every optimisation reads."""
+class MarketFields(TypedDict):
+    """Fields of every optimisation."""
 
     expected_returns: NotRequired[dict[str, float]]
     covariance_matrix: CovarianceTable
@@ -45,8 +42,8 @@ class Market(TypedDict):
     risk_aversion: NotRequired[float]
 
 
-class Mandate(TypedDict):
-    """A full set of limits and what they refer to."""
+class MandateFields(TypedDict):
+    """A full set of limits and the data they refer to."""
 
     constraints: Constraints
     benchmark_weights: NotRequired[dict[str, float]]
@@ -55,20 +52,20 @@ class Mandate(TypedDict):
     factor_exposures: NotRequired[dict[str, dict[str, float]]]
 
 
-class UnconstrainedInput(Market):
+class UnconstrainedInput(MarketFields):
     """Input of unconstrained optimisation."""
 
     constraints: NotRequired[Constraints]
     conventions: NotRequired[dict[str, str]]
 
 
-class ConstrainedInput(Market, Mandate):
+class ConstrainedInput(MarketFields, MandateFields):
     """Input of constrained optimisation."""
 
     conventions: NotRequired[dict[str, str]]
 
 
-class RebalancingInput(Market):
+class RebalancingInput(MarketFields):
     """Input of rebalancing."""
 
     current_portfolio: dict[str, float]
@@ -102,7 +99,7 @@ class ToolUseInput(TypedDict):
     universe_size: NotRequired[int]
 
 
-class InfeasibilityInput(Mandate):
+class InfeasibilityInput(MandateFields):
     """Input of infeasibility detection."""
 
     covariance_matrix: CovarianceTable

@@ -1,8 +1,6 @@
-"""The grammar of tool-use mandates: what a mandate demands, drawn first, and the words in which it says so.
+"""Grammar of tool-use mandates: draws demands, which imply the call, and sentences that state them.
 
-A demand is one statement of a mandate: a limit, or two that belong together. It may be revised: by an amendment, or by
-a limit for accounts of a size. The call follows from the demands alone, the text from the demands and from words drawn
-for each; nothing of a text is kept from one edition to the next.
+A demand is one limit, or two that belong together; an amendment or a limit for large accounts may revise it.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ _FACTORS = {
     "cma": "investment",
     "mom": "momentum",
 }
-_WORDS = {1000: "one tenth", 2000: "one fifth", 2500: "one quarter"}
+_SPELLED_FRACTIONS = {1000: "one tenth", 2000: "one fifth", 2500: "one quarter"}
 _EXCLUSIVE = (
     {"min_weight", "min_names"},
     {"min_weight", "max_names"},
@@ -37,9 +35,9 @@ _EXCLUSIVE = (
     {"max_tracking_error", "monthly_tracking_error"},
     {"neutral", "neutral_default"},
 )
-"""Demands of which a mandate makes one at most: they say the same thing twice, or contradict each other."""
+"""Sets of demands that repeat or contradict each other; a mandate contains at most one of each set."""
 _LONG_ONLY = {"min_weight", "min_names", "max_names", "names_between"}
-"""Demands that mean nothing, or another thing, where short positions are allowed."""
+"""Demands without their usual meaning if short positions are allowed."""
 _CONVERTED = ("two_way_turnover", "monthly_tracking_error")
 """Demands stated over another horizon or basis than the API's."""
 _REVISABLE = {
@@ -50,25 +48,23 @@ _REVISABLE = {
     "max_turnover": "the turnover limit",
     "max_tracking_error": "the tracking error limit",
 }
-"""Demands that are one number, which a later statement may replace, and the names that an amendment has for them."""
+"""Single-number demands that a later statement may replace, with their names in amendments."""
 AMENDMENTS = ("First amendment", "Second amendment")
-"""How an amendment begins; it replaces the limit that it names."""
+"""Openings of amendments; an amendment replaces the limit that it names."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What a mandate of a difficulty demands beside its objective.
+    """Demands of a mandate by difficulty, in addition to its objective.
 
-    required : kinds that it has; one of each pair.
-    others : further kinds, drawn.
-    amended, met : demands replaced by an amendment, and by a limit for accounts of at least a size that this one has.
-    unmet : limits for accounts of at least a size that this one has not.
-    asides : statements that limit nothing.
-    sectors : sectors whose cap is stated relative to their weight in the benchmark.
+    required, further : groups of kinds with one kind of each, and number of additional kinds.
+    amended, met : demands replaced by an amendment, or by a limit for account sizes that this account reaches.
+    unmet, asides : limits for account sizes that this account does not reach, and statements that limit nothing.
+    sectors : sectors with a cap relative to their benchmark weight.
     """
 
     required: tuple[tuple[str, ...], ...]
-    others: int
+    further: int
     amended: int
     met: int
     unmet: int
@@ -78,11 +74,13 @@ class _Plan:
 
 _SINGLE, _BOTH = (("max_weight", "max_sector_weight"),), tuple((kind,) for kind in _CONVERTED)
 PLANS = {
-    "easy": _Plan((*_SINGLE, _CONVERTED), others=1, amended=1, met=0, unmet=0, asides=1, sectors=0),
-    "medium": _Plan((*_SINGLE, *_BOTH, ("relative_sector",)), others=1, amended=1, met=1, unmet=0, asides=2, sectors=1),
+    "easy": _Plan((*_SINGLE, _CONVERTED), further=1, amended=1, met=0, unmet=0, asides=1, sectors=0),
+    "medium": _Plan(
+        (*_SINGLE, *_BOTH, ("relative_sector",)), further=1, amended=1, met=1, unmet=0, asides=2, sectors=1
+    ),
     "hard": _Plan(
         (("max_weight",), ("max_sector_weight",), *_BOTH, ("relative_sector",)),
-        others=1,
+        further=1,
         amended=2,
         met=2,
         unmet=2,
@@ -91,10 +89,9 @@ PLANS = {
     ),
 }
 _SHORT_SHARE = 0.15
-"""Share of mandates that allow short positions."""
 
 
-class Words(TypedDict):
+class MandateSentences(TypedDict):
     """The catalog of sentences."""
 
     about: str
@@ -107,8 +104,8 @@ class Words(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Universe:
-    """What a mandate may refer to: sectors, number of names, and what each sector weighs in the benchmark."""
+class MandateUniverse:
+    """Universe of a mandate: sectors, number of names, and benchmark weights of the sectors."""
 
     sectors: tuple[str, ...]
     size: int
@@ -116,23 +113,27 @@ class Universe:
 
 
 @dataclass(frozen=True, slots=True)
-class Mandate:
-    """A text, the call that it implies, and its template: the objective with the demands it makes."""
+class ComposedMandate:
+    """Text of a mandate, the call that it implies, and its template (objective and kinds of demands)."""
 
     text: str
     call: dict[str, Any]
     template: str
 
 
-def words() -> Words:
-    """The sentences that ship with the benchmark."""
-    return msgspec.convert(read_catalog("finskillbench.domains.portfolio", "mandates.json"), Words)
+def built_in_sentences() -> MandateSentences:
+    """Return the sentences that ship with the benchmark."""
+    return msgspec.convert(read_catalog("finskillbench.domains.portfolio", "mandates.json"), MandateSentences)
 
 
 def compose(
-    objective: Objective, difficulty: str, universe: Universe, vocabulary: Words, rng: np.random.Generator
-) -> Mandate:
-    """Draw what a mandate demands and how it says so."""
+    objective: Objective,
+    difficulty: str,
+    universe: MandateUniverse,
+    vocabulary: MandateSentences,
+    rng: np.random.Generator,
+) -> ComposedMandate:
+    """Draw the demands of a mandate and the sentences that state them."""
     plan, short = PLANS[difficulty], bool(rng.random() < _SHORT_SHARE)
     kinds = _kinds(vocabulary, plan, universe, rng, short=short)
     call: dict[str, Any] = {"objective": objective.value}
@@ -148,19 +149,19 @@ def compose(
     unmet = _drawn([kind for kind in revisable if kind not in amended], plan.unmet, rng)
     sentences, amendments, conditions = list[str](), list[str](), list[tuple[int, str]]()
     for kind in kinds:
-        said = vocabulary["limits"][kind]
+        phrases = vocabulary["limits"][kind]
         if kind not in (*revised, *unmet):
             count = plan.sectors if kind == "relative_sector" else 1
-            sentences += [stated(kind, said, limits, universe, rng) for _ in range(count)]
+            sentences += [draw_statement(kind, phrases, limits, universe, rng) for _ in range(count)]
             continue
-        versions = _versions(kind, said, 1 + (kind in revised) + (kind in unmet), universe, rng)
+        versions = _versions(kind, phrases, 1 + (kind in revised) + (kind in unmet), universe, rng)
         if kind in amended:
-            (_, first), (again, second) = versions
-            sentences.append(first)
-            amendments.append(f"{AMENDMENTS[len(amendments)]}, replacing {_REVISABLE[kind]} set above: {second}")
-            limits |= again
+            (_, original_text), (revised_limit, revised_text) = versions
+            sentences.append(original_text)
+            amendments.append(f"{AMENDMENTS[len(amendments)]}, replacing {_REVISABLE[kind]} set above: {revised_text}")
+            limits |= revised_limit
             continue
-        versions.sort(key=lambda version: -max(version[0].values()))  # the larger the account, the tighter the limit
+        versions.sort(key=lambda version: -max(version[0].values()))  # larger accounts get tighter limits
         sentences.append(versions[0][1])
         limits |= versions[kind in met][0]
         if kind in met:
@@ -171,54 +172,52 @@ def compose(
     sentences += [_aside([one], universe, rng) for one in _drawn(vocabulary["asides"], plan.asides, rng)]
     if conditions:
         sentences.append(f"The account holds USD {account} million.")
-    by_size = [f"Once the account has reached USD {size} million: {said}" for size, said in sorted(conditions)]
+    by_size = [f"Once the account has reached USD {size} million: {sentence}" for size, sentence in sorted(conditions)]
     body = [aim, *_drawn(sentences, len(sentences), rng), *by_size, *amendments]
     text = " ".join((_pick(vocabulary["openings"], rng), *body))
     template = ", ".join((objective.value, *sorted(kinds), *sorted(revised), *(["short"] if short else [])))
-    return Mandate(text, {**call, "constraints": limits}, template)
+    return ComposedMandate(text, {**call, "constraints": limits}, template)
 
 
 def _versions(
-    kind: str, sentences: Sequence[str], count: int, universe: Universe, rng: np.random.Generator
+    kind: str, sentences: Sequence[str], count: int, universe: MandateUniverse, rng: np.random.Generator
 ) -> list[tuple[dict[str, float], str]]:
-    """So many different limits of a kind, each with the words that state it."""
     found: list[tuple[dict[str, float], str]] = []
     while len(found) < count:
         limit: dict[str, float] = {}
-        said = stated(kind, sentences, limit, universe, rng)
+        sentence = draw_statement(kind, sentences, limit, universe, rng)
         if all(limit != other for other, _ in found):
-            found.append((limit, said))
+            found.append((limit, sentence))
     return found
 
 
 def _size(low: int, high: int, rng: np.random.Generator) -> int:
-    """A size of an account in USD million, from `low` to `high` in tens."""
     return 10 * int(rng.integers(-(-low // 10), high // 10 + 1))
 
 
-def stated(
-    kind: str, sentences: Sequence[str], limits: dict[str, Any], universe: Universe, rng: np.random.Generator
+def draw_statement(
+    kind: str, sentences: Sequence[str], limits: dict[str, Any], universe: MandateUniverse, rng: np.random.Generator
 ) -> str:
-    """What one of some sentences says of a limit drawn for it, which `limits` takes in; an aside limits nothing."""
+    """Draw a limit, add it to `limits`, and return a sentence that states it; asides add no limit."""
     return _aside(sentences, universe, rng) if kind == "asides" else _DRAWS[kind](limits, universe, sentences, rng)
 
 
-def _kinds(vocabulary: Words, plan: _Plan, universe: Universe, rng: np.random.Generator, *, short: bool) -> list[str]:
-    """Kinds of demand that go together."""
+def _kinds(
+    vocabulary: MandateSentences, plan: _Plan, universe: MandateUniverse, rng: np.random.Generator, *, short: bool
+) -> list[str]:
     unfit = _LONG_ONLY if short else set[str]()
     if universe.size > 100:
-        unfit = unfit | {"min_weight"}  # a floor under thousands of names is less than a basis point
+        unfit = unfit | {"min_weight"}  # with thousands of names the floor is below one basis point
     known = [kind for kind in vocabulary["limits"] if kind not in {*unfit, "relative_sector"}]
     chosen = [_pick(choices, rng) for choices in plan.required]
     for kind in _drawn(known, len(known), rng):
         clash = any(kind in exclusive and exclusive & set(chosen) for exclusive in _EXCLUSIVE)
-        if kind not in chosen and not clash and len(chosen) < len(plan.required) + plan.others:
+        if kind not in chosen and not clash and len(chosen) < len(plan.required) + plan.further:
             chosen.append(kind)
     return chosen
 
 
 def _drawn(names: Sequence[str], count: int, rng: np.random.Generator) -> list[str]:
-    """So many of the names, each at most once, in random order."""
     places: list[int] = rng.permutation(len(names)).tolist()
     return [names[place] for place in places[:count]]
 
@@ -227,31 +226,28 @@ def _pick(sentences: Sequence[str], rng: np.random.Generator) -> str:
     return sentences[int(rng.integers(len(sentences)))]
 
 
-def _aside(sentences: Sequence[str], universe: Universe, rng: np.random.Generator) -> str:
+def _aside(sentences: Sequence[str], universe: MandateUniverse, rng: np.random.Generator) -> str:
     share, error = _share(25 * int(rng.integers(16, 60)), rng), _rate(25 * int(rng.integers(4, 25)), rng)
     held, money = int(rng.integers(universe.size // 2, universe.size)), 10 * int(rng.integers(5, 90))
     return _pick(sentences, rng).format(x=share, te=error, n=money, k=held)
 
 
 def _share(basis_points: int, rng: np.random.Generator) -> str:
-    """A fraction of NAV in one of the styles in which mandates print them."""
-    if basis_points in _WORDS:
-        return _WORDS[basis_points]
+    if basis_points in _SPELLED_FRACTIONS:
+        return _SPELLED_FRACTIONS[basis_points]
     return f"{basis_points / 10_000:g} of NAV" if rng.random() < 0.2 else _rate(basis_points, rng)
 
 
 def _rate(basis_points: int, rng: np.random.Generator) -> str:
-    """A rate a year in one of the styles in which mandates print them."""
     percent = f"{basis_points / 100:g}"
     return _pick([f"{percent}%", f"{percent}%", f"{percent} percent", f"{basis_points} basis points"], rng)
 
 
 def _points(basis_points: int, rng: np.random.Generator) -> str:
-    """A difference of two shares."""
     return _pick([f"{basis_points / 100:g} percentage points", f"{basis_points} basis points"], rng)
 
 
-_Draw = Callable[[dict[str, Any], Universe, Sequence[str], np.random.Generator], str]
+_Draw = Callable[[dict[str, Any], MandateUniverse, Sequence[str], np.random.Generator], str]
 
 
 def _of_points(
@@ -261,57 +257,62 @@ def _of_points(
     step: int,
     *,
     written: Callable[[int, np.random.Generator], str] = _share,
-    told: int = 1,
+    multiple: int = 1,
 ) -> _Draw:
-    """A limit drawn from low, low + step, ... high basis points; the text tells `told` times as much."""
+    """Return a draw from low, low + step, ... high basis points; the text states `multiple` times the limit."""
 
-    def draw(limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator) -> str:
+    def draw(
+        limits: dict[str, Any], universe: MandateUniverse, sentences: Sequence[str], rng: np.random.Generator
+    ) -> str:
         del universe
         points = low + step * int(rng.integers((high - low) // step + 1))
         limits[name] = points / 10_000
-        return _pick(sentences, rng).format(x=written(told * points, rng))
+        return _pick(sentences, rng).format(x=written(multiple * points, rng))
 
     return draw
 
 
-def _max_weight(limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator) -> str:
-    """Caps under which the universe has room for a portfolio one and a half times."""
+def _max_weight(
+    limits: dict[str, Any], universe: MandateUniverse, sentences: Sequence[str], rng: np.random.Generator
+) -> str:
+    """Draw a cap under which the universe can hold one and a half portfolios."""
     least = max(400, 25 * -(-15_000 // (25 * universe.size)))
     return _of_points("max_weight", least, least + 800, 25)(limits, universe, sentences, rng)
 
 
-def _min_weight(limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator) -> str:
-    """Floors that take a tenth to a half of the portfolio."""
+def _min_weight(
+    limits: dict[str, Any], universe: MandateUniverse, sentences: Sequence[str], rng: np.random.Generator
+) -> str:
+    """Draw a floor that takes a tenth to a half of the portfolio."""
     step = 5 if universe.size <= 50 else 1
     low, high = (max(step, share // universe.size // step * step) for share in (1000, 5000))
     return _of_points("min_weight", low, high, step)(limits, universe, sentences, rng)
 
 
 def _max_sector_weight(
-    limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator
+    limits: dict[str, Any], universe: MandateUniverse, sentences: Sequence[str], rng: np.random.Generator
 ) -> str:
-    """Caps under which the sectors have room for a portfolio one and a half times, above every relative cap."""
+    """Draw a cap under which the sectors can hold one and a half portfolios, above every relative cap."""
     largest = math.ceil(100 * max(universe.benchmark.values()))
     least = max(1400, 100 * -(-150 // len(universe.sectors)), 100 * (largest + 3))
     return _of_points("max_sector_weight", least, least + 2000, 100)(limits, universe, sentences, rng)
 
 
 def _sector_limits(
-    limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator
+    limits: dict[str, Any], universe: MandateUniverse, sentences: Sequence[str], rng: np.random.Generator
 ) -> str:
-    """Caps of one or two sectors, of those that nothing else excludes or caps."""
     taken = {*limits.get("sector_limits", {}), *limits.get("excluded_sectors", ())}
     free = [sector for sector in universe.sectors if sector not in taken]
-    told: list[str] = []
+    clauses: list[str] = []
     for sector in _drawn(free, int(rng.integers(1, 3)), rng):
         points = 50 * int(rng.integers(4, 25))
         limits.setdefault("sector_limits", {})[sector] = points / 10_000
-        told.append(_pick(sentences, rng).format(sector=sector, x=_share(points, rng)))
-    return " ".join(told)
+        clauses.append(_pick(sentences, rng).format(sector=sector, x=_share(points, rng)))
+    return " ".join(clauses)
 
 
 def _excluded_sectors(
-    limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator
+    limits: dict[str, Any], universe: MandateUniverse, sentences: Sequence[str], rng: np.random.Generator
 ) -> str:
     capped = limits.get("sector_limits", {})
     free = [sector for sector in universe.sectors if sector not in capped]
@@ -321,9 +322,9 @@ def _excluded_sectors(
 
 
 def _relative_sector(
-    limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator
+    limits: dict[str, Any], universe: MandateUniverse, sentences: Sequence[str], rng: np.random.Generator
 ) -> str:
-    """A cap stated as an excess over the sector's weight in the benchmark; no plain cap is equal to it."""
+    """Draw a cap stated as an excess over the sector's benchmark weight; no plain cap equals it."""
     taken = {*limits.get("sector_limits", {}), *limits.get("excluded_sectors", ())}
     (sector,) = _drawn([sector for sector in universe.sectors if sector not in taken], 1, rng)
     weight, above = 10 * round(1000 * universe.benchmark[sector]), 25 + 50 * int(rng.integers(2, 6))
@@ -332,7 +333,7 @@ def _relative_sector(
 
 
 def _monthly_tracking_error(
-    limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator
+    limits: dict[str, Any], universe: MandateUniverse, sentences: Sequence[str], rng: np.random.Generator
 ) -> str:
     del universe
     points = 5 * int(rng.integers(6, 36))
@@ -341,9 +342,9 @@ def _monthly_tracking_error(
 
 
 def _names(*names: str) -> _Draw:
-    """One count of holdings, or two with room between them."""
-
-    def draw(limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator) -> str:
+    def draw(
+        limits: dict[str, Any], universe: MandateUniverse, sentences: Sequence[str], rng: np.random.Generator
+    ) -> str:
         low = int(rng.integers(int(0.5 * universe.size), int(0.75 * universe.size) + 1))
         high = int(rng.integers(int(0.8 * universe.size), universe.size))
         counts = (high,) if names == ("max_names",) else (low, high)
@@ -353,13 +354,15 @@ def _names(*names: str) -> _Draw:
     return draw
 
 
-def _neutral(limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator) -> str:
+def _neutral(
+    limits: dict[str, Any], universe: MandateUniverse, sentences: Sequence[str], rng: np.random.Generator
+) -> str:
     tolerance = limits["neutrality_tolerance"] = round(0.005 * int(rng.integers(4, 17)), 3)
     return _neutral_default(limits, universe, [_pick(sentences, rng).replace("{x}", f"{tolerance:g}")], rng)
 
 
 def _neutral_default(
-    limits: dict[str, Any], universe: Universe, sentences: Sequence[str], rng: np.random.Generator
+    limits: dict[str, Any], universe: MandateUniverse, sentences: Sequence[str], rng: np.random.Generator
 ) -> str:
     del universe
     chosen = _drawn(list(_FACTORS), int(rng.integers(1, 4)), rng)
@@ -380,7 +383,7 @@ _DRAWS: Mapping[str, _Draw] = {
     "max_names": _names("max_names"),
     "names_between": _names("min_names", "max_names"),
     "max_turnover": _of_points("max_turnover", 400, 3500, 100),
-    "two_way_turnover": _of_points("max_turnover", 400, 3500, 100, told=2),
+    "two_way_turnover": _of_points("max_turnover", 400, 3500, 100, multiple=2),
     "max_tracking_error": _of_points("max_tracking_error", 100, 600, 25, written=_rate),
     "monthly_tracking_error": _monthly_tracking_error,
     "relative_sector": _relative_sector,

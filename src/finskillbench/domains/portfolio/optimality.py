@@ -1,11 +1,8 @@
-"""The independent derivation of optima and conflicts: no solver, no engine, no formulation of it.
+"""Independent proofs of optima and conflicts, without solver, engine or formulation code.
 
-An optimum is shown from its gradients alone: the limits are written down again from the conventions of the tasks, in
-buys and sells, and the multipliers are found here by nonnegative least squares. What they leave is turned into a bound
-on how much better any other portfolio can be, so that nothing rests on how well they were found.
-
-A conflict is shown from a stored ray: the limits of an input, weighed as the ray says, contradict each other. What the
-weighed limits leave of the weights is held against the limit on tracking error by the Cauchy-Schwarz inequality.
+An optimum is proved from its gradients: nonnegative least squares gives multipliers, whose residual bounds any gain.
+A conflict is proved from a stored ray: the weighted limits of an input contradict each other, with tracking error
+bounded by the Cauchy-Schwarz inequality.
 """
 
 from __future__ import annotations
@@ -22,17 +19,17 @@ from finskillbench.episode import JsonObject
 from finskillbench.scoring.values import numbers
 
 _NEAR = 1e-4
-"""A limit with more slack than this is taken to hold no multiplier."""
+"""Limits with more slack have no multiplier."""
 _TRADED = 1e-9
 _REACH = 4.0
-"""Buys and sells of a fully invested long-only portfolio add up to 2 at most; two of them differ by 4."""
+"""Buys and sells of a fully invested long-only portfolio sum to at most 2; two portfolios differ by at most 4."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """Limits h(x) <= 0 at a point: their slacks -h (m,) and gradients (m, n); of equalities the gradients alone (k, n).
+    """Limits h(x) <= 0 at a point: slacks -h (m,), gradients (m, n), and gradients of equalities (k, n).
 
-    Each h is convex, so that a'(y - x) <= slack for every point y that keeps it, a its gradient at x.
+    Each h is convex with gradient a at x, so a'(y - x) <= slack for every feasible point y.
     """
 
     slacks: Floats
@@ -40,8 +37,7 @@ class _Limits:
     equalities: Floats
 
 
-def stacked(parts: Sequence[tuple[Floats, Floats]], equalities: Sequence[Floats]) -> _Limits:
-    """Limits put together from parts of slacks (m,) and gradients (m, n)."""
+def _stack_limits(parts: Sequence[tuple[Floats, Floats]], equalities: Sequence[Floats]) -> _Limits:
     width = equalities[0].shape[1]
     return _Limits(
         np.concatenate([slacks for slacks, _ in parts]),
@@ -51,40 +47,37 @@ def stacked(parts: Sequence[tuple[Floats, Floats]], equalities: Sequence[Floats]
 
 
 def possible_gain(gradient: Floats, limits: _Limits, reach: float) -> float:
-    """Bound how far another point that keeps the limits can lie below this one.
+    """Bound the improvement of any other feasible point over this one.
 
-    With multipliers m >= 0 and r = gradient + sum m a + sum k e, every such y has
+    With multipliers m >= 0 and r = gradient + sum m a + sum k e, every feasible y has
     f(y) >= f(x) + gradient'(y - x) >= f(x) - |r|_max ||y - x||_1 - sum m slack.
 
-    Parameters
-    ----------
-    gradient : (n,) of the convex objective at the point.
-    limits : those that hold at the point; more slack than rounding weighs on the result.
-    reach : the largest ||y - x||_1 of two points that keep the limits.
+    gradient : (n,) gradient of the convex objective at the point.
+    reach : largest ||y - x||_1 of two feasible points.
     """
     near = limits.slacks < _NEAR
     slacks = np.maximum(limits.slacks[near], 0.0)
     columns = np.vstack([limits.gradients[near], limits.equalities, -limits.equalities]).T
-    # The weight of a slack next to the residual lets a multiplier go to limits that really hold.
+    # Slacks weighted next to the residual steer multipliers to the binding limits.
     system = np.vstack([columns, np.concatenate([slacks, np.zeros(2 * len(limits.equalities))])[None, :]])
     scale = np.linalg.norm(system, axis=0)
     scale[scale == 0] = 1.0
-    # Imported here: it takes 0.3 s, which a build need not pay.
+    # Imported here: it takes 0.3 s, which a build does not need.
     import scipy.optimize as _optimize
 
-    optimize: Any = _optimize  # SciPy comes without types
+    optimize: Any = _optimize  # SciPy has no type stubs
     multipliers, _ = optimize.nnls(system / scale, np.concatenate([-gradient, [0.0]]), maxiter=50 * system.shape[1])
     multipliers = multipliers / scale
     residual = gradient + columns @ multipliers
     return float(np.abs(residual).max() * reach + multipliers[: len(slacks)] @ slacks)
 
 
-class Program:
-    """A portfolio problem at a point: the limits written in buys u and sells v, w = w0 + u - v."""
+class OptimalityCheck:
+    """A portfolio problem at a point, with limits in buys u and sells v: w = w0 + u - v."""
 
     def __init__(self, task_input: JsonObject, weights: Floats, mean: Floats | None = None) -> None:
         self.task_input, self.weights = task_input, weights
-        self.tickers, self.sigma = rederive.covariance(task_input)
+        self.tickers, self.sigma = rederive.input_covariance(task_input)
         needs_mean = mean is None and task_input.get("objective") in ("max_return", "max_sharpe")
         self.mean = self._vector("expected_returns") if needs_mean else mean
         self.limits: JsonObject = task_input["constraints"]
@@ -95,10 +88,10 @@ class Program:
         return rederive.vector(self.task_input[field], self.tickers)
 
     def gain(self, prices: Floats | None = None, cap: float | None = None, *, same_trades: bool = False) -> float:
-        """Bound how much better another portfolio can be, where `prices` (n,) of trades or else the objective count.
+        """Bound the gain of any other portfolio in the objective, or in the cost at `prices` (n,) with objective up to
+        `cap`.
 
-        Its objective is at most `cap`. With `same_trades` it buys and sells the same names, each by `min_trade` at
-        least, and trades no other.
+        With `same_trades` it trades the same names in the same direction, each by at least `min_trade`.
         """
         n = len(self.weights)
         bought, sold = np.maximum(self.weights - self.start, 0.0), np.maximum(self.start - self.weights, 0.0)
@@ -122,14 +115,13 @@ class Program:
             value = rederive.objective(self.task_input, self.sigma, self.weights, self.mean)
             parts.append((np.array([cap - value]), self._lifted(self._slope())))
         gradient = self._lifted(self._slope())[0] if prices is None else np.tile(prices, 2)
-        return possible_gain(gradient, stacked(parts, [self._lifted(np.ones((1, n)))]), _REACH)
+        return possible_gain(gradient, _stack_limits(parts, [self._lifted(np.ones((1, n)))]), _REACH)
 
     def _lifted(self, rows: Floats) -> Floats:
-        """Rows over weights (m, n) as rows over buys and sells (m, 2n)."""
+        """Convert rows over weights (m, n) to rows over buys and sells (m, 2n)."""
         return np.hstack([rows, -rows])
 
     def _slope(self) -> Floats:
-        """(1, n) gradient of the objective."""
         name, risk = self.task_input["objective"], 2 * self.sigma @ self.weights
         mean = np.zeros(len(risk)) if self.mean is None else self.mean
         slopes = {
@@ -141,7 +133,7 @@ class Program:
         return slopes[name]()[None, :]
 
     def _weight_limits(self) -> list[tuple[Floats, Floats]]:
-        """Slacks and gradients over weights of the limits that are no counts and no turnover."""
+        """Return slacks and gradients over weights of all limits except counts and turnover."""
         limits, weights, eye = self.limits, self.weights, np.eye(len(self.weights))
         parts = [(weights - (limits.get("min_weight") or 0.0), -eye)]
         if limits.get("max_weight") is not None:
@@ -154,16 +146,15 @@ class Program:
             spread = float(active @ self.sigma @ active)
             parts.append((np.array([limits["max_tracking_error"] ** 2 - spread]), 2 * (self.sigma @ active)[None, :]))
         if limits.get("factor_neutrality"):
-            given, factors = self.task_input["factor_exposures"], limits["neutral_factors"]
-            betas = np.array([[given[ticker][factor] for ticker in self.tickers] for factor in factors])
+            exposures, factors = self.task_input["factor_exposures"], limits["neutral_factors"]
+            betas = np.array([[exposures[ticker][factor] for ticker in self.tickers] for factor in factors])
             tilt = betas @ (weights - self._vector("benchmark_weights"))
             parts += [(limits["neutrality_tolerance"] - tilt, betas), (limits["neutrality_tolerance"] + tilt, -betas)]
         return parts
 
     def _names(self) -> list[tuple[Floats, Floats]]:
-        """Slacks and gradients over weights of a least position, the names held taken as they are.
-
-        Which to hold, and so a least number of them, is left to the branches of `proof`, where it is solved again.
+        """Return slacks and gradients over weights of the minimum position, for the names held; `proof` checks the
+        choice.
         """
         position, held = self.limits.get("min_position"), self.weights > rederive.ZERO
         if position is None:
@@ -173,14 +164,14 @@ class Program:
 
 
 def margin(task_input: JsonObject, ray: Mapping[str, Sequence[float]]) -> float:
-    """Return the shortfall of the weighed limits; a positive one proves that no portfolio keeps them.
+    """Return the shortfall of the weighted limits; if positive, no portfolio is feasible.
 
-    With multipliers m >= 0 (k free for the budget) every portfolio w that keeps the limits a'w <= c has
-    s'w <= k + sum m c, where s = k 1 + sum m a; of trades t, t'(w - w0) <= 2 max|t| turnover. Its tracking error bounds
-    -s'(w - b) by TE sqrt(s' inv(S) s), without such a limit -s'w is at most max(-s). Both together leave nothing where
-    the sum of the bounds is negative. Counts of names are left out: a contradiction of fewer limits is one of all.
+    With multipliers m >= 0 (k free for the budget), every w with limits a'w <= c has s'w <= k + sum m c, where
+    s = k 1 + sum m a. Trades t satisfy t'(w - w0) <= 2 max|t| turnover. Tracking error bounds -s'(w - b) by
+    TE sqrt(s' inv(S) s); without that limit, -s'w <= max(-s). The limits conflict if the bounds sum to less than zero.
+    Counts of names are left out: a conflict of fewer limits is a conflict of all.
     """
-    tickers, sigma = rederive.covariance(task_input)
+    tickers, sigma = rederive.input_covariance(task_input)
     limits: JsonObject = task_input["constraints"]
     scale = max(abs(value) for values in ray.values() for value in values)
 
@@ -208,7 +199,7 @@ def margin(task_input: JsonObject, ray: Mapping[str, Sequence[float]]) -> float:
 
 
 def _linear(task_input: JsonObject, tickers: Sequence[str]) -> dict[str, tuple[Floats, Floats]]:
-    """Rows (m, n) and caps (m,) of the limits that are linear in the weights, by the names that a ray gives them."""
+    """Return rows (m, n) and caps (m,) of the limits that are linear in the weights, by their names in a ray."""
     limits, eye = task_input["constraints"], np.eye(len(tickers))
     found = {"lower_bound": (-eye, np.full(len(tickers), -(limits.get("min_weight") or 0.0)))}
     upper = np.full(len(tickers), 1.0 if limits.get("max_weight") is None else limits["max_weight"])
@@ -221,8 +212,8 @@ def _linear(task_input: JsonObject, tickers: Sequence[str]) -> dict[str, tuple[F
         rows = np.array([[float(sector == name) for sector in sectors] for name in caps])
         found["sector_limits"] = rows, np.array(list(caps.values()))
     if limits.get("factor_neutrality"):
-        given, factors = task_input["factor_exposures"], limits["neutral_factors"]
-        betas = np.array([[given[ticker][factor] for ticker in tickers] for factor in factors])
+        exposures, factors = task_input["factor_exposures"], limits["neutral_factors"]
+        betas = np.array([[exposures[ticker][factor] for ticker in tickers] for factor in factors])
         centre = betas @ rederive.vector(task_input["benchmark_weights"], tickers)
         found["factor_neutrality_above"] = betas, limits["neutrality_tolerance"] + centre
         found["factor_neutrality_below"] = -betas, limits["neutrality_tolerance"] - centre

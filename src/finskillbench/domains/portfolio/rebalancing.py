@@ -1,4 +1,4 @@
-"""Rebalancing: from the current portfolio to most of what the optimum gains, at the least trading cost."""
+"""Rebalancing: reach a required share of the attainable improvement at the lowest trading cost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import Field
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
-from finskillbench.domains.building import BuildContext, Task, stratified
+from finskillbench.domains.building import BuildContext, BuiltTask, stratified
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.portfolio import rederive
@@ -22,7 +22,7 @@ from finskillbench.domains.portfolio.definitions import (
     OBJECTIVE_NAME,
     PRECISION,
     SKILL,
-    conventions,
+    portfolio_conventions,
 )
 from finskillbench.domains.portfolio.examples import exploits
 from finskillbench.domains.portfolio.examples import rebalancing as examples
@@ -30,7 +30,7 @@ from finskillbench.domains.portfolio.examples.exploits import of_digits
 from finskillbench.domains.portfolio.inputs import RebalancingInput
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
 from finskillbench.domains.portfolio.objects.binding import market_fields, month_problem, sized_limits
-from finskillbench.domains.portfolio.optimality import Program
+from finskillbench.domains.portfolio.optimality import OptimalityCheck
 from finskillbench.domains.portfolio.proofs import EXACT, Recheck
 from finskillbench.domains.portfolio.worth import (
     EXTRA_COST,
@@ -42,41 +42,36 @@ from finskillbench.domains.portfolio.worth import (
     weight_score,
 )
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
-from finskillbench.engines.portfolio.formulation import Aim, Goal
+from finskillbench.engines.portfolio.formulation import PortfolioAim, PortfolioGoal
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import BROKEN, FEASIBILITY_TOLERANCE, clean
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.engines.portfolio.rebalance import Rebalancing as Solved
-from finskillbench.engines.portfolio.rebalance import TradingTerms, estimate, rebalance, required_value
+from finskillbench.engines.portfolio.rebalance import TradingTerms, approximate_weights, rebalance, required_value
 from finskillbench.engines.portfolio.trivial import within_caps
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.values import first_numbers, mean, number, numbers, ramp, weighted
+from finskillbench.scoring.values import as_number, first_numbers, mean, numbers, ramp, weighted_score
 
 NAME = "rebalancing"
 METHOD = "turnover_compliance_and_objective"
 LEAST_TRADE = 1e-5
-"""A change of weight below a tenth of a basis point is no trade: independent solvers differ by as much."""
+"""Smaller changes of weight are not trades: independent solvers differ by as much."""
 _LEAST_IMPROVEMENT = 1e-3
-"""Improvement of the objective, per year, below which the rounding of weights decides whether it is reached."""
+"""Minimum improvement of the objective per year; below it, rounding decides the result."""
 _LEAST_TURNOVER = 0.05
-"""A rebalancing that trades less than this is no test of trading."""
 _LEAST_LEFT = 0.005
-"""What a partial sale leaves of a position at least: nobody sells all but a remnant."""
+"""Minimum remainder of a partial sale."""
 _MOST_NAMES = 40
-"""Names on an approved list at most."""
 _STEP = 0.0025
 """Minimum trades are multiples of this."""
 _ALIKE = 0.55
-"""What least turnover instead of least cost earns at most, both without a minimum trade."""
+"""Maximum score of minimising turnover instead of cost, both without a minimum trade."""
 
 
 class _Bounds(NamedTuple):
-    """What a tier's episodes ask at most, so that another current portfolio is drawn in time.
-
-    shortcut : what an answer earns that mends the minimum trade by hand.
-    small : trades below the minimum before branching.
-    programs : convex programs that settle them.
+    """Limits of a tier's episodes: score of repairing minimum trades by hand, trades below the minimum, and convex
+    programs.
     """
 
     shortcut: float
@@ -85,7 +80,7 @@ class _Bounds(NamedTuple):
 
 
 _BOUNDS = {"easy": _Bounds(0.75, 2, 24), "medium": _Bounds(0.6, 3, 30), "hard": _Bounds(0.5, 4, 60)}
-TERMS = {
+TRADING_DEFINITIONS = {
     "limits": "new_weights keep every limit in constraints; current_portfolio has drifted and may exceed some",
     "trading_costs_bps": "one-way cost of each name in basis points of the amount bought or sold (commission, spread "
     "and impact, as the trading desk estimates them); total = sum of trading_costs_bps*|w - current_portfolio|",
@@ -96,7 +91,7 @@ TERMS = {
     f"short; a trade: full marks up to {FEASIBILITY_TOLERANCE} under min_trade, 0 at a further {BROKEN:.0%} "
     f"of it, or {FEASIBILITY_TOLERANCE} if that is more",
 }
-"""The definitions that only this subtask has, the two stages apart."""
+"""Definitions specific to this subtask, except the two stages."""
 
 _FLOOR = 1e-9
 _L2_THRESHOLD = 0.05  # 4θ = 0.2
@@ -105,7 +100,7 @@ _WEIGHTS = {
     "turnover": ("turnover_component_weight", 0.25),
     "trades": ("trade_list_component_weight", 0.25),
 }
-"""Each part of the published score, the key by which a verification may set its weight, and the default."""
+"""Parts of the published score: the verification key of their weight, and its default."""
 
 
 class _Rebalancing(Answer):
@@ -122,8 +117,8 @@ class _Rebalancing(Answer):
 
 
 def _definitions(task_input: JsonObject) -> dict[str, str]:
-    """What an input of this subtask states; turnover is defined although the mandate does not limit it."""
-    return conventions(task_input, "turnover") | TERMS | {"two_stages": _stages(task_input)}
+    """Return the definitions for an input, including turnover, which the mandate does not limit."""
+    return portfolio_conventions(task_input, "turnover") | TRADING_DEFINITIONS | {"two_stages": _stages(task_input)}
 
 
 def _stages(task_input: JsonObject) -> str:
@@ -135,16 +130,15 @@ def _stages(task_input: JsonObject) -> str:
     )
 
 
-Cell = tuple[MonthEnd, str, Objective, int]
-"""Date, tier and objective, and the number of the current portfolio drawn for them."""
+_Cell = tuple[MonthEnd, str, Objective, int]
+"""Date, tier, objective, and number of the drawn current portfolio."""
 
 
-def _build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
-    """12 month-ends x 3 tiers x 4 objectives, with several current portfolios; 40 drawn by tier and objective.
-
-    One that does not discriminate, or repeats an answer, is replaced by another of its own stratum while there is one.
+def _build(context: BuildContext, objects: PortfolioObjects) -> list[BuiltTask]:
+    """Build 40 tasks by tier and objective; replace those that do not discriminate or repeat a label within their
+    stratum.
     """
-    cells: list[Cell] = [
+    cells: list[_Cell] = [
         (month, tier, objective, draw)
         for draw in range(objects.settings["rebalancing"]["draws"])
         for month in objects.month_ends
@@ -157,7 +151,7 @@ def _build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
     places = stratified(range(first), lambda place: cells[place][1:3], count, rng)
     spare: list[int] = [place for place in rng.permutation(first).tolist() if place not in set(places)]
     spare += range(first, len(cells))
-    tasks: dict[str, Task] = {}
+    tasks: dict[str, BuiltTask] = {}
     kept: list[Mapping[str, float]] = []
 
     def attempt(place: int) -> bool:
@@ -171,7 +165,7 @@ def _build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
     for place in places:
         stratum, found = cells[place][1:3], attempt(place)
         while not found and spare:
-            spare.sort(key=lambda other: cells[other][1:3] != stratum)  # stable: the drawn order stays
+            spare.sort(key=lambda other: cells[other][1:3] != stratum)  # stable sort keeps the drawn order
             found = attempt(spare.pop(0))
     return [tasks[task_id] for task_id in sorted(tasks)]
 
@@ -187,13 +181,13 @@ def _task(
     tier_name: str,
     objective: Objective,
     draw: int,
-) -> Task | None:
-    tier, terms = objects.settings["tiers"][tier_name], objects.settings["rebalancing"]
+) -> BuiltTask | None:
+    tier, rules = objects.settings["tiers"][tier_name], objects.settings["rebalancing"]
     share = min(tier["listed"], _MOST_NAMES / len(month.tickers))
     month = month.of_list(context.generator(NAME, month.as_of, tier_name, objective, draw, "list"), share)
     bought = _bought(context.generator(NAME, month.as_of, tier_name, objective, draw), month)
     limits = sized_limits(tier, month)
-    least = max(round(terms["min_trade"] / len(month.tickers) / _STEP), 1) * _STEP
+    least = max(round(rules["min_trade"] / len(month.tickers) / _STEP), 1) * _STEP
     task_input: RebalancingInput = {
         **market_fields(month, objective, tier["risk_aversion"]),
         "current_portfolio": month.by_ticker(bought),
@@ -206,9 +200,9 @@ def _task(
         "sector_mapping": month.sector_mapping,
         "trading_costs_bps": month.by_ticker(month.trading_costs),
         "min_trade": least,
-        "required_improvement": terms["required_improvement"],
+        "required_improvement": rules["required_improvement"],
     }
-    # Bought within the limits, and drifted with the market since.
+    # Bought within the limits, then drifted with the market.
     current = month.drifted(within_caps(month_problem(month, task_input), bought))
     task_input["current_portfolio"] = month.by_ticker(current)
     task_input["conventions"] = _definitions(task_input)
@@ -225,13 +219,13 @@ def _task(
     task_id = _task_id(month, tier_name, objective)
     prompt = Prompt(
         f"Rebalance the current portfolio as of {month.as_of} towards {OBJECTIVE_NAME[objective]} under the limits in "
-        f"constraints. Gain at least {terms['required_improvement']:.0%} of the improvement of the objective that is "
+        f"constraints. Gain at least {rules['required_improvement']:.0%} of the improvement of the objective that is "
         f"attainable under them, at the least trading cost, in trades of {least:.2%} of NAV or more; "
         "conventions defines both stages, costs and trades exactly.",
         "Submit a JSON object with trade_list (ticker to signed change of weight), new_weights (ticker to weight) and "
         f"turnover (one-way). {PRECISION}",
     )
-    task = Task(
+    task = BuiltTask(
         Episode(task_id, SKILL, NAME, month.as_of, tier_name, task_input, prompt, {"objective": objective, **METADATA}),
         Truth(
             task_id,
@@ -245,41 +239,45 @@ def _task(
     return task if _rounds_well(problem, task) else None
 
 
-def _rounds_well(problem: PortfolioProblem, task: Task) -> bool:
-    """Whether fewer decimals cost little: on a narrow scale a typist's error would pass for one of merit."""
+def _rounds_well(problem: PortfolioProblem, task: BuiltTask) -> bool:
+    """Return True if fewer decimals cost little, so that rounding is not scored as an error."""
     written = of_digits(problem, task.truth.expected_output, "new_weights", fewest=4)
     task_input = cast("RebalancingInput", task.episode.input)
-    scored = (_certified(rung.answer, task.truth, task_input, problem=problem).value for rung in written)
-    return all(score >= rung.least for score, rung in zip(scored, written, strict=True))
+    scored = (_certified(example.answer, task.truth, task_input, problem=problem).value for example in written)
+    return all(score >= example.least for score, example in zip(scored, written, strict=True))
 
 
-def _solved(problem: PortfolioProblem, terms: TradingTerms, bounds: _Bounds) -> Solved | None:
-    """Both stages where they have one answer and no shortcut comes near it: the cheap questions first."""
+def _solved(problem: PortfolioProblem, trading_rules: TradingTerms, bounds: _Bounds) -> Solved | None:
+    """Solve both stages, cheap tests first; None without a unique answer, or if a shortcut comes near it."""
     current = problem.current
     if current is None:
         return None
     try:
-        value = problem.value(estimate(problem, Aim()))
+        value = problem.value(approximate_weights(problem, PortfolioAim()))
         if problem.value(current) - value < _LEAST_IMPROVEMENT:
             return None
-        value = required_value(problem, value, terms)
-        relaxed = estimate(problem, Aim(Goal.COST, value, costs=terms.costs))
-        if examples.small_trades(problem, terms, relaxed).sum() > bounds.small:
+        value = required_value(problem, value, trading_rules)
+        relaxed = approximate_weights(problem, PortfolioAim(PortfolioGoal.COST, value, costs=trading_rules.costs))
+        if examples.small_trades(problem, trading_rules, relaxed).sum() > bounds.small:
             return None
-        hand_made = [exploits.traded(problem, weights) for weights in examples.mended(problem, terms, relaxed)]
+        hand_made = [
+            exploits.rebalancing_answer(problem, weights)
+            for weights in examples.mended(problem, trading_rules, relaxed)
+        ]
 
         def near(least: float) -> bool:
             return any(
-                judge_rebalancing(problem, terms, answer, value, least).value > bounds.shortcut for answer in hand_made
+                judge_rebalancing(problem, trading_rules, answer, value, least).value > bounds.shortcut
+                for answer in hand_made
             )
 
-        least = terms.cost(relaxed, current)
-        if near(least):  # the least cost with a minimum trade is higher, and what they earn too
+        least = trading_rules.cost(relaxed, current)
+        if near(least):  # a minimum trade only raises the least cost, and so the shortcuts' score
             return None
-        alike = estimate(problem, Aim(Goal.COST, value, costs=np.ones(problem.size)))
-        if marks(terms.cost(alike, current) / least - 1.0, EXTRA_COST) > min(bounds.shortcut, _ALIKE):
+        alike = approximate_weights(problem, PortfolioAim(PortfolioGoal.COST, value, costs=np.ones(problem.size)))
+        if marks(trading_rules.cost(alike, current) / least - 1.0, EXTRA_COST) > min(bounds.shortcut, _ALIKE):
             return None
-        result = rebalance(problem, terms, most_programs=bounds.programs)
+        result = rebalance(problem, trading_rules, most_programs=bounds.programs)
     except (InfeasibleError, UndecidedError):
         return None
     unique, large = result.cheapest.uniqueness.outcome.proved, result.turnover >= _LEAST_TURNOVER
@@ -287,7 +285,6 @@ def _solved(problem: PortfolioProblem, terms: TradingTerms, bounds: _Bounds) -> 
 
 
 def _bought(rng: np.random.Generator, month: MonthEnd) -> Floats:
-    """A diversified portfolio of random tilts around the benchmark."""
     share = float(rng.uniform(0.4, 0.8))
     return share * rng.dirichlet(np.full(len(month.tickers), 2.0)) + (1 - share) * month.benchmark
 
@@ -295,9 +292,8 @@ def _bought(rng: np.random.Generator, month: MonthEnd) -> Floats:
 def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """turnover_compliance_and_objective: 0.5 clip(1 - L2/0.2) + 0.25 t + 0.25 r; no weights: 0.
 
-    Weights from `new_weights`, else `weights`. t = 1 - min(1, |T̂-T|/max(|T|, 1e-9)), 0 if absent. r = mean over
-    the expected tickers of the same ramp on the signed trade, 0 for an absent ticker, 1 if none is expected. The
-    verification may name other weights of the three parts.
+    t = 1 - min(1, |T̂-T|/max(|T|, 1e-9)), 0 if absent. r = mean over the expected tickers of the same ramp on the signed
+    trade, 0 for an absent ticker, 1 if none is expected. The verification may set other weights.
     """
     del task_input
     expected = truth.expected_output
@@ -305,22 +301,21 @@ def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     if not predicted:
         return Score(0.0, {"weights": 0.0, "turnover": 0.0, "trades": 0.0})
     weights = weight_score(predicted, first_numbers(expected, "new_weights", "weights"), _L2_THRESHOLD)
-    traded = number(expected.get("turnover"))
-    t = 0.0 if traded is None else ramp(number(answer.get("turnover")), traded, floor=_FLOOR)
-    given, wanted = numbers(answer.get("trade_list")), numbers(expected.get("trade_list"))
-    ramps = [ramp(given.get(ticker), trade, floor=_FLOOR) for ticker, trade in wanted.items()]
+    traded = as_number(expected.get("turnover"))
+    t = 0.0 if traded is None else ramp(as_number(answer.get("turnover")), traded, floor=_FLOOR)
+    listed, wanted = numbers(answer.get("trade_list")), numbers(expected.get("trade_list"))
+    ramps = [ramp(listed.get(ticker), trade, floor=_FLOOR) for ticker, trade in wanted.items()]
     r = mean(ramps) if ramps else 1.0
     parts = {"weights": weights, "turnover": t, "trades": r}
-    return Score(weighted(parts, _WEIGHTS, truth.verification), parts)
+    return Score(weighted_score(parts, _WEIGHTS, truth.verification), parts)
 
 
 def _certified(
     answer: JsonObject, truth: Truth, task_input: RebalancingInput, *, problem: PortfolioProblem | None = None
 ) -> Score:
-    """Limits and minimum trade kept x required improvement x trading cost x agreement of the reports.
+    """Limits and minimum trade x required improvement x trading cost x agreement of the reports.
 
-    Cost above the certified least and improvement below the required one lose marks by `EXTRA_COST` and `SHORTFALL`.
-    Each report, of turnover and of trades, that is missing or disagrees with the weights costs half.
+    Each report (turnover, trades) that is missing or disagrees with the weights costs half.
     """
     problem = problem or problem_from(task_input)
     required, least = (truth.verification[name] for name in ("required_value", "least_cost_bps"))
@@ -328,18 +323,18 @@ def _certified(
 
 
 def _proof(label: Label[RebalancingInput], findings: Findings) -> None:
-    """Trades lead from the current to the new weights, which are the certified optimum of both stages."""
+    """Check that trades lead to the new weights and that these are the certified optimum of both stages."""
     recheck = Recheck(label, findings)
     truth, task_input = label.truth, recheck.task_input
     weights = recheck.vector(truth.expected_output["new_weights"])
     recheck.within_limits(weights)
     recheck.trades(weights, LEAST_TRADE)
-    recheck.close(truth.expected_output["turnover"], rederive.turnover(task_input, weights), "turnover")
-    missed = rederive.undersized(task_input, weights)
+    recheck.close(truth.expected_output["turnover"], rederive.turnover_from_current(task_input, weights), "turnover")
+    missed = rederive.trade_shortfall(task_input, weights)
     recheck.expect(missed <= EXACT, f"a trade misses min_trade by {missed:.1e}")
     problem = problem_from(task_input)
-    terms = TradingTerms.of(task_input, problem)
-    solve = cache(partial(rebalance, problem, terms))
+    trading_rules = TradingTerms.of(task_input, problem)
+    solve = cache(partial(rebalance, problem, trading_rules))
     first, last = (label.certificate.get(name) for name in ("stage_1", "stage_2"))
     least = first["objective"] if first else solve().target.value
     current = recheck.vector(task_input["current_portfolio"])
@@ -354,16 +349,20 @@ def _proof(label: Label[RebalancingInput], findings: Findings) -> None:
         recheck.close(known["required_value"], enough, "required value")
         recheck.close(known["least_cost_bps"], cost, "stated least cost", 1e-7)
     if first and last:
-        aim, branched = Aim(Goal.COST, enough, costs=terms.costs), last["programs_solved"] > 1
-        recheck.certificate(problem, Aim(), first, truth.proof["stage_1"], lambda: solve().target, unique=False)
+        aim, branched = PortfolioAim(PortfolioGoal.COST, enough, costs=trading_rules.costs), last["programs_solved"] > 1
+        recheck.certificate(
+            problem, PortfolioAim(), first, truth.proof["stage_1"], lambda: solve().target, unique=False
+        )
         recheck.certificate(problem, aim, last, truth.proof, lambda: solve().cheapest)
-        recheck.cannot_gain("stage_1", Program(task_input, recheck.stored(first)).gain())
-        at_end, prices = Program(task_input, recheck.stored(last)), recheck.vector(task_input["trading_costs_bps"])
+        recheck.cannot_gain("stage_1", OptimalityCheck(task_input, recheck.stored(first)).gain())
+        at_end, prices = (
+            OptimalityCheck(task_input, recheck.stored(last)),
+            recheck.vector(task_input["trading_costs_bps"]),
+        )
         recheck.cannot_gain("stage_2", at_end.gain(prices, enough, same_trades=branched))
 
 
-def _by_hand(data: Mapping[str, Any]) -> JsonObject:
-    """All the way to the rule of thumb, limits and turnover aside."""
+def _no_skill_baseline(data: Mapping[str, Any]) -> JsonObject:
     weights, current = rule_of_thumb(data), data["current_portfolio"]
     trades = {name: weights[name] - current.get(name, 0.0) for name in weights}
     return {"trade_list": trades, "new_weights": weights, "turnover": math.fsum(map(abs, trades.values())) / 2}
@@ -382,7 +381,7 @@ SUBTASK = Subtask(
         METHOD, {"ground_truth_source": "certified optimiser, two stages"}, ("required_value", "least_cost_bps")
     ),
     baselines=Baselines(
-        no_skill=Naive(("objective", "expected_returns", "covariance_matrix", "current_portfolio"), _by_hand),
+        no_skill=Naive(("objective", "expected_returns", "covariance_matrix", "current_portfolio"), _no_skill_baseline),
         trivial=Naive(
             ("current_portfolio",),
             lambda data: {"trade_list": {}, "new_weights": data.get("current_portfolio") or {}, "turnover": 0.0},
@@ -390,6 +389,6 @@ SUBTASK = Subtask(
         heuristic="optimum without correlations within the caps",
     ),
     examples=Examples(
-        graded=examples.graded_examples, exploits=exploits.rebalancing, shortcuts=Shortcuts(examples.answers)
+        graded=examples.graded_examples, exploits=exploits.rebalancing_exploits, shortcuts=Shortcuts(examples.shortcuts)
     ),
 )

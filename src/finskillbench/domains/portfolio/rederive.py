@@ -1,7 +1,4 @@
-"""The independent derivation: limits, objectives and posteriors as plain arithmetic on the JSON of an input.
-
-A second derivation is worth having only if it shares no code with the first: nothing here is imported from engines.
-"""
+"""Independent derivation of limits, objectives and posteriors from an input's JSON, without code of the engines."""
 
 from __future__ import annotations
 
@@ -16,16 +13,13 @@ from finskillbench.episode import JsonObject
 Floats = NDArray[np.float64]
 
 ZERO = 1e-9
-"""A weight of at most this is 0."""
+"""Maximum weight that counts as 0."""
 HOLDING = 0.001
-"""A holding is a weight of at least so much in size, as the conventions of the tasks say."""
+"""Minimum absolute weight of a holding, as defined in the conventions of the tasks."""
 
 
-def covariance(task_input: JsonObject) -> tuple[tuple[str, ...], Floats]:
-    """Tickers and the dense (n, n) covariance of an input whose references are resolved.
-
-    Raises KeyError if it was not resolved.
-    """
+def input_covariance(task_input: JsonObject) -> tuple[tuple[str, ...], Floats]:
+    """Return tickers and the dense (n, n) covariance of a resolved input; raise KeyError if unresolved."""
     table = task_input["covariance_matrix"]
     tickers = tuple(table["tickers"])
     if "matrix" in table:
@@ -35,10 +29,7 @@ def covariance(task_input: JsonObject) -> tuple[tuple[str, ...], Floats]:
 
 
 def vector(table: Mapping[str, float], tickers: Sequence[str]) -> Floats:
-    """(n,) numbers of a map that covers the tickers, and nothing else.
-
-    Raises KeyError naming a ticker that is missing, ValueError naming one that is unknown.
-    """
+    """Return the numbers (n,) of a map in ticker order; raise KeyError for missing, ValueError for unknown tickers."""
     unknown = set(table) - set(tickers)
     if unknown:
         raise ValueError(f"{min(unknown)} is not among the tickers")
@@ -46,13 +37,13 @@ def vector(table: Mapping[str, float], tickers: Sequence[str]) -> Floats:
 
 
 def inverse_variance(sigma: Floats) -> Floats:
-    """(n,) weights in inverse proportion to the variances."""
+    """Return inverse-variance weights (n,)."""
     inverse = 1 / sigma.diagonal()
     return inverse / inverse.sum()
 
 
 def objective(task_input: JsonObject, sigma: Floats, weights: Floats, mean: Floats | None = None) -> float:
-    """The objective in its minimisation form (specification: data, Truth)."""
+    """Return the objective in its minimisation form (specification: data, Truth)."""
     name = task_input["objective"]
     variance = float(weights @ sigma @ weights)
     if name == "min_variance":
@@ -71,7 +62,7 @@ def objective(task_input: JsonObject, sigma: Floats, weights: Floats, mean: Floa
 
 
 def excesses(task_input: JsonObject, sigma: Floats, weights: Floats) -> dict[str, float]:
-    """By how much weights (n,) exceed each limit that the input sets; none is positive where they meet them all."""
+    """Return the excess of weights (n,) over each limit of the input; not positive if satisfied."""
     limits = task_input["constraints"]
     tickers = task_input["covariance_matrix"]["tickers"]
     over = {"fully_invested": abs(float(weights.sum()) - 1)}
@@ -98,7 +89,7 @@ def excesses(task_input: JsonObject, sigma: Floats, weights: Floats) -> dict[str
     if limits.get("max_names") is not None:
         over["max_names"] = holdings - limits["max_names"]
     if limits.get("max_turnover") is not None:
-        over["max_turnover"] = turnover(task_input, weights) - limits["max_turnover"]
+        over["max_turnover"] = turnover_from_current(task_input, weights) - limits["max_turnover"]
     if limits.get("max_tracking_error") is not None:
         active = weights - vector(task_input["benchmark_weights"], tickers)
         over["max_tracking_error"] = float(np.sqrt(active @ sigma @ active)) - limits["max_tracking_error"]
@@ -110,21 +101,21 @@ def excesses(task_input: JsonObject, sigma: Floats, weights: Floats) -> dict[str
     return over
 
 
-def turnover(task_input: JsonObject, weights: Floats) -> float:
-    """One-way turnover from the input's current portfolio."""
+def turnover_from_current(task_input: JsonObject, weights: Floats) -> float:
+    """Return one-way turnover from the input's current portfolio."""
     current = vector(task_input["current_portfolio"], task_input["covariance_matrix"]["tickers"])
     return float(np.abs(weights - current).sum()) / 2
 
 
 def trading_cost(task_input: JsonObject, weights: Floats) -> float:
-    """Cost of the trades from the input's current portfolio, basis points of NAV."""
+    """Return the cost of the trades from the current portfolio, basis points of NAV."""
     tickers = task_input["covariance_matrix"]["tickers"]
     current, costs = (vector(task_input[name], tickers) for name in ("current_portfolio", "trading_costs_bps"))
     return math.fsum((costs * np.abs(weights - current)).tolist())
 
 
-def undersized(task_input: JsonObject, weights: Floats) -> float:
-    """By how much the worst trade misses `min_trade`, and 0; a sale of the whole position may be smaller."""
+def trade_shortfall(task_input: JsonObject, weights: Floats) -> float:
+    """Return the largest shortfall of a trade from `min_trade`; complete sales may be smaller."""
     current = vector(task_input["current_portfolio"], task_input["covariance_matrix"]["tickers"])
     missed = 0.0
     for before, after in zip(current.tolist(), weights.tolist(), strict=True):
@@ -135,8 +126,8 @@ def undersized(task_input: JsonObject, weights: Floats) -> float:
     return missed
 
 
-def posterior(task_input: JsonObject, sigma: Floats) -> Floats:
-    """Black-Litterman posterior mean (n,) in excess of cash by the textbook's double inverse.
+def textbook_posterior(task_input: JsonObject, sigma: Floats) -> Floats:
+    """Return the Black-Litterman posterior mean (n,) in excess of cash by the textbook formula.
 
     [(τΣ)^-1 + P'Ω^-1P]^-1 [(τΣ)^-1 π + P'Ω^-1 Q], π = δΣw, Ω_kk = (1 − c_k) / c_k · τ p_kΣp_k'.
     """
@@ -159,11 +150,8 @@ def posterior(task_input: JsonObject, sigma: Floats) -> Floats:
     return np.linalg.inv(precision + belief @ picks) @ (precision @ (delta * sigma @ market) + belief @ excess)
 
 
-def cut_off(task_input: JsonObject, sigma: Floats, mean: Floats) -> list[Floats]:
-    """Unconstrained optima (n,) of mean'w - (delta / 2) w'Sw without their short positions, scaled to 1.
-
-    The first has no budget, the second is fully invested before the short positions are cut off.
-    """
+def optima_without_shorts(task_input: JsonObject, sigma: Floats, mean: Floats) -> list[Floats]:
+    """Return optima (n,) of mean'w - (delta / 2) w'Sw without their shorts, scaled to 1: without and with a budget."""
     inverse = np.linalg.inv(float(task_input["risk_aversion"]) * sigma)
     free, ones = inverse @ mean, np.ones(len(mean))
     invested = free + inverse @ ones * (1 - free.sum()) / (ones @ inverse @ ones)

@@ -1,4 +1,4 @@
-"""Tool-use parameterisation: a mandate in words becomes one call of a documented optimiser."""
+"""Tool-use parameterisation: translate a written mandate into one call of a documented optimiser."""
 
 from __future__ import annotations
 
@@ -8,29 +8,36 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue
 
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
-from finskillbench.domains.building import BuildContext, Task, read_catalog_text
+from finskillbench.domains.building import BuildContext, BuiltTask, read_catalog_text
 from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.portfolio.definitions import SKILL
 from finskillbench.domains.portfolio.examples import exploits
 from finskillbench.domains.portfolio.examples import tool_use as examples
 from finskillbench.domains.portfolio.inputs import ToolUseInput
-from finskillbench.domains.portfolio.mandate_texts import PLANS, Universe, Words, compose
+from finskillbench.domains.portfolio.mandate_texts import PLANS, MandateSentences, MandateUniverse, compose
 from finskillbench.domains.portfolio.objects import PortfolioObjects
-from finskillbench.domains.portfolio.tool_use import MISTAKE, effective_parameters, merit, mistakes
-from finskillbench.domains.portfolio.user_catalogs import words_in
+from finskillbench.domains.portfolio.tool_use import MISTAKE, count_mistakes, effective_parameters, merit
+from finskillbench.domains.portfolio.user_catalogs import sentences_for
 from finskillbench.engines.portfolio.mandates.text import read_mandate
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.errors import InternalError
 from finskillbench.findings import Findings
-from finskillbench.scoring.values import clip, json_equal, mapping, number, parameter, relative_error, share
+from finskillbench.scoring.values import (
+    as_number,
+    as_object,
+    clip,
+    json_equal,
+    parameter,
+    ratio_or_zero,
+    relative_error,
+)
 
 NAME = "tool_use_parameterization"
 METHOD = "parameter_match"
 _ATTEMPTS = 50
-"""Mandates drawn for one episode before the build gives up."""
 TRIVIAL_CALL = {"objective": "max_sharpe", "constraints": {"long_only": True}}
-"""The call that needs no reading: the zero of `certified`."""
+"""Call that needs no reading of the mandate; scores 0 under `certified`."""
 
 
 class OptimizerCall(Answer):
@@ -55,20 +62,24 @@ class ToolUseParameterization(Answer):
     optimizer_call: OptimizerCall = Field(description="The optimiser call, by the API in tool_documentation.")
 
 
-def _build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
-    """40 mandates, each of a template of its own: objectives and difficulties in turn, the rest drawn."""
-    vocabulary, count = words_in(context.catalog), objects.settings["episodes_per_subtask"]
+def _build(context: BuildContext, objects: PortfolioObjects) -> list[BuiltTask]:
+    """Build 40 mandates with distinct templates; objectives and difficulties alternate, the rest is drawn."""
+    vocabulary, count = sentences_for(context.catalog), objects.settings["episodes_per_subtask"]
     order = context.generator(NAME, "order").permutation(count).tolist()
     templates: set[str] = set()
     return [_task(context, objects, vocabulary, place, index, templates) for place, index in enumerate(order)]
 
 
 def _task(
-    context: BuildContext, objects: PortfolioObjects, vocabulary: Words, place: int, index: int, templates: set[str]
-) -> Task:
-    """One mandate of a template that no other has; `templates` takes it in."""
+    context: BuildContext,
+    objects: PortfolioObjects,
+    vocabulary: MandateSentences,
+    place: int,
+    index: int,
+    templates: set[str],
+) -> BuiltTask:
     month = objects.month_ends[place % len(objects.month_ends)]
-    universe = Universe(tuple(sorted(set(month.sectors))), len(month.tickers), month.benchmark_sectors)
+    universe = MandateUniverse(tuple(sorted(set(month.sectors))), len(month.tickers), month.benchmark_sectors)
     objective = tuple(Objective)[index % len(Objective)]
     difficulty = tuple(PLANS)[index // len(Objective) % len(PLANS)]
     for attempt in range(_ATTEMPTS):
@@ -77,7 +88,7 @@ def _task(
         if mandate.template not in templates and not _idle(mandate.call, universe.sectors, universe.size):
             break
     else:
-        raise InternalError(f"{_ATTEMPTS} {difficulty} mandates of {objective} say what others say")
+        raise InternalError(f"no new template in {_ATTEMPTS} draws of {difficulty} mandates for {objective}")
     templates.add(mandate.template)
     task_id = f"{SUBTASK.prefix}_{month.as_of}_{place:02d}"
     task_input: ToolUseInput = {
@@ -95,7 +106,7 @@ def _task(
     )
     parameters = effective_parameters(mandate.call, universe.sectors, universe.size)
     origin = {"kind": "composed", "template": mandate.template}
-    return Task(
+    return BuiltTask(
         Episode(task_id, SKILL, NAME, month.as_of, difficulty, task_input, prompt),
         Truth(
             task_id,
@@ -109,7 +120,7 @@ def _task(
 
 
 def _idle(call: Mapping[str, Any], sectors: Sequence[str], size: int) -> list[str]:
-    """Constraints of a call without which it would be the same call."""
+    """Return the constraints that can be removed without changing the call's effect."""
     limits = call["constraints"]
     wanted = effective_parameters(call, sectors, size)
     return [
@@ -125,14 +136,13 @@ def _idle(call: Mapping[str, Any], sectors: Sequence[str], size: int) -> list[st
 def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     """parameter_match: matching leaves over leaves of the union of both JSON trees.
 
-    Numbers match if |p - e| / max(|e|, 1e-6) is under `relative_tolerance`, default 0.2; anything else must be equal.
-    A leaf against a subtree is one mismatch, and so is a key that one side lacks, however large its subtree; two empty
-    objects are one match. The walk starts at the top level of the answer.
+    Numbers match if |p - e| / max(|e|, 1e-6) < `relative_tolerance` (default 0.2); other values must be equal. A leaf
+    against a subtree, or a key absent on one side, is one mismatch; two empty objects are one match.
     """
     del task_input
     tolerance = parameter(truth.verification, "relative_tolerance", 0.2, positive=False)
     matches, leaves = _match(answer, truth.expected_output, tolerance)
-    return Score(share(matches, leaves), {"matches": matches, "leaves": leaves})
+    return Score(ratio_or_zero(matches, leaves), {"matches": matches, "leaves": leaves})
 
 
 def _match(predicted: Mapping[str, Any], expected: Mapping[str, Any], tolerance: float) -> tuple[int, int]:
@@ -140,7 +150,7 @@ def _match(predicted: Mapping[str, Any], expected: Mapping[str, Any], tolerance:
     pending: list[tuple[object, object]] = [(predicted, expected)]
     while pending:
         pair = pending.pop()
-        left, right = map(mapping, pair)
+        left, right = map(as_object, pair)
         if not all(isinstance(side, Mapping) for side in pair):
             leaves += 1
             matches += _leaf_matches(*pair, tolerance)
@@ -157,39 +167,37 @@ def _match(predicted: Mapping[str, Any], expected: Mapping[str, Any], tolerance:
 
 
 def _leaf_matches(predicted: object, expected: object, tolerance: float) -> bool:
-    p, e = number(predicted), number(expected)
+    p, e = as_number(predicted), as_number(expected)
     if p is not None and e is not None:
         return relative_error(p, e, 1e-6) < tolerance
     return json_equal(predicted, expected)
 
 
 def _certified(answer: JsonObject, truth: Truth, task_input: ToolUseInput) -> Score:
-    """Half the marks for each limit that is wrong, missing or added, above what the trivial call earns.
+    """Halve the marks for each wrong, missing or added limit, rescaled so that the trivial call earns 0.
 
-    A limit is right when its number is equal within rounding, in the unit of the API. A parameter at its default, or
-    implied by another, does not count. Under an objective that was not asked for, right limits earn
-    `ANOTHER_OBJECTIVE` of their marks.
+    Numbers must agree within rounding. Default or implied parameters do not count. A wrong objective costs marks by
+    `ANOTHER_OBJECTIVE`.
     """
     sectors, size = _universe(task_input)
-    wanted = effective_parameters(mapping(truth.expected_output["optimizer_call"]), sectors, size)
-    given = effective_parameters(mapping(answer.get("optimizer_call")), sectors, size)
-    floor = MISTAKE ** mistakes(effective_parameters(TRIVIAL_CALL, sectors, size), wanted)
-    raw = merit(given, wanted)
+    wanted = effective_parameters(as_object(truth.expected_output["optimizer_call"]), sectors, size)
+    submitted = effective_parameters(as_object(answer.get("optimizer_call")), sectors, size)
+    floor = MISTAKE ** count_mistakes(effective_parameters(TRIVIAL_CALL, sectors, size), wanted)
+    raw = merit(submitted, wanted)
     details = {
         "merit": raw,
-        "missing": sorted(wanted.keys() - given.keys()),
-        "added": sorted(given.keys() - wanted.keys()),
+        "missing": sorted(wanted.keys() - submitted.keys()),
+        "added": sorted(submitted.keys() - wanted.keys()),
     }
     return Score(clip((raw - floor) / (1.0 - floor)) if floor < 1.0 else raw, details)
 
 
 def _universe(task_input: JsonObject) -> tuple[list[str], int]:
-    """The sectors and the number of names that a call is read for."""
     return task_input["sectors"], task_input["universe_size"]
 
 
 def _proof(label: Label[ToolUseInput], findings: Findings) -> None:
-    """The call has only parameters that matter, and is what the text says to a reader that never saw the call."""
+    """Check that every parameter matters and that an independent reading of the text yields the call."""
     where, call = label.truth.task_id, label.truth.expected_output["optimizer_call"]
     stated = label.truth.verification.get("required_parameters")
     findings.expect(stated == sorted(call), where, f"required_parameters are {stated}, not those of the call")
@@ -199,7 +207,7 @@ def _proof(label: Label[ToolUseInput], findings: Findings) -> None:
     for name in _idle(call, sectors, size):
         findings.fail(where, f"{name} changes nothing")
     reading = read_mandate(label.task_input["scenario_description"], sectors)
-    findings.expect(not reading.unread, where, f"the text states something no parameter takes: {reading.unread}")
+    findings.expect(not reading.unread, where, f"the text states limits without a parameter: {reading.unread}")
     read = effective_parameters(reading.call(), sectors, size)
     differ = sorted(name for name in wanted.keys() | read.keys() if wanted.get(name) != read.get(name))
     findings.expect(merit(read, wanted) > 1 - 1e-9, where, f"the text and the call differ on {', '.join(differ)}")
@@ -213,11 +221,10 @@ def _proof(label: Label[ToolUseInput], findings: Findings) -> None:
         findings.expect(same, where, "the truth's template is not the certificate's")
 
 
-def _by_hand(data: Mapping[str, Any]) -> JsonObject:
-    """The objective by its most telling word; no limit is read."""
-    words = data["scenario_description"].lower()
+def _no_skill_baseline(data: Mapping[str, Any]) -> JsonObject:
+    text = data["scenario_description"].lower()
     cues = (("risk aversion", "max_sharpe"), ("inverse-variance", "risk_parity"), ("expected return", "max_return"))
-    objective = next((name for cue, name in cues if cue in words), "min_variance")
+    objective = next((name for cue, name in cues if cue in text), "min_variance")
     return {"optimizer_call": {"objective": objective, "constraints": {"long_only": True}}}
 
 
@@ -226,8 +233,8 @@ SUBTASK = Subtask(
     prefix="pc_tool",
     input=ToolUseInput,
     answer=ToolUseParameterization,
-    definitions={},  # its texts say everything themselves
-    # A release has one text with many numbers; here every mandate is of a template of its own.
+    definitions={},  # the texts contain all definitions
+    # Releases have one text with many numbers; here every mandate has its own template.
     cluster=lambda episode: str(episode.metadata.get("scenario_type", episode.task_id)),
     build=_build,
     proof=_proof,
@@ -236,11 +243,11 @@ SUBTASK = Subtask(
         method=METHOD, parameters={"ground_truth_source": "composed by grammar"}, proved=("required_parameters",)
     ),
     baselines=Baselines(
-        no_skill=Naive(("scenario_description",), _by_hand),
+        no_skill=Naive(("scenario_description",), _no_skill_baseline),
         trivial=Naive((), lambda data: {"optimizer_call": TRIVIAL_CALL}),
         heuristic="every parameter",
     ),
     examples=Examples(
-        graded=examples.graded_examples, exploits=exploits.tool_use, shortcuts=Shortcuts(examples.answers)
+        graded=examples.graded_examples, exploits=exploits.tool_use_exploits, shortcuts=Shortcuts(examples.shortcuts)
     ),
 )

@@ -9,7 +9,7 @@ from itertools import product
 from pydantic import Field
 
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
-from finskillbench.domains.building import BuildContext, Task, permuted
+from finskillbench.domains.building import BuildContext, BuiltTask, permuted
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.portfolio.definitions import (
@@ -17,8 +17,8 @@ from finskillbench.domains.portfolio.definitions import (
     OBJECTIVE_NAME,
     PRECISION,
     SKILL,
-    conventions,
     data_read,
+    portfolio_conventions,
 )
 from finskillbench.domains.portfolio.examples import exploits
 from finskillbench.domains.portfolio.examples import optimisation as examples
@@ -49,19 +49,17 @@ from finskillbench.scoring.values import numbers, parameter
 NAME = "unconstrained_optimization"
 METHOD = "l2_distance_and_objective"
 _LISTS = 12
-"""Approved lists of an objective at a month-end that are tried."""
+"""Approved lists tried per objective and month-end."""
 _SHARES = (0.65, 1.0)
-"""Share of the universe on a list."""
 _DRAWN = {
     Objective.MAX_RETURN: 1 / 20,
     Objective.RISK_PARITY: 1 / 8,
     Objective.MIN_VARIANCE: 3 / 8,
     Objective.MAX_SHARPE: 1,
 }
-"""Share of the episodes, the last taking what is left: the best name is the whole answer under max_return, and under
-risk_parity, which sells nothing short, a linear equation."""
+"""Shares of the episodes; the last takes the rest. max_return and risk_parity are trivial or linear."""
 _SHORTCUT = 0.45
-"""What a formula earns at the most under the other two."""
+"""Maximum score of a closed formula under the other two objectives."""
 
 
 class UnconstrainedOptimization(Answer):
@@ -73,10 +71,10 @@ class UnconstrainedOptimization(Answer):
     )
 
 
-def _build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
-    """12 month-ends x 4 objectives x `_LISTS` approved lists; those that discriminate and differ, by objective."""
+def _build(context: BuildContext, objects: PortfolioObjects) -> list[BuiltTask]:
+    """Build tasks over month-ends, objectives and `_LISTS` approved lists that discriminate and differ."""
     count = objects.settings["episodes_per_subtask"]
-    tasks: list[Task] = []
+    tasks: list[BuiltTask] = []
     for objective, share in _DRAWN.items():
         wanted = min(len(tasks) + math.ceil(share * count), count)
         kept: list[Mapping[str, float]] = []
@@ -92,7 +90,7 @@ def _build(context: BuildContext, objects: PortfolioObjects) -> list[Task]:
 
 def _task(
     context: BuildContext, objects: PortfolioObjects, month: MonthEnd, objective: Objective, variant: int
-) -> Task | None:
+) -> BuiltTask | None:
     rng = context.generator(NAME, month.as_of, objective, variant)
     month = month.of_list(rng, float(rng.uniform(*_SHARES)))
     aversion = float(rng.choice(objects.settings["unconstrained_risk_aversions"]))
@@ -100,7 +98,7 @@ def _task(
         **market_fields(month, objective, aversion),
         "constraints": {"long_only": True},
     }
-    task_input["conventions"] = conventions(task_input)
+    task_input["conventions"] = portfolio_conventions(task_input)
     problem = month_problem(month, task_input)
     best = optimise(problem)
     if not best.uniqueness.outcome.proved or has_dust(clean(best.weights)):
@@ -115,7 +113,7 @@ def _task(
         "defined exactly in conventions.",
         f"Submit a JSON object with weights: every ticker's optimal weight as a fraction of NAV. {PRECISION}",
     )
-    return Task(
+    return BuiltTask(
         Episode(task_id, SKILL, NAME, month.as_of, "easy", task_input, prompt, {"objective": objective, **METADATA}),
         Truth(
             task_id,
@@ -129,10 +127,10 @@ def _task(
 
 
 def _by_formula(problem: PortfolioProblem, optimal: float, zero: float) -> float:
-    """What a formula earns, where the answer itself is none."""
+    """Return the best score of a closed formula; 0 if the answer itself is one."""
     if problem.objective in (Objective.MAX_RETURN, Objective.RISK_PARITY):
         return 0.0
-    formulas = examples.cut(problem), uncorrelated(problem)
+    formulas = examples.cut_short_positions(problem), uncorrelated(problem)
     return max(judge_weights(problem, weights, optimal, zero).value for weights in formulas)
 
 
@@ -146,7 +144,7 @@ def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
 
 
 def _certified(answer: JsonObject, truth: Truth, task_input: UnconstrainedInput) -> Score:
-    """Feasibility gates the objective gap, scaled so that equal weights score 0; every optimal answer scores 1."""
+    """Objective gap if limits hold, scaled so that equal weights score 0 and every optimum scores 1."""
     problem = problem_from(task_input)
     weights = submitted_weights(numbers(answer.get("weights")), problem.tickers)
     if weights is None:
@@ -156,7 +154,7 @@ def _certified(answer: JsonObject, truth: Truth, task_input: UnconstrainedInput)
 
 
 def _proof(label: Label[UnconstrainedInput], findings: Findings) -> None:
-    """The weights keep the limits and are the certified optimum; the zero of `certified` is the trivial answer's."""
+    """Check that the weights are feasible and optimal, and the zero of `certified` against the trivial answer."""
     recheck = Recheck(label, findings)
     weights = recheck.vector(label.truth.expected_output["weights"])
     recheck.within_limits(weights)
@@ -171,7 +169,7 @@ SUBTASK = Subtask(
     prefix="pc_uncon",
     input=UnconstrainedInput,
     answer=UnconstrainedOptimization,
-    definitions=conventions,
+    definitions=portfolio_conventions,
     build=_build,
     proof=_proof,
     scorers={Profile.PAPER: _paper, Profile.STRICT: _paper, Profile.CERTIFIED: _certified},
@@ -189,7 +187,7 @@ SUBTASK = Subtask(
     ),
     examples=Examples(
         graded=examples.graded_examples,
-        exploits=exploits.unconstrained,
-        shortcuts=Shortcuts(examples.unconstrained, most=0.4),
+        exploits=exploits.unconstrained_exploits,
+        shortcuts=Shortcuts(examples.unconstrained_shortcuts, most=0.4),
     ),
 )

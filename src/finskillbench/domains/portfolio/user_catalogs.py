@@ -1,11 +1,6 @@
-"""Words of tool-use mandates of a user's own (`texts.json`), in the format of the built-in ones.
+"""User catalogs: sentences of tool-use mandates (`texts.json`) and constraint tiers (`tiers.json`).
 
-Every sentence is tried before anything is built: a reader that knows only English, and not what was meant, must take it
-for what it stands under. A label whose text says something else would be no label.
-
-Constraint tiers of a user's own (`tiers.json`), in the format of the built-in ones.
-
-They are set against the benchmark of each month-end as those are.
+Every sentence is tested before the build: an independent reader must recover the limit under which it is filed.
 """
 
 from __future__ import annotations
@@ -23,7 +18,12 @@ from typing_extensions import TypedDict
 from finskillbench.arrays import SECTORS
 from finskillbench.domains.building import read_catalog_text
 from finskillbench.domains.catalog import Catalog, CatalogFile
-from finskillbench.domains.portfolio.mandate_texts import Universe, Words, stated, words
+from finskillbench.domains.portfolio.mandate_texts import (
+    MandateSentences,
+    MandateUniverse,
+    built_in_sentences,
+    draw_statement,
+)
 from finskillbench.domains.portfolio.objects.settings import Settings, TierSettings, read_settings
 from finskillbench.domains.portfolio.tool_use import effective_parameters
 from finskillbench.engines.holdings import HOLDING_THRESHOLD
@@ -35,12 +35,11 @@ _STRICT = ConfigDict(strict=True, extra="forbid")
 _LISTS = ("openings", "barred", "allowed", "asides")
 _TABLES = ("objectives", "limits")
 _TRIES = 5
-"""Draws of its numbers with which a sentence is tried."""
-_UNIVERSE = Universe(SECTORS, 30, dict.fromkeys(SECTORS, 1 / len(SECTORS)))
+_UNIVERSE = MandateUniverse(SECTORS, 30, dict.fromkeys(SECTORS, 1 / len(SECTORS)))
 
 
 class _File(TypedDict):
-    """The whole file; with `extends` any part may be left out."""
+    """Format of `texts.json`; with `extends`, any part may be absent."""
 
     __pydantic_config__ = _STRICT  # pyright: ignore[reportGeneralTypeIssues] - read by pydantic
 
@@ -59,58 +58,58 @@ _FILE = TypeAdapter(_File)
 
 @dataclass(frozen=True)
 class UserTexts:
-    """The sentences of a file, and whether they are added to the built-in ones."""
+    """Sentences of a file; `extends` adds them to the built-in ones."""
 
-    said: Mapping[str, Any]
+    sentences: Mapping[str, Any]
     extends: bool
 
 
 def _read(files: Mapping[str, bytes]) -> UserTexts:
     ((name, data),) = files.items()
     document = Document(name, data)
-    told = document.typed(_FILE, document.value)
-    if told is not None:
-        _check_parts(document, told)
-        for place, sentence in _sentences(told):
+    parsed = document.typed(_FILE, document.value)
+    if parsed is not None:
+        _check_parts(document, parsed)
+        for place, sentence in _sentences(parsed):
             _check_sentence(document, place, sentence)
     document.mistakes.raise_if_any()
-    table = cast("_File", told)
-    said = {part: value for part, value in table.items() if part in (*_LISTS, *_TABLES)}
-    return UserTexts(said, table.get("extends", False))
+    table = cast("_File", parsed)
+    sentences = {part: value for part, value in table.items() if part in (*_LISTS, *_TABLES)}
+    return UserTexts(sentences, table.get("extends", False))
 
 
-def _check_parts(document: Document, told: _File) -> None:
-    """Kinds that are none; and, in a file that takes the place of the built-in one, parts that are not there."""
-    built_in = cast("Mapping[str, Any]", words())
-    given = cast("Mapping[str, Any]", told)
+def _check_parts(document: Document, parsed: _File) -> None:
+    """Add mistakes for unknown kinds and, without `extends`, for missing parts."""
+    built_in = cast("Mapping[str, Any]", built_in_sentences())
+    parts = cast("Mapping[str, Any]", parsed)
     for part in _TABLES:
-        document.check_fields(given.get(part, {}), built_in[part], (part,))
-    if told.get("extends"):
+        document.check_fields(parts.get(part, {}), built_in[part], (part,))
+    if parsed.get("extends"):
         return
     for part in _LISTS:
-        if not given.get(part):
+        if not parts.get(part):
             document.add((part,), "has no sentence", 'add one, or "extends": true to keep the built-in ones')
     for part in _TABLES:
         for kind in built_in[part]:
-            if not given.get(part, {}).get(kind):
+            if not parts.get(part, {}).get(kind):
                 document.add((part, kind), "has no sentence", 'add one, or "extends": true to keep the built-in ones')
 
 
-def _sentences(told: _File) -> Iterator[tuple[Place, str]]:
-    given = cast("Mapping[str, Any]", told)
+def _sentences(parsed: _File) -> Iterator[tuple[Place, str]]:
+    parts = cast("Mapping[str, Any]", parsed)
     for part in _LISTS:
-        for at, sentence in enumerate(given.get(part, [])):
+        for at, sentence in enumerate(parts.get(part, [])):
             yield (part, at), sentence
     for part in _TABLES:
-        for kind, sentences in given.get(part, {}).items():
+        for kind, sentences in parts.get(part, {}).items():
             for at, sentence in enumerate(sentences):
                 yield (part, kind, at), sentence
 
 
 def _check_sentence(document: Document, place: Place, sentence: str) -> None:
-    """A sentence, with numbers drawn for it, between others that are known to be read."""
+    """Test a sentence with drawn numbers in a mandate of built-in sentences."""
     part, kind = str(place[0]), str(place[1])
-    built_in = cast("Mapping[str, Any]", words())
+    built_in = cast("Mapping[str, Any]", built_in_sentences())
     if part in _TABLES and kind not in built_in[part]:
         return
     if not sentence.endswith("."):
@@ -128,8 +127,8 @@ def _check_sentence(document: Document, place: Place, sentence: str) -> None:
         wanted, read = (effective_parameters(one, SECTORS, _UNIVERSE.size) for one in (call, reading.call()))
         if reading.unread or wanted != read:
             differ = sorted(name for name in wanted.keys() | read.keys() if wanted.get(name) != read.get(name))
-            problem = f"is not read as it is meant ({', '.join(differ) or reading.unread[0]})"
-            document.add(place, problem, f"say it as the built-in ones do: {_like(built_in, part, kind)!r}")
+            problem = f"is not understood as intended ({', '.join(differ) or reading.unread[0]})"
+            document.add(place, problem, f"phrase it like a built-in one: {_like(built_in, part, kind)!r}")
             return
 
 
@@ -139,8 +138,7 @@ def _like(built_in: Mapping[str, Any], part: str, kind: str) -> str:
 
 
 def _tried(part: str, kind: str, sentence: str, rng: np.random.Generator) -> tuple[str, dict[str, Any]]:
-    """A mandate that holds the sentence, and the call that it implies."""
-    built_in = words()
+    built_in = built_in_sentences()
     call: dict[str, Any] = {"objective": Objective.MIN_VARIANCE.value}
     limits: dict[str, Any] = {"long_only": part != "allowed"}
     opening, aim, more = built_in["openings"][0], built_in["objectives"]["min_variance"][0], ""
@@ -153,28 +151,28 @@ def _tried(part: str, kind: str, sentence: str, rng: np.random.Generator) -> tup
             call["risk_aversion"] = int(rng.integers(3, 20)) / 2
             aim = sentence.format(x=f"{call['risk_aversion']:g}")
     elif part == "limits":
-        more = stated(kind, [sentence], limits, _UNIVERSE, rng)
+        more = draw_statement(kind, [sentence], limits, _UNIVERSE, rng)
     elif part == "asides":
-        more = stated("asides", [sentence], limits, _UNIVERSE, rng)
+        more = draw_statement("asides", [sentence], limits, _UNIVERSE, rng)
     else:
         short = sentence.format()
     return " ".join(filter(None, (opening, aim, more, short))), {**call, "constraints": limits}
 
 
-def words_in(catalog: Catalog) -> Words:
-    """The sentences of a build: the built-in ones, a user's, or both."""
-    own, built_in = catalog.of(TEXTS), words()
-    if own is None:
+def sentences_for(catalog: Catalog) -> MandateSentences:
+    """Return the sentences of a build: built-in, user-defined, or both."""
+    user_texts, built_in = catalog.of(TEXTS), built_in_sentences()
+    if user_texts is None:
         return built_in
-    if not own.extends:
-        return cast("Words", {"about": built_in["about"], **own.said})
+    if not user_texts.extends:
+        return cast("MandateSentences", {"about": built_in["about"], **user_texts.sentences})
     merged: dict[str, Any] = dict(built_in)
     for part in _LISTS:
-        merged[part] = [*merged[part], *own.said.get(part, ())]
+        merged[part] = [*merged[part], *user_texts.sentences.get(part, ())]
     for part in _TABLES:
-        added = own.said.get(part, {})
+        added = user_texts.sentences.get(part, {})
         merged[part] = {kind: [*sentences, *added.get(kind, ())] for kind, sentences in merged[part].items()}
-    return cast("Words", merged)
+    return cast("MandateSentences", merged)
 
 
 def _example() -> Mapping[str, str]:
@@ -187,17 +185,15 @@ TEXTS = CatalogFile("texts.json", _read, _example)
 _OF_NAV = "write a fraction of NAV, 0.08 for 8 %"
 _Share = Annotated[float, within(0.01, 1, _OF_NAV)]
 _Error = Annotated[float, within(0.001, 1, "write a decimal per year, 0.03 for 3 %")]
-_Room = Annotated[float, within(0.0, 1, _OF_NAV)]
+_Headroom = Annotated[float, within(0.0, 1, _OF_NAV)]
 _Position = Annotated[float, within(HOLDING_THRESHOLD, 0.05, _OF_NAV)]
 
 
 class _Tier(TypedDict):
-    """One tier, every field of it."""
-
     __pydantic_config__ = _STRICT  # pyright: ignore[reportGeneralTypeIssues] - read by pydantic
 
     max_weight: _Share
-    sector_room: _Room
+    sector_room: _Headroom
     min_position: _Position | None
     max_turnover: _Share | None
     max_tracking_error: _Error | None
@@ -208,8 +204,6 @@ class _Tier(TypedDict):
 
 
 class _Tiers(TypedDict, total=False):
-    """The three tiers that tasks are built from."""
-
     __pydantic_config__ = _STRICT  # pyright: ignore[reportGeneralTypeIssues] - read by pydantic
 
     easy: _Tier
@@ -218,8 +212,6 @@ class _Tiers(TypedDict, total=False):
 
 
 class _TierFile(TypedDict):
-    """The whole file."""
-
     __pydantic_config__ = _STRICT  # pyright: ignore[reportGeneralTypeIssues] - read by pydantic
 
     about: NotRequired[str]
@@ -233,7 +225,7 @@ _NAMES = ("easy", "medium", "hard")
 
 @dataclass(frozen=True)
 class UserTiers:
-    """The tiers of a file by name; those that it does not name stay as they are built in."""
+    """User-defined tiers by name; others keep their built-in values."""
 
     tiers: Mapping[str, TierSettings]
 
@@ -241,21 +233,20 @@ class UserTiers:
 def _read_tiers(files: Mapping[str, bytes]) -> UserTiers:
     ((name, data),) = files.items()
     document = Document(name, data)
-    told = document.typed(_TIERS_FILE, document.value)
-    if told is not None:
-        _check(document, told)
+    parsed = document.typed(_TIERS_FILE, document.value)
+    if parsed is not None:
+        _check(document, parsed)
     document.mistakes.raise_if_any()
-    stated = cast("Mapping[str, object]", cast("_TierFile", told)["tiers"])
+    stated = cast("Mapping[str, object]", cast("_TierFile", parsed)["tiers"])
     tiers = {name: msgspec.convert(stated[name], TierSettings) for name in _NAMES if name in stated}
     return UserTiers(tiers)
 
 
-def _check(document: Document, told: _TierFile) -> None:
-    """What the types do not say: all tiers are there, limits go together."""
+def _check(document: Document, parsed: _TierFile) -> None:
     for name in _NAMES:
-        tier = told["tiers"].get(name)
+        tier = parsed["tiers"].get(name)
         if tier is None:
-            if not told.get("extends"):
+            if not parsed.get("extends"):
                 document.add(("tiers", name), "is missing", 'add it, or "extends": true to keep the built-in one')
             continue
         place = ("tiers", name)
@@ -266,9 +257,9 @@ def _check(document: Document, told: _TierFile) -> None:
 
 
 def settings_in(catalog: Catalog) -> Settings:
-    """The settings of a build, with the tiers that a user brought."""
-    settings, own = read_settings(), catalog.of(TIERS)
-    return settings if own is None else {**settings, "tiers": {**settings["tiers"], **own.tiers}}
+    """Return the settings of a build, including user-defined tiers."""
+    settings, user_tiers = read_settings(), catalog.of(TIERS)
+    return settings if user_tiers is None else {**settings, "tiers": {**settings["tiers"], **user_tiers.tiers}}
 
 
 def _tiers_example() -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Risk management: portfolios held against mandates, their largest risks, stress tests and the cheapest cures."""
+"""Risk management: mandate monitoring, risk identification, stress testing and remediation."""
 
 from __future__ import annotations
 
@@ -30,20 +30,19 @@ def _parameters(prepared: RiskObjects) -> dict[str, Any]:
         "mandates": prepared.mandates,
         "scenarios": prepared.scenario_catalog,
         "risk_pools": prepared.pool_sizes,
-        **prepared.own.parameters,
+        **prepared.user_pools.parameters,
     }
 
 
 def _economics(subject: Subject, findings: Findings) -> None:
-    economics.stress(subject, findings)
-    economics.economics(subject, findings)
-    economics.scenarios(subject, findings)
+    economics.check_published_stress(subject, findings)
+    economics.check_risk_economics(subject, findings)
+    economics.check_scenario_economics(subject, findings)
 
 
 def _certified(subject: Subject, findings: Findings) -> None:
-    """Mandates can be kept, and no cure is cheaper than the certified one."""
-    economics.certified(subject, findings)
-    objects.least_cost(subject, findings)
+    economics.check_attainable_mandates(subject, findings)
+    objects.check_least_cost(subject, findings)
 
 
 DOMAIN: Domain[RiskObjects] = Domain(
@@ -57,18 +56,18 @@ DOMAIN: Domain[RiskObjects] = Domain(
     ),
     prepare=_prepare,
     checks={
-        "coverage": data.coverage,
-        "dates": data.dates,
-        "point_in_time": data.point_in_time,
-        "portfolios": data.portfolios,
-        "mandates": object_checks.mandates,
-        "scenarios": object_checks.scenarios,
-        "planted_risks": object_checks.planted_risks,
+        "coverage": data.check_risk_coverage,
+        "dates": data.check_risk_dates,
+        "point_in_time": data.check_risk_point_in_time,
+        "portfolios": data.check_risk_portfolios,
+        "mandates": object_checks.check_risk_mandates,
+        "scenarios": object_checks.check_risk_scenarios,
+        "planted_risks": object_checks.check_planted_risks,
     },
     audits={
         "certified": _certified,
-        "taxonomy": economics.taxonomy,
-        "unique": economics.unique,
+        "taxonomy": economics.check_risk_taxonomy,
+        "unique": economics.check_risk_uniqueness,
         "economics": _economics,
     },
     parameters=_parameters,

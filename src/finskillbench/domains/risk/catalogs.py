@@ -1,4 +1,4 @@
-"""The catalog of the risk subtasks: what is planted, the twelve mandates, the scenarios."""
+"""Types and loaders of the risk catalogs: pool settings, mandates and scenarios."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from finskillbench.domains.building import read_catalog
 from finskillbench.domains.risk.inputs import ConstraintInput, ScenarioInput
 
 Range = tuple[float, float]
-"""The two ends of a uniform draw."""
+"""Lower and upper bound of a uniform draw."""
 
 
 class ViolatingSettings(TypedDict):
-    """How many portfolios have short positions, how many of these and of what weight."""
+    """Share of portfolios with short positions, and the number and weights of the shorts."""
 
     short_share: float
     shorts: tuple[int, int]
@@ -21,7 +21,7 @@ class ViolatingSettings(TypedDict):
 
 
 class PlantedSettings(TypedDict):
-    """How large the planted risks are, by type of portfolio and by what is measured."""
+    """Size of each planted risk, by portfolio type and measure."""
 
     concentrated: dict[str, Range]
     factor_tilted: dict[str, Range]
@@ -31,7 +31,7 @@ class PlantedSettings(TypedDict):
 
 
 class AboutLimits(TypedDict):
-    """How a portfolio lies about the limits of its home mandate; the catalog says what each number is."""
+    """Distances of a portfolio from the limits of its home mandate; `risk.json` documents each number."""
 
     disciplined: float
     near: float
@@ -43,7 +43,7 @@ class AboutLimits(TypedDict):
 
 
 class TradingSettings(TypedDict):
-    """Cost of trading by volume, the tickets of which one is chosen, and the headroom by kind of limit."""
+    """Trading costs by volume, candidate minimum trades, and headroom by kind of limit."""
 
     cost_bps: Range
     cost_bps_ends: Range
@@ -52,7 +52,7 @@ class TradingSettings(TypedDict):
 
 
 class RiskSettings(TypedDict):
-    """How the pools are drawn; `domains/risk/catalog/risk.json` says what each number is."""
+    """Settings of the pools; `domains/risk/catalog/risk.json` documents each number."""
 
     portfolios_per_type: int
     scenarios_per_portfolio: int
@@ -80,10 +80,10 @@ class RiskSettings(TypedDict):
 
 
 class MandateEntry(TypedDict):
-    """A mandate as the catalog states it.
+    """Mandate of the catalog.
 
-    `room` by kind of limit, where it is not that of the other mandates; one that is held `as_stated` has none, and none
-    of its limits is widened.
+    room : margin above the benchmark by kind of limit, where it differs from `MandateCatalog.room`.
+    as_stated : true to keep every limit as stated; such a mandate has no `room`.
     """
 
     mandate_id: str
@@ -95,23 +95,23 @@ class MandateEntry(TypedDict):
 
 
 EPISODES = 40
-"""Episodes of each risk subtask."""
+"""Episodes per risk subtask."""
 _POOLS: Mapping[Literal["portfolios_per_type", "remediation_pairs"], int] = {
     "portfolios_per_type": 2,
     "remediation_pairs": 2,
 }
-"""Size of a pool for each episode of a smaller edition, and once more."""
+"""Pool size per episode of a smaller edition; one episode is added to the count."""
 
 
 class MandateCatalog(TypedDict):
-    """The mandates, and by kind of limit the room that it has above what the benchmark measures."""
+    """Mandates, and the margin above the benchmark by kind of limit."""
 
     room: dict[str, float]
     mandates: list[MandateEntry]
 
 
 class ReplayEntry(TypedDict):
-    """A window of history to be replayed: dates as text, the market's move beyond cash then in per cent."""
+    """Historical window to replay: ISO dates and the market's excess return in per cent."""
 
     scenario_id: str
     name: str
@@ -121,7 +121,7 @@ class ReplayEntry(TypedDict):
 
 
 class ScenarioCatalog(TypedDict):
-    """The hypothetical scenarios with their numbers, and the windows of the replays."""
+    """Hypothetical scenarios, and the windows of the replays."""
 
     severity: float
     replay_description: str
@@ -130,7 +130,7 @@ class ScenarioCatalog(TypedDict):
 
 
 def risk_settings(episodes: int | None = None) -> RiskSettings:
-    """The settings of the pools; smaller pools for an edition of at most so many episodes of each subtask."""
+    """Return the pool settings; `episodes` limits the pools of a smaller edition."""
     settings = cast("RiskSettings", read_catalog(__package__, "risk.json"))
     if episodes is not None:
         for name, each in _POOLS.items():
@@ -139,10 +139,10 @@ def risk_settings(episodes: int | None = None) -> RiskSettings:
 
 
 def mandate_catalog() -> MandateCatalog:
-    """The twelve mandates."""
+    """Return the twelve built-in mandates."""
     return cast("MandateCatalog", read_catalog(__package__, "mandates.json"))
 
 
 def scenario_catalog() -> ScenarioCatalog:
-    """The scenarios."""
+    """Return the built-in scenarios."""
     return cast("ScenarioCatalog", read_catalog(__package__, "scenarios.json"))

@@ -1,4 +1,4 @@
-"""Constraint monitoring: which limits of a mandate does a portfolio break?"""
+"""Constraint monitoring: find the limits of a mandate that a portfolio breaks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field
 
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification, by_input
-from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.building import BuildContext, BuiltTask
 from finskillbench.domains.examples import Examples, Shortcuts
 from finskillbench.domains.risk import no_skill_baseline
 from finskillbench.domains.risk.examples import exploits
@@ -17,33 +17,42 @@ from finskillbench.domains.risk.examples.constraint_monitoring import graded_exa
 from finskillbench.domains.risk.inputs import MonitoringInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.monitoring import GREY_BAND, MODEL_BASED, MonitoringPair
-from finskillbench.domains.risk.rederive import monitored, monitoring_answer
+from finskillbench.domains.risk.rederive import measure_mandate, monitoring_answer
 from finskillbench.domains.risk.shared import (
     PLANTED,
     PRECISION,
     mandate_conventions,
     mandate_episode,
     mandate_input,
-    planted,
+    planted_facts,
     resolved_covariance,
 )
 from finskillbench.domains.risk.user_catalogs.books import left_out
-from finskillbench.engines.risk.mandate import Constraint, Kind, mandate_from
+from finskillbench.engines.risk.mandate import Constraint, ConstraintKind, mandate_from
 from finskillbench.engines.risk.monitor import constraint_report
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
-from finskillbench.scoring.values import array, boolean, closeness, mean, number, objects, share, text
+from finskillbench.scoring.values import (
+    as_array,
+    as_boolean,
+    as_number,
+    as_text,
+    closeness,
+    mean,
+    objects,
+    ratio_or_zero,
+)
 
 NAME = "constraint_monitoring"
 METHOD = "exact_match"
 MODEL_WEIGHT = 5.0
-"""The limits that take betas or a covariance are why a mandate is monitored by a risk system: each counts as five."""
+"""Weight of limits that need betas or a covariance, the core of a risk system."""
 SENT_BACK, MISSED, CONTRADICTION = 0.3, 0.4, 0.5
-"""Most that is left of a report with a wrong line, and where a breach is missed; what contradicting oneself costs."""
+"""Credit left by a wrong line, credit left by a missed breach, and penalty of a contradiction."""
 FLOOD = 10
-"""Entries per constraint beyond which a list is no report but a search."""
+"""Entries per constraint above which an answer scores 0."""
 TIE = 1e-9
-"""Names, or sectors, whose weights differ by no more are equally the worst."""
+"""Tolerance for tied worst names or sectors."""
 _VALUE_OF = {
     "beta_range": "of beta_range the value that is compared with both ends",
     "name_count": "of name_count the number of holdings",
@@ -53,17 +62,17 @@ _VALUE_OF = {
 
 
 def _definitions(task_input: MonitoringInput) -> dict[str, str]:
-    """The conventions of an episode: only what its mandate has."""
+    """Return the conventions for the constraints of the mandate."""
     kinds = {limit["type"] for limit in task_input["mandate"]["constraints"]}
-    own = ["the measured value of the definition", *(said for kind, said in _VALUE_OF.items() if kind in kinds)]
+    value_rules = ["the measured value of the definition", *(rule for kind, rule in _VALUE_OF.items() if kind in kinds)]
     names = " (whole names for name_count)" if "name_count" in kinds else ""
-    said = {
+    field_rules = {
         "status": "PASS where the limit is kept, else FAIL",
-        "value": "; ".join(own),
+        "value": "; ".join(value_rules),
         "violation_magnitude": f"how far the value lies beyond the limit, in its unit{names}; only for FAIL",
         "summary": "overall_compliant: every status is PASS; violations_count: number of FAIL",
     }
-    return mandate_conventions(task_input, said)
+    return mandate_conventions(task_input, field_rules)
 
 
 _ALIASES = {
@@ -119,13 +128,13 @@ class ConstraintMonitoring(Answer):
 
 
 def normal_type(name: str) -> str:
-    """Lower-case, `-` and space to `_`, then the aliases of the specification."""
+    """Normalise case and separators, then apply the aliases of the specification."""
     plain = name.lower().replace("-", "_").replace(" ", "_")
     return _ALIASES.get(plain, plain)
 
 
 def normal_status(status: str | None) -> str | None:
-    """PASS, FAIL, or the status upper-cased; None where absent."""
+    """Return PASS or FAIL for known synonyms, other statuses in upper case, None if absent."""
     if status is None:
         return None
     lowered = status.lower()
@@ -137,64 +146,66 @@ def normal_status(status: str | None) -> str | None:
 def _paper(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> Score:
     """exact_match: 0.4 [overall_compliant equal] + 0.6 a.
 
-    a = share of the expected constraint types whose status equals after normalising; of duplicates of a type the
-    last one counts.
+    a = share of expected constraint types with an equal normalised status; the last duplicate counts.
     """
     del task_input
-    statuses = {kind: given[-1] for kind, given in _by_type(answer).items()}
+    statuses = {kind: reported[-1] for kind, reported in _by_type(answer).items()}
     return _score(_compliance_agrees(answer, truth), statuses, truth)
 
 
 def _strict(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> Score:
-    """As `paper`, but no compliance credit without a constraint list, and contradictory duplicates are wrong."""
+    """Variant of `paper`: compliance needs a constraint list, and contradictory duplicates are wrong."""
     del task_input
     by_type = _by_type(answer)
-    statuses = {kind: given[0] if len(set(given)) == 1 else None for kind, given in by_type.items()}
+    statuses = {kind: reported[0] if len(set(reported)) == 1 else None for kind, reported in by_type.items()}
     return _score(bool(by_type) and _compliance_agrees(answer, truth), statuses, truth)
 
 
 def _certified(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> Score:
-    """Right verdicts with right values, cut down for every wrong line and every breach that is missed.
+    """Score verdicts with their values, reduced for wrong lines and missed breaches.
 
-    A constraint earns its status times the ramp of its value (full within 0.2 % or 5e-5, nothing from 2 % or 5e-4 on);
-    those that take betas or a covariance count as five. What is optional costs nothing where it is absent, and half of
-    the constraint where it contradicts the portfolio: a violation_magnitude, a worst name; a limit that the mandate
-    does not have forfeits it. Distinct entries beyond one per constraint divide the whole, and more than ten
-    per constraint, distinct or not, are no report; of entries of one type that contradict each other the worst counts.
+    A constraint earns its status times the ramp of its value: full within 0.2 % or 5e-5, nothing from 2 % or 5e-4.
+    Constraints that need betas or a covariance count five times. Optional fields cost nothing if absent. A
+    violation_magnitude or worst name that contradicts the portfolio costs half of the constraint; a wrong limit costs
+    all.
+    Surplus distinct entries divide the score, and more than ten entries per constraint score 0. Among contradictory
+    entries of one type the worst counts.
 
-    A report with a wrong line, a false alarm for one, is sent back: the sum is multiplied by 0.3 x the mean of what
-    status and value of the lines earn + 0.7 x the least of it. A breach is found where it is flagged beside a value
-    that shows it: within 0.5 %, and not at all from 2.5 % on; the sum is multiplied by 0.4 x the mean of how far
-    breaches are found + 0.6 x the least of it, so that a missed one leaves 0.4 x the share of the others; and by
+    The sum is multiplied by 0.3 x mean + 0.7 x minimum of line credits, then by 0.4 x mean + 0.6 x minimum of how far
+    breaches are found. A found breach needs FAIL and a value within 0.5 %; credit ends at 2.5 %. The last factor is
     0.8 + 0.2 [overall_compliant and violations_count both right].
     """
     expected = {kind: items[0] for kind, items in _entries(truth.expected_output).items()}
-    if len(array(answer.get("constraints"))) > FLOOD * len(expected):
+    if len(as_array(answer.get("constraints"))) > FLOOD * len(expected):
         return Score(0.0, {"constraints": f"more than {FLOOD * len(expected)} entries"})
-    given = _entries(answer)
-    entries = sum(map(len, given.values()))
+    answered = _entries(answer)
+    entries = sum(map(len, answered.values()))
     limits = {normal_type(limit.kind): limit for limit in mandate_from(task_input["mandate"]).constraints}
     worst = _worst(task_input)
     credit: dict[str, float] = {}
     for kind, wanted in expected.items():
-        earned = [_credit(one, wanted, limits[kind]) * _agrees(one, limits[kind], worst) for one in given.get(kind, ())]
+        earned = [
+            _credit(one, wanted, limits[kind]) * _agrees(one, limits[kind], worst) for one in answered.get(kind, ())
+        ]
         credit[kind] = min(earned, default=0.0)
     weights = {kind: MODEL_WEIGHT if limits[kind].kind in MODEL_BASED else 1.0 for kind in expected}
     broken = [kind for kind, wanted in expected.items() if wanted.status == "FAIL"]
-    shown = [_shown(given.get(kind, ()), expected[kind]) for kind in broken]
+    shown = [_shown(answered.get(kind, ()), expected[kind]) for kind in broken]
     value = math.fsum(weights[kind] * earned for kind, earned in credit.items()) / math.fsum(weights.values())
-    value *= share(len(expected), max(len(expected), entries))
-    lines = [min((_line(one, wanted) for one in given.get(kind, ())), default=0.0) for kind, wanted in expected.items()]
+    value *= ratio_or_zero(len(expected), max(len(expected), entries))
+    lines = [
+        min((_line(one, wanted) for one in answered.get(kind, ())), default=0.0) for kind, wanted in expected.items()
+    ]
     value *= SENT_BACK * mean(lines) + (1.0 - SENT_BACK) * min(lines)
     value *= MISSED * mean(shown) + (1.0 - MISSED) * min(shown) if shown else 1.0
-    count = number(truth.expected_output.get("violations_count"))
-    summary = _compliance_agrees(answer, truth) and number(answer.get("violations_count")) == count
+    count = as_number(truth.expected_output.get("violations_count"))
+    summary = _compliance_agrees(answer, truth) and as_number(answer.get("violations_count")) == count
     details = {"credit": credit, "entries": entries, "found": mean(shown), "summary": summary}
     return Score(value * (0.8 + 0.2 * summary), details)
 
 
 class _Entry(NamedTuple):
-    """One constraint as an answer has it; `stated` is what it repeats of the mandate and the portfolio."""
+    """Constraint of an answer; `stated` repeats fields of the mandate and the portfolio."""
 
     status: str | None
     value: float | None
@@ -204,36 +215,35 @@ class _Entry(NamedTuple):
 
 _STATED = ("limit", "min", "max", "worst_symbol", "worst_sector")
 _NOTHING = frozenset({"", "-", "--", "n/a", "na", "nil", "none", "null", "not applicable"})
-"""Texts that name nothing: as good as a field that is left out."""
+"""Texts that count as an absent field."""
 
 
 def _entries(source: JsonObject) -> dict[str, list[_Entry]]:
-    """The distinct entries of each normalised type; saying the same twice is no contradiction."""
+    """Return the distinct entries per normalised type; exact repetitions count once."""
     found: dict[str, dict[tuple[object, ...], _Entry]] = {}
     for item in objects(source.get("constraints")):
-        kind = text(item.get("type"))
+        kind = as_text(item.get("type"))
         if kind is not None:
-            status, value = normal_status(text(item.get("status"))), number(item.get("value"))
+            status, value = normal_status(as_text(item.get("status"))), as_number(item.get("value"))
             stated = {name: item[name] for name in _STATED if not _absent(item.get(name))}
-            entry = _Entry(status, value, number(item.get("violation_magnitude")), stated)
-            said = (status, value, entry.beyond, *((name, _plain(one)) for name, one in stated.items()))
-            found.setdefault(normal_type(kind), {}).setdefault(said, entry)
+            entry = _Entry(status, value, as_number(item.get("violation_magnitude")), stated)
+            identity = (status, value, entry.beyond, *((name, _plain(one)) for name, one in stated.items()))
+            found.setdefault(normal_type(kind), {}).setdefault(identity, entry)
     return {kind: list(entries.values()) for kind, entries in found.items()}
 
 
 def _plain(value: object) -> float | str:
-    """A stated value as something that can be looked up: 1 and 1.0 are the same."""
-    counted, named = number(value), text(value)
+    """Return a hashable key under which 1 and 1.0 are equal."""
+    counted, named = as_number(value), as_text(value)
     return counted if counted is not None else repr(value) if named is None else named
 
 
 def _absent(value: object) -> bool:
-    named = text(value)
+    named = as_text(value)
     return value is None or (named is not None and named.strip().lower() in _NOTHING)
 
 
 def _line(entry: _Entry, wanted: _Entry) -> float:
-    """What the status and the value of an entry earn."""
     if wanted.status is None or wanted.value is None or entry.status != wanted.status:
         return 0.0
     return _near(entry.value, wanted.value)
@@ -242,14 +252,14 @@ def _line(entry: _Entry, wanted: _Entry) -> float:
 def _credit(entry: _Entry, wanted: _Entry, limit: Constraint) -> float:
     credit = _line(entry, wanted)
     if wanted.value is None or entry.beyond is None or (wanted.beyond is None and entry.beyond == 0):
-        return credit  # of a limit that is kept nothing, nought and the headroom say the same
+        return credit  # for a kept limit, null, 0 and headroom are equivalent
     low, high = limit.bounds
-    beyond = max(low - wanted.value, wanted.value - high)  # of a limit that is kept the headroom, negative
+    beyond = max(low - wanted.value, wanted.value - high)  # negative headroom for a kept limit
     return credit * (1.0 - CONTRADICTION * (1.0 - _near(abs(entry.beyond), abs(beyond))))
 
 
 def _shown(entries: Sequence[_Entry], wanted: _Entry) -> float:
-    """How far a breach is found: a flag beside a value that is far off is a guess, and so is one of two verdicts."""
+    """Return how far a breach is found: FAIL without PASS, and a close value."""
     if wanted.value is None or {one.status for one in entries} != {"FAIL"}:
         return 0.0
     return min(
@@ -257,15 +267,15 @@ def _shown(entries: Sequence[_Entry], wanted: _Entry) -> float:
     )
 
 
-def _near(given: float | None, wanted: float) -> float:
-    return closeness(given, wanted, full=0.002, full_floor=5e-5, zero=0.02, zero_floor=5e-4)
+def _near(value: float | None, wanted: float) -> float:
+    return closeness(value, wanted, full=0.002, full_floor=5e-5, zero=0.02, zero_floor=5e-4)
 
 
-_WorstOf = Mapping[Kind | None, set[str]]
+_WorstOf = Mapping[ConstraintKind | None, set[str]]
 
 
 def _worst(task_input: MonitoringInput) -> _WorstOf:
-    """The names, or sectors, that a constraint on them is nearest to breaking, ties included; None: all there are."""
+    """Return the tied names or sectors nearest to breaking each constraint; key None holds all."""
     mapped = task_input["sector_mapping"]
     holdings = {row["symbol"]: row["weight"] for row in task_input["portfolio"]["holdings"]}
     held = {symbol: weight for symbol, weight in holdings.items() if abs(weight) > ZERO_WEIGHT}
@@ -273,10 +283,10 @@ def _worst(task_input: MonitoringInput) -> _WorstOf:
     for symbol, weight in held.items():
         sectors[mapped[symbol]] += weight
     return {
-        Kind.LONG_ONLY: _least(held),
-        Kind.POSITION_LIMIT_MAX: _least({symbol: -weight for symbol, weight in held.items()}),
-        Kind.POSITION_LIMIT_MIN: _least({symbol: abs(weight) for symbol, weight in held.items()}),
-        Kind.SECTOR_LIMIT_MAX: _least({sector: -weight for sector, weight in sectors.items()}),
+        ConstraintKind.LONG_ONLY: _least(held),
+        ConstraintKind.POSITION_LIMIT_MAX: _least({symbol: -weight for symbol, weight in held.items()}),
+        ConstraintKind.POSITION_LIMIT_MIN: _least({symbol: abs(weight) for symbol, weight in held.items()}),
+        ConstraintKind.SECTOR_LIMIT_MAX: _least({sector: -weight for sector, weight in sectors.items()}),
         None: set(held) | set(sectors),
     }
 
@@ -287,62 +297,64 @@ def _least(sizes: Mapping[str, float]) -> set[str]:
 
 
 def _agrees(entry: _Entry, limit: Constraint, worst: _WorstOf) -> float:
-    """1 where nothing that an entry repeats contradicts the mandate or the portfolio; 0 for another limit.
+    """Return 1 if repeated fields match mandate and portfolio, 0 for a wrong limit, else a reduced credit.
 
-    A limit may be rounded to three significant figures, as a prompt shows it. Of several worst names any will do; where
-    the constraint has none, any that there is.
+    Limits may be rounded to three significant figures. Any tied worst name is right; constraints without one accept any
+    name held.
     """
     stated, (low, high) = entry.stated, limit.bounds
     for field, ends in {"limit": (low, high), "min": (low,), "max": (high,)}.items():
-        flag = field == "limit" and limit.kind is Kind.LONG_ONLY and stated.get(field) is True  # as the mandate has it
-        if field in stated and not flag and not any(_rounded(number(stated[field]), end) for end in ends):
+        flag = (
+            field == "limit" and limit.kind is ConstraintKind.LONG_ONLY and stated.get(field) is True
+        )  # same form as in the mandate
+        if field in stated and not flag and not any(_rounded(as_number(stated[field]), end) for end in ends):
             return 0.0
-    own = "worst_sector" if limit.kind is Kind.SECTOR_LIMIT_MAX else "worst_symbol"
-    names = {"worst_symbol": worst[None], "worst_sector": worst[None], own: worst.get(limit.kind, worst[None])}
+    worst_field = "worst_sector" if limit.kind is ConstraintKind.SECTOR_LIMIT_MAX else "worst_symbol"
+    names = {"worst_symbol": worst[None], "worst_sector": worst[None], worst_field: worst.get(limit.kind, worst[None])}
     right = all(_names(stated[field], known) for field, known in names.items() if field in stated)
     return 1.0 if right else 1.0 - CONTRADICTION
 
 
-def _names(given: object, known: set[str]) -> bool:
-    named = (text(given) or "").strip().lower()
+def _names(stated: object, known: set[str]) -> bool:
+    named = (as_text(stated) or "").strip().lower()
     return any(named == name.lower() for name in known)
 
 
-def _rounded(given: float | None, end: float) -> bool:
-    return given is not None and math.isfinite(end) and abs(given - end) <= max(5e-5, 0.005 * abs(end))
+def _rounded(value: float | None, end: float) -> bool:
+    return value is not None and math.isfinite(end) and abs(value - end) <= max(5e-5, 0.005 * abs(end))
 
 
 def _score(compliant: bool, statuses: dict[str, str | None], truth: Truth) -> Score:
-    expected = {kind: given[-1] for kind, given in _by_type(truth.expected_output).items()}
+    expected = {kind: reported[-1] for kind, reported in _by_type(truth.expected_output).items()}
     right = {kind: status is not None and statuses.get(kind) == status for kind, status in sorted(expected.items())}
-    accuracy = share(sum(right.values()), len(right))
+    accuracy = ratio_or_zero(sum(right.values()), len(right))
     return Score(0.4 * compliant + 0.6 * accuracy, {"compliant": compliant, "accuracy": accuracy, "right": right})
 
 
 def _compliance_agrees(answer: JsonObject, truth: Truth) -> bool:
-    given = boolean(answer.get("overall_compliant"))
-    return given is not None and given == boolean(truth.expected_output.get("overall_compliant"))
+    stated = as_boolean(answer.get("overall_compliant"))
+    return stated is not None and stated == as_boolean(truth.expected_output.get("overall_compliant"))
 
 
 def _by_type(source: JsonObject) -> dict[str, Sequence[str | None]]:
-    """Statuses in order by normalised type; entries that are no objects or lack a type count as absent."""
+    """Return statuses in order per normalised type, without malformed entries."""
     found: dict[str, list[str | None]] = {}
     for item in objects(source.get("constraints")):
-        kind = text(item.get("type"))
+        kind = as_text(item.get("type"))
         if kind is not None:
-            found.setdefault(normal_type(kind), []).append(normal_status(text(item.get("status"))))
+            found.setdefault(normal_type(kind), []).append(normal_status(as_text(item.get("status"))))
     return dict(found)
 
 
-def _build(context: BuildContext, objects: RiskObjects) -> list[Task]:
-    """A user's books; the pairs that were drawn: each kind of limit is broken as often as kept, a quarter comply."""
-    own = [pair for pair in objects.own.monitored if pair.margin >= GREY_BAND]
+def _build(context: BuildContext, objects: RiskObjects) -> list[BuiltTask]:
+    """Build tasks from the user's books and the drawn pairs."""
+    user_pairs = [pair for pair in objects.user_pools.monitored if pair.margin >= GREY_BAND]
     why = "a status hangs on rounding"
-    context.notes.extend(left_out(NAME, objects.own.books, [pair.case for pair in own], why))
-    return [_task(pair) for pair in (*own, *objects.monitored)]
+    context.notes.extend(left_out(NAME, objects.user_pools.books, [pair.case for pair in user_pairs], why))
+    return [_task(pair) for pair in (*user_pairs, *objects.monitored)]
 
 
-def _task(pair: MonitoringPair) -> Task:
+def _task(pair: MonitoringPair) -> BuiltTask:
     case, mandate, market = pair.case, pair.mandate, pair.case.market
     prompt = Prompt(
         f"Check the portfolio as of {case.as_of} against every constraint of its mandate. Measure each on the data of "
@@ -355,15 +367,17 @@ def _task(pair: MonitoringPair) -> Task:
     resolved: MonitoringInput = {**task_input, "covariance_matrix": resolved_covariance(market)}
     episode = mandate_episode(NAME, SUBTASK.prefix, pair, prompt, task_input)
     report = constraint_report(case.portfolio, mandate, market)
-    second = {kind: {"value": found.value, "excess": found.excess} for kind, found in monitored(resolved).items()}
-    truth = Truth(episode.task_id, NAME, report, planted(case))
-    return Task(episode, truth, {"kind": "rederived", "second": second})
+    rederived = {
+        kind: {"value": found.value, "excess": found.excess} for kind, found in measure_mandate(resolved).items()
+    }
+    truth = Truth(episode.task_id, NAME, report, planted_facts(case))
+    return BuiltTask(episode, truth, {"kind": "rederived", "second": rederived})
 
 
 def _all_kept(data: Mapping[str, Any]) -> JsonObject:
-    """Every limit that a mandate may hold is said to be kept."""
+    """Report every kind of limit as kept."""
     del data
-    entries = [{"type": kind.value, "status": "PASS"} for kind in Kind]
+    entries = [{"type": kind.value, "status": "PASS"} for kind in ConstraintKind]
     return {"overall_compliant": True, "violations_count": 0, "constraints": entries}
 
 
@@ -381,9 +395,9 @@ SUBTASK: Subtask[MonitoringInput, RiskObjects] = Subtask(
         method=METHOD, parameters={"metrics": ["constraint_accuracy", "violation_detection_recall"]}, proved=PLANTED
     ),
     baselines=Baselines(
-        no_skill=Naive(("portfolio", "mandate", "sector_mapping"), no_skill_baseline.monitored),
+        no_skill=Naive(("portfolio", "mandate", "sector_mapping"), no_skill_baseline.monitor_by_weights),
         trivial=Naive((), _all_kept),
         heuristic="weights and trades, the rest like these",
     ),
-    examples=Examples(graded=graded_examples, exploits=exploits.monitoring, shortcuts=Shortcuts(shortcuts)),
+    examples=Examples(graded=graded_examples, exploits=exploits.monitoring_exploits, shortcuts=Shortcuts(shortcuts)),
 )

@@ -1,7 +1,7 @@
-"""What an agent is given in each risk subtask, as the edition's files hold it.
+"""Task inputs of the risk subtasks, as an edition stores them.
 
-Weights are signed fractions of NAV. A covariance or a table of returns stands as a reference in an episode's file and
-is resolved before anybody computes with it.
+Weights are signed fractions of NAV. An episode file references covariances and return tables; they are resolved before
+use.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import NotRequired, TypedDict
 
 
 class Holding(TypedDict):
-    """One name held."""
+    """Position in one name."""
 
     symbol: str
     weight: float
 
 
 class OptionInput(TypedDict):
-    """Puts on the market: notional as a signed decimal of NAV, strike as a part of the index, volatilities a year."""
+    """Index puts: notional as signed fraction of NAV, strike relative to the index, annual volatilities."""
 
     option: str
     notional: float
@@ -28,7 +28,7 @@ class OptionInput(TypedDict):
 
 
 class PortfolioInput(TypedDict):
-    """A portfolio: weights and cash sum to 1, `total_nav` is in USD, trades are signed changes of weight."""
+    """Portfolio: weights and cash sum to 1, `total_nav` is in USD, trades are signed weight changes."""
 
     portfolio_id: str
     holdings: list[Holding]
@@ -39,7 +39,7 @@ class PortfolioInput(TypedDict):
 
 
 class ConstraintInput(TypedDict):
-    """One limit of a mandate: a `value`, or a range of which name_count may leave one end null."""
+    """Limit of a mandate: a `value` or a range; name_count may have one null end."""
 
     type: str
     definition: str
@@ -50,7 +50,7 @@ class ConstraintInput(TypedDict):
 
 
 class MandateInput(TypedDict):
-    """A mandate: constraints of distinct types."""
+    """Mandate with at most one constraint per type."""
 
     mandate_id: str
     name: str
@@ -58,7 +58,7 @@ class MandateInput(TypedDict):
 
 
 class CovarianceInput(TypedDict):
-    """An annualised covariance: a reference; or in full, as a matrix or as L'L + diag(specific) with L the loadings."""
+    """Annualised covariance: a reference, a full matrix, or L'L + diag(specific) with loadings L."""
 
     tickers: list[str]
     ref: NotRequired[str]
@@ -68,9 +68,10 @@ class CovarianceInput(TypedDict):
 
 
 class ScenarioInput(TypedDict):
-    """A stress scenario: `market_shocks` tell the story, the other two tables are applied.
+    """Stress scenario: `market_shocks` is narrative, `factor_shocks` and `sector_sensitivities` are applied.
 
-    A sector that `sector_sensitivities` lacks has a proxy. Spreads and correlations move only in the hard tier.
+    Each sector without a sensitivity has an entry in `sector_proxies`. Only hard episodes change spreads and
+    correlations.
     """
 
     scenario_id: str
@@ -86,7 +87,7 @@ class ScenarioInput(TypedDict):
 
 
 class HoldingsInput(TypedDict):
-    """What every risk subtask gives: a portfolio, the sectors of the universe, and the definitions that count."""
+    """Fields common to all risk subtasks: portfolio, sectors, betas and conventions."""
 
     portfolio: PortfolioInput
     sector_mapping: dict[str, str]
@@ -102,8 +103,8 @@ class MonitoringInput(HoldingsInput):
     covariance_matrix: CovarianceInput
 
 
-class TradingTermsInput(TypedDict):
-    """Terms of trading: basis points of the amount traded by ticker, the least trade and the headroom by type."""
+class TradingRulesInput(TypedDict):
+    """Trading costs in basis points by ticker, minimum trade, and headroom by kind of limit."""
 
     cost_bps: dict[str, float]
     minimum_trade: float
@@ -111,14 +112,14 @@ class TradingTermsInput(TypedDict):
 
 
 class RemediationInput(MonitoringInput):
-    """Input of risk remediation; `violations` are the types of the constraints that are broken now."""
+    """Input of risk remediation; `violations` lists the broken constraint types."""
 
     violations: list[str]
-    trading_terms: TradingTermsInput
+    trading_terms: TradingRulesInput
 
 
 class IdentificationInput(HoldingsInput):
-    """Input of risk identification; volumes are in USD a day, factor volatilities decimals per year."""
+    """Input of risk identification: volumes in USD a day, annual factor volatilities as decimals."""
 
     average_daily_volume_usd: dict[str, float]
     factor_volatility: dict[str, float]
@@ -127,7 +128,7 @@ class IdentificationInput(HoldingsInput):
 
 
 class StressInput(HoldingsInput):
-    """Input of stress testing, with what the case needs; volumes are in USD a day, and names may lack betas."""
+    """Input of stress testing: volumes in USD a day; some names may lack betas."""
 
     stress_scenario: ScenarioInput
     benchmark_weights: NotRequired[dict[str, float]]

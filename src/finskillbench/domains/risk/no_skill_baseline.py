@@ -1,6 +1,6 @@
-"""What arithmetic by hand gets of a risk task without any skill: minima, maxima and sums of the weights shown.
+"""Answers from plain arithmetic on weights: minima, maxima and sums.
 
-An imported episode may name a mandate or a scenario without its numbers; a KeyError then says so.
+Raises KeyError if an imported episode names a mandate or scenario without its numbers.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 TRADED = 1e-9
-"""A weight that changes by no more has not been traded, and one of no more is not held."""
+"""Smallest weight that counts as held, and smallest weight change that counts as traded."""
 _COUNTED = 0.001
 _LEAST = frozenset({"long_only", "position_limit_min"})
 
 
-def holdings(data: Mapping[str, Any]) -> tuple[dict[str, float], float]:
-    """Weights by ticker and the cash weight."""
+def weights_and_cash(data: Mapping[str, Any]) -> tuple[dict[str, float], float]:
+    """Return weights by ticker, and the cash weight."""
     portfolio = data["portfolio"]
     return {item["symbol"]: item["weight"] for item in portfolio["holdings"]}, portfolio["cash_weight"]
 
 
 def by_sector(weights: Mapping[str, float], sectors: Mapping[str, str]) -> dict[str, float]:
-    """Total weight of each sector that is held."""
+    """Return the total weight of each sector held."""
     totals: dict[str, float] = {}
     for name, weight in weights.items():
         totals[sectors[name]] = totals.get(sectors[name], 0.0) + weight
@@ -30,33 +30,33 @@ def by_sector(weights: Mapping[str, float], sectors: Mapping[str, str]) -> dict[
 
 
 def largest(values: Mapping[str, float]) -> tuple[str, float]:
-    """The name of the largest value, and that value."""
+    """Return the name of the largest value, and the value."""
     name = max(values, key=values.__getitem__)
     return name, values[name]
 
 
-def monitored(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The verdicts that weights and trades alone give; what needs betas or a covariance is left out."""
-    weights, cash = holdings(data)
+def monitor_by_weights(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the verdicts that follow from weights and trades; limits that need betas or a covariance are omitted."""
+    weights, cash = weights_and_cash(data)
     traded = data["portfolio"].get("trades_this_month", {}).values()
     entries = [
         _verdict(limit, *measured)
         for limit in data["mandate"]["constraints"]
-        if (measured := _measured(limit["type"], weights, (cash, turnover(traded)), data["sector_mapping"])) is not None
+        if (measured := _measured(limit["type"], weights, (cash, turnover_of_changes(traded)), data["sector_mapping"]))
+        is not None
     ]
     failed = sum(entry["status"] == "FAIL" for entry in entries)
     return {"overall_compliant": failed == 0, "violations_count": failed, "constraints": entries}
 
 
-def turnover(changes: Collection[float]) -> float:
-    """One-way turnover of changes of weight, cash taking what they do not balance."""
+def turnover_of_changes(changes: Collection[float]) -> float:
+    """Return the one-way turnover of weight changes, including the change of cash."""
     return (math.fsum(map(abs, changes)) + abs(math.fsum(changes))) / 2
 
 
 def _measured(
     kind: str, weights: Mapping[str, float], cash_and_turnover: tuple[float, float], sectors: Mapping[str, str]
 ) -> tuple[float, dict[str, str]] | None:
-    """Value of one constraint and what is worst in it; None where a sum of weights does not give it."""
     cash, traded = cash_and_turnover
     sizes = {name: abs(weight) for name, weight in weights.items() if abs(weight) > TRADED}
     found: tuple[float, dict[str, str]] | None = None
@@ -88,7 +88,6 @@ def _measured(
 
 
 def _verdict(limit: Mapping[str, Any], value: float, worst: Mapping[str, str]) -> dict[str, Any]:
-    """One entry of the answer: the value against the limit or the range."""
     kind = limit["type"]
     if kind == "name_count":
         ends = {name: limit[name] for name in ("min", "max") if limit.get(name) is not None}
@@ -102,12 +101,12 @@ def _verdict(limit: Mapping[str, Any], value: float, worst: Mapping[str, str]) -
     return entry | {"violation_magnitude": excess} if excess > TRADED else entry
 
 
-def cut(
+def cap_weights(
     weights: Mapping[str, float], sectors: Mapping[str, str], cap: float | None, sector_cap: float | None
 ) -> dict[str, float]:
-    """Weights cut to both caps; what that frees goes, in proportion, to long holdings below them, as often as it takes.
+    """Cap names and sectors, and redistribute the excess to long holdings below both caps in proportion.
 
-    Whatever finds no room stays in cash.
+    The rest stays in cash.
     """
     name_cap, group_cap = cap or 1.0, sector_cap or 1.0
     result, freed = dict(weights), 0.0
@@ -122,9 +121,9 @@ def cut(
         open_names = [
             name for name, weight in result.items() if 0 < weight < name_cap and totals[sectors[name]] < group_cap
         ]
-        room = math.fsum(result[name] for name in open_names)
-        if freed <= 1e-12 or room <= 0:
+        open_weight = math.fsum(result[name] for name in open_names)
+        if freed <= 1e-12 or open_weight <= 0:
             break
-        result |= {name: result[name] * (1 + freed / room) for name in open_names}
+        result |= {name: result[name] * (1 + freed / open_weight) for name in open_names}
         freed = 0.0
     return result

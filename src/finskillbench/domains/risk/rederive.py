@@ -1,6 +1,6 @@
-"""The second derivation of the risk labels: item by item, in plain Python, from an episode's JSON input alone.
+"""Independent derivation of the risk labels in plain Python, from the episode's JSON input alone.
 
-Written from the definitions that the agent reads and from nothing else: no array library, no engine.
+It follows the published definitions and uses neither an array library nor an engine.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from finskillbench.domains.risk.inputs import (
 from finskillbench.episode import JsonObject
 
 COMPLIANCE_TOLERANCE = 1e-5
-"""An excess of no more than this keeps a limit."""
+"""Largest excess that still complies."""
 FACTORS = ("mkt_rf", "smb", "hml", "rmw", "cma", "mom")
 TYPES = ("factor_tilt", "sector_concentration", "single_name", "concentration", "liquidity_risk")
 NO_WEIGHT, HOLDING = 1e-5, 0.001
-"""A weight of at most the first in size counts as 0; a holding is one of at least the second."""
+"""Largest absolute weight that counts as 0, and smallest weight of a holding."""
 LEAST_HHI = 0.06
 MATERIAL = {
     "factor_tilt": 0.02,
@@ -36,23 +36,20 @@ MATERIAL = {
     "liquidity_risk": 0.03,
 }
 LISTED = 5
-"""Exposures are listed from these magnitudes on, fractions of NAV at one standard deviation; no more than so many."""
+"""Longest list; `MATERIAL` holds the least magnitudes, fractions of NAV at one standard deviation."""
 DAYS, PARTICIPATION = 5.0, 0.20
-"""What cannot be sold within so many days, at so much of the average daily volume, is illiquid."""
-NEVER_GIVEN_UP = frozenset({"long_only", "position_limit_min", "name_count", "turnover_max_monthly"})
-"""What remediation keeps even where it cannot meet the whole mandate."""
+"""Days and share of average daily volume that define the illiquid part."""
+HARD_LIMITS = frozenset({"long_only", "position_limit_min", "name_count", "turnover_max_monthly"})
+"""Constraints that hold even if the whole mandate is out of reach."""
 LEAST_SCALE = 0.01
-"""An excess is relative to the size of its limit, which counts as no smaller than this."""
+"""Smallest limit size used to scale an excess."""
 _DECIMALS = 12
-"""Weights that agree to so many decimals are equally the worst."""
+"""Decimals to which tied weights agree."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """One constraint as measured: its value, how far it lies beyond the limit (<= 0 is kept), the worst name or sector.
-
-    Of several worst ones the first by name.
-    """
+    """Value of a constraint, its excess over the limit (<= 0 if kept), and the first worst name or sector."""
 
     value: float
     excess: float
@@ -60,20 +57,19 @@ class _Measured:
 
     @property
     def status(self) -> str:
-        """PASS or FAIL."""
         return "PASS" if self.excess <= COMPLIANCE_TOLERANCE else "FAIL"
 
 
-def monitored(task_input: MonitoringInput) -> dict[str, _Measured]:
-    """Measure every constraint of the mandate on the portfolio; `covariance_matrix` must be resolved."""
-    return {item["type"]: measured(item, task_input) for item in task_input["mandate"]["constraints"]}
+def measure_mandate(task_input: MonitoringInput) -> dict[str, _Measured]:
+    """Measure every constraint of the mandate; requires a resolved `covariance_matrix`."""
+    return {item["type"]: measure_constraint(item, task_input) for item in task_input["mandate"]["constraints"]}
 
 
 def monitoring_answer(task_input: MonitoringInput) -> JsonObject:
-    """The answer of constraint monitoring."""
+    """Return the answer of constraint monitoring."""
     rows: list[dict[str, Any]] = []
     for item in task_input["mandate"]["constraints"]:
-        found, kind = measured(item, task_input), item["type"]
+        found, kind = measure_constraint(item, task_input), item["type"]
         row: dict[str, Any] = {"type": kind, "status": found.status, "value": found.value}
         if kind in ("beta_range", "name_count"):
             ends = {"min": item.get("min"), "max": item.get("max")}
@@ -89,10 +85,14 @@ def monitoring_answer(task_input: MonitoringInput) -> JsonObject:
     return {"overall_compliant": failed == 0, "violations_count": failed, "constraints": rows}
 
 
-def measured(item: ConstraintInput, task_input: MonitoringInput, slack: float = COMPLIANCE_TOLERANCE) -> _Measured:
-    """One constraint of a mandate on the portfolio; a weight within `slack` of counting as a name counts as it suits.
+def measure_constraint(
+    item: ConstraintInput, task_input: MonitoringInput, slack: float = COMPLIANCE_TOLERANCE
+) -> _Measured:
+    """Measure one constraint; name_count treats weights within `slack` of the threshold favourably.
 
-    Raises ValueError for an unknown type.
+    Raises
+    ------
+    ValueError : unknown constraint type.
     """
     portfolio = task_input["portfolio"]
     held = {symbol: weight for symbol, weight in weights(task_input).items() if abs(weight) > NO_WEIGHT}
@@ -118,7 +118,7 @@ def measured(item: ConstraintInput, task_input: MonitoringInput, slack: float = 
         case "factor_exposure_max":
             value = max(abs(beta(task_input, factor)) for factor in item.get("factors", ()))
         case "turnover_max_monthly":
-            value = turnover(portfolio["trades_this_month"].values())
+            value = turnover_of_trades(portfolio["trades_this_month"].values())
         case "cash_max":
             value = portfolio["cash_weight"]
         case "gross_exposure_max":
@@ -134,25 +134,21 @@ def measured(item: ConstraintInput, task_input: MonitoringInput, slack: float = 
 
 
 def _beyond(item: ConstraintInput, most: float, least: float) -> float:
-    """How far what lies between `least` and `most` is outside a range, at best."""
+    """Return the least excess over a range of any value between `least` and `most`."""
     low, high = item.get("min"), item.get("max")
     return max(([low - most] if low is not None else []) + ([least - high] if high is not None else []))
 
 
 def _first(sizes: Mapping[str, float], sign: int = 1) -> str | None:
-    """The first by name of those with the least `sign` times size; None where there are none."""
     return min(sizes, key=lambda name: (round(sign * sizes[name], _DECIMALS), name), default=None)
 
 
-def relative_excess(task_input: MonitoringInput) -> float:
-    """Sum over the constraints that remediation may give up of excess over the size of the limit.
-
-    Of a range that is the end that is passed.
-    """
+def rederived_relative_excess(task_input: MonitoringInput) -> float:
+    """Return the sum of excess / |limit| over constraints outside `HARD_LIMITS`; ranges use the breached end."""
     total = 0.0
     for item in task_input["mandate"]["constraints"]:
-        found = measured(item, task_input)
-        if found.excess > 0 and item["type"] not in NEVER_GIVEN_UP:
+        found = measure_constraint(item, task_input)
+        if found.excess > 0 and item["type"] not in HARD_LIMITS:
             end, low = item.get("value"), item.get("min")
             if end is None:
                 end = low if low is not None and found.value < low else item.get("max")
@@ -160,11 +156,12 @@ def relative_excess(task_input: MonitoringInput) -> float:
     return total
 
 
-def after(task_input: MonitoringInput, trades: Mapping[str, float], dust: float = 0.0) -> MonitoringInput:
-    """The input with the portfolio after further trades, whose sum the cash mirrors.
+def input_after_trades(task_input: MonitoringInput, trades: Mapping[str, float], dust: float = 0.0) -> MonitoringInput:
+    """Return the input after further trades, with cash adjusted.
 
-    What is left of a name by no more than `dust` counts as sold. The month's turnover stays that of before: the sum of
-    two turnovers is not that of the summed trades; see `monitored_after`.
+    Positions of at most `dust` count as sold. `trades_this_month` stays unchanged, because turnovers do not add up
+    across
+    netted trades; see `measure_mandate_after`.
     """
     portfolio, owned = task_input["portfolio"], weights(task_input)
     moved = {symbol: owned.get(symbol, 0.0) + trades.get(symbol, 0.0) for symbol in (*owned, *trades)}
@@ -176,42 +173,39 @@ def after(task_input: MonitoringInput, trades: Mapping[str, float], dust: float 
     return {**task_input, "portfolio": done}
 
 
-def monitored_after(
+def measure_mandate_after(
     task_input: MonitoringInput, trades: Mapping[str, float], dust: float = 0.0
 ) -> dict[str, _Measured]:
-    """Measure every constraint after further trades, which count towards the turnover of the month."""
-    done = after(task_input, trades, dust)
-    found = {item["type"]: measured(item, done, dust) for item in task_input["mandate"]["constraints"]}
+    """Measure every constraint after further trades, which count towards the month's turnover."""
+    done = input_after_trades(task_input, trades, dust)
+    found = {item["type"]: measure_constraint(item, done, dust) for item in task_input["mandate"]["constraints"]}
     if (before := found.get("turnover_max_monthly")) is not None:
-        added = turnover(trades.values())
+        added = turnover_of_trades(trades.values())
         found["turnover_max_monthly"] = _Measured(before.value + added, before.excess + added)
     return found
 
 
 def with_headroom(task_input: RemediationInput) -> RemediationInput:
-    """The input with every limit of its mandate moved inwards by its headroom: maxima down, minima up.
-
-    An imported episode states none.
-    """
-    rooms = task_input["trading_terms"]["headroom"] if "trading_terms" in task_input else {}
+    """Return the input with every limit tightened by its headroom; imported episodes have none."""
+    headrooms = task_input["trading_terms"]["headroom"] if "trading_terms" in task_input else {}
     moved: list[ConstraintInput] = []
     for item in task_input["mandate"]["constraints"]:
-        room, inside = rooms.get(item["type"], 0.0), cast("dict[str, Any]", {**item})
-        for name, way in (("value", -room), ("max", -room), ("min", room)):
-            if room and item.get(name) is not None:
+        headroom, inside = headrooms.get(item["type"], 0.0), cast("dict[str, Any]", {**item})
+        for name, way in (("value", -headroom), ("max", -headroom), ("min", headroom)):
+            if headroom and item.get(name) is not None:
                 inside[name] = cast("float", item.get(name)) + way
         moved.append(cast("ConstraintInput", inside))
     return {**task_input, "mandate": {**task_input["mandate"], "constraints": moved}}
 
 
 def cost_of(task_input: RemediationInput, trades: Mapping[str, float]) -> float:
-    """Per cent of NAV that signed changes of weight cost."""
+    """Return the cost of signed weight changes in per cent of NAV."""
     costs = task_input["trading_terms"]["cost_bps"]
     return math.fsum(costs[name] * abs(change) for name, change in trades.items()) / 100
 
 
-def undersized(task_input: RemediationInput, trades: Mapping[str, float], within: float) -> list[str]:
-    """The names of which less than the least trade is traded although a position is left."""
+def undersized_names(task_input: RemediationInput, trades: Mapping[str, float], within: float) -> list[str]:
+    """Return names traded below the minimum without closing the position."""
     owned, least = weights(task_input), task_input["trading_terms"]["minimum_trade"] - within
     return [
         name
@@ -220,8 +214,8 @@ def undersized(task_input: RemediationInput, trades: Mapping[str, float], within
     ]
 
 
-class Exposure(NamedTuple):
-    """One risk exposure: its kind, what it is to, its stand-alone risk, and the usual figure beside it."""
+class RederivedExposure(NamedTuple):
+    """Risk exposure: type, subject, stand-alone risk, and supporting figure."""
 
     type: str
     subject: str
@@ -229,66 +223,66 @@ class Exposure(NamedTuple):
     evidence: float
 
 
-def exposures(task_input: IdentificationInput) -> list[Exposure]:
-    """The material exposures, the largest first; `LISTED` at most. `covariance_matrix` must be resolved."""
-    return listed(every_exposure(task_input))
+def exposures(task_input: IdentificationInput) -> list[RederivedExposure]:
+    """Return at most `LISTED` material exposures, largest first; requires a resolved `covariance_matrix`."""
+    return material_exposures(every_exposure(task_input))
 
 
-def listed(found: Iterable[Exposure]) -> list[Exposure]:
-    """The material ones of some exposures as a list ranks them."""
-    return ranked(
+def material_exposures(found: Iterable[RederivedExposure]) -> list[RederivedExposure]:
+    """Filter and rank the material exposures."""
+    return rank_exposures(
         one
         for one in found
         if one.magnitude >= MATERIAL[one.type] and (one.type != "concentration" or one.evidence >= LEAST_HHI)
     )[:LISTED]
 
 
-def ranked(found: Iterable[Exposure]) -> list[Exposure]:
-    """Exposures in the order of a list."""
+def rank_exposures(found: Iterable[RederivedExposure]) -> list[RederivedExposure]:
+    """Sort exposures by magnitude, type and subject."""
     return sorted(found, key=lambda one: (-one.magnitude, TYPES.index(one.type), one.subject))
 
 
-def every_exposure(task_input: IdentificationInput) -> list[Exposure]:
-    """Each exposure by itself, whether material or not: item by item, from the definitions."""
+def every_exposure(task_input: IdentificationInput) -> list[RederivedExposure]:
+    """Measure every exposure, material or not."""
     owned, index = weights(task_input), task_input["benchmark_weights"]
     mapped, betas = task_input["sector_mapping"], task_input["factor_exposures"]
     active = {symbol: owned.get(symbol, 0.0) - index[symbol] for symbol in mapped}
-    found: list[Exposure] = []
+    found: list[RederivedExposure] = []
     for factor in FACTORS:
         tilt = math.fsum(amount * betas[symbol][factor] for symbol, amount in active.items())
         loss = abs(tilt) * task_input["factor_volatility"][factor]
-        found.append(Exposure("factor_tilt", factor, loss, beta(task_input, factor)))
+        found.append(RederivedExposure("factor_tilt", factor, loss, beta(task_input, factor)))
     for sector, total in sector_totals(task_input).items():
-        own = {symbol: amount for symbol, amount in active.items() if mapped[symbol] == sector}
-        if math.fsum(own.values()) > 0:
-            found.append(Exposure("sector_concentration", sector, deviation(own, task_input), total))
+        members = {symbol: amount for symbol, amount in active.items() if mapped[symbol] == sector}
+        if math.fsum(members.values()) > 0:
+            found.append(RederivedExposure("sector_concentration", sector, deviation(members, task_input), total))
     alone = {symbol: deviation({symbol: amount}, task_input) for symbol, amount in active.items()}
-    found += [Exposure("single_name", symbol, alone[symbol], weight) for symbol, weight in owned.items()]
+    found += [RederivedExposure("single_name", symbol, alone[symbol], weight) for symbol, weight in owned.items()]
     unrelated = math.sqrt(math.fsum(loss * loss for loss in alone.values()))
-    found.append(Exposure("concentration", "portfolio", unrelated, _herfindahl(owned)))
+    found.append(RederivedExposure("concentration", "portfolio", unrelated, _herfindahl(owned)))
     left = _unsold(task_input["portfolio"], task_input["average_daily_volume_usd"])
     share = math.fsum(map(abs, left.values()))
-    return [*found, Exposure("liquidity_risk", "portfolio", deviation(left, task_input), share)]
+    return [*found, RederivedExposure("liquidity_risk", "portfolio", deviation(left, task_input), share)]
 
 
 def identification_answer(task_input: IdentificationInput) -> JsonObject:
-    """The answer of risk identification, without the `detail` in words."""
+    """Return the answer of risk identification without `detail`."""
     rows = [{"rank": rank, **one._asdict()} for rank, one in enumerate(exposures(task_input), start=1)]
     return {"top_risk_exposures": rows}
 
 
 def tilts(task_input: HoldingsInput) -> dict[str, float]:
-    """Distance of each beta of the portfolio from that of the market."""
+    """Return the distance of each portfolio beta from the market's."""
     return {factor: abs(beta(task_input, factor) - (1.0 if factor == "mkt_rf" else 0.0)) for factor in FACTORS}
 
 
-def illiquid_share(portfolio: PortfolioInput, volumes: Mapping[str, float]) -> float:
-    """The share of NAV that cannot be sold in `DAYS` days; `volumes` are the average daily ones in USD."""
+def rederived_illiquid_share(portfolio: PortfolioInput, volumes: Mapping[str, float]) -> float:
+    """Return the share of NAV not sold within `DAYS` days; `volumes` are daily averages in USD."""
     return math.fsum(map(abs, _unsold(portfolio, volumes).values()))
 
 
 def _unsold(portfolio: PortfolioInput, volumes: Mapping[str, float]) -> dict[str, float]:
-    """What is left of each weight, with its sign, after `DAYS` days of selling."""
+    """Return signed weights left after `DAYS` days of selling."""
     left: dict[str, float] = {}
     for item in portfolio["holdings"]:
         sold = DAYS * PARTICIPATION * volumes[item["symbol"]] / portfolio["total_nav"]
@@ -297,19 +291,19 @@ def _unsold(portfolio: PortfolioInput, volumes: Mapping[str, float]) -> dict[str
 
 
 def days_to_sell(portfolio: PortfolioInput, volumes: Mapping[str, float]) -> list[float]:
-    """Days to sell each holding."""
+    """Return days to sell each holding."""
     nav = portfolio["total_nav"]
     sold = [(abs(item["weight"]) * nav, PARTICIPATION * volumes[item["symbol"]]) for item in portfolio["holdings"]]
     return [size / daily if daily > 0 else math.inf for size, daily in sold]
 
 
 def weights(task_input: HoldingsInput) -> dict[str, float]:
-    """Signed weight of each holding."""
+    """Return signed weights by ticker."""
     return {item["symbol"]: item["weight"] for item in task_input["portfolio"]["holdings"]}
 
 
 def sector_totals(task_input: HoldingsInput) -> dict[str, float]:
-    """Signed total weight of each sector of the universe."""
+    """Return the signed weight of each sector of the universe."""
     mapped = task_input["sector_mapping"]
     totals: dict[str, list[float]] = {sector: [] for sector in sorted(set(mapped.values()))}
     for symbol, weight in weights(task_input).items():
@@ -318,13 +312,13 @@ def sector_totals(task_input: HoldingsInput) -> dict[str, float]:
 
 
 def beta(task_input: HoldingsInput, factor: str) -> float:
-    """The portfolio's beta on a factor."""
+    """Return the portfolio's beta on a factor."""
     betas = task_input["factor_exposures"]
     return math.fsum(weight * betas[symbol][factor] for symbol, weight in weights(task_input).items())
 
 
-def turnover(trades: Iterable[float]) -> float:
-    """One-way: the trades and the cash that mirrors their sum, halved."""
+def turnover_of_trades(trades: Iterable[float]) -> float:
+    """Return one-way turnover, including the change of cash."""
     amounts = list(trades)
     return (math.fsum(map(abs, amounts)) + abs(math.fsum(amounts))) / 2
 
@@ -340,7 +334,7 @@ def _tracking_error(task_input: MonitoringInput) -> float:
 
 
 def deviation(amounts: Mapping[str, float], task_input: MonitoringInput | IdentificationInput) -> float:
-    """sqrt(x'Sx) of amounts by ticker; a ticker that is not named has none."""
+    """Return sqrt(x'Sx) for amounts by ticker; absent tickers count as 0."""
     covariance: CovarianceInput = task_input["covariance_matrix"]
     held = [(place, amounts[symbol]) for place, symbol in enumerate(covariance["tickers"]) if amounts.get(symbol)]
     if "matrix" in covariance:

@@ -1,6 +1,6 @@
-"""The second derivation of the stress labels: name by name, in plain Python, from an episode's JSON input alone.
+"""Independent derivation of the stress labels in plain Python, from the episode's JSON input alone.
 
-Written from the definitions that the agent reads and from nothing else: no array library, no engine.
+It follows the published definitions and uses neither an array library nor an engine.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _ROOT = math.sqrt(2.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Stressed:
-    """P&L under a scenario and its two attributions, decimals of NAV; `var` is None where correlations stay."""
+class RederivedStress:
+    """P&L and its two attributions, fractions of NAV; `var` is None without a correlation shift."""
 
     pnl: float
     by_sector: dict[str, float]
@@ -33,8 +33,8 @@ class Stressed:
     var: float | None = None
 
 
-def stressed(task_input: HoldingsInput, scenario: ScenarioInput) -> Stressed:
-    """What shocks and sensitivities make of the holdings, name by name, and which part of it each explains."""
+def stress_holdings(task_input: HoldingsInput, scenario: ScenarioInput) -> RederivedStress:
+    """Apply shocks and sensitivities to the holdings, and attribute the P&L by sector and factor."""
     betas, sensitivities = betas_of(task_input), sensitivities_of(scenario)
     by_sector: dict[str, list[float]] = {}
     by_factor: dict[str, list[float]] = {factor: [] for factor in (*FACTORS, "sector_sensitivity")}
@@ -45,7 +45,7 @@ def stressed(task_input: HoldingsInput, scenario: ScenarioInput) -> Stressed:
         for name, amount in parts.items():
             by_factor[name].append(amount)
         by_sector.setdefault(sector, []).extend(parts.values())
-    return Stressed(
+    return RederivedStress(
         math.fsum(amount for amounts in by_sector.values() for amount in amounts),
         {sector: math.fsum(amounts) for sector, amounts in by_sector.items()},
         {name: math.fsum(amounts) for name, amounts in by_factor.items()},
@@ -53,35 +53,38 @@ def stressed(task_input: HoldingsInput, scenario: ScenarioInput) -> Stressed:
 
 
 def betas_of(task_input: HoldingsInput) -> Mapping[str, Mapping[str, float]]:
-    """The betas of every name; one without any has those of its sector, by weight in the benchmark."""
-    given, sectors = task_input["factor_exposures"], task_input["sector_mapping"]
-    found: dict[str, Mapping[str, float]] = dict(given)
-    for symbol in sectors.keys() - given.keys():
+    """Return the betas of every name; missing ones are benchmark-weighted sector means."""
+    betas, sectors = task_input["factor_exposures"], task_input["sector_mapping"]
+    found: dict[str, Mapping[str, float]] = dict(betas)
+    for symbol in sectors.keys() - betas.keys():
         index = cast("StressInput", task_input).get("benchmark_weights", {})
-        peers = {peer: index[peer] for peer in given if sectors[peer] == sectors[symbol]}
+        peers = {peer: index[peer] for peer in betas if sectors[peer] == sectors[symbol]}
         total = math.fsum(peers.values())
         found[symbol] = {
-            factor: math.fsum(weight * given[peer][factor] for peer, weight in peers.items()) / total
+            factor: math.fsum(weight * betas[peer][factor] for peer, weight in peers.items()) / total
             for factor in FACTORS
         }
     return found
 
 
 def sensitivities_of(scenario: ScenarioInput) -> dict[str, float]:
-    """The sensitivity of every sector; one without any has that of its proxy."""
-    given = scenario["sector_sensitivities"]
-    return {**given, **{sector: given[proxy] for sector, proxy in scenario.get("sector_proxies", {}).items()}}
+    """Return the sensitivity of every sector; missing ones come from the proxy."""
+    sensitivities = scenario["sector_sensitivities"]
+    return {
+        **sensitivities,
+        **{sector: sensitivities[proxy] for sector, proxy in scenario.get("sector_proxies", {}).items()},
+    }
 
 
-def whole(task_input: StressInput) -> Stressed:
-    """All of an answer; `covariance_matrix` must be resolved where correlations move."""
-    return replace(without_var(task_input), var=var_of(task_input))
+def stress_with_var(task_input: StressInput) -> RederivedStress:
+    """Stress holdings and options with VaR; a correlation shift requires a resolved `covariance_matrix`."""
+    return replace(stress_without_var(task_input), var=var_of(task_input))
 
 
-def without_var(task_input: StressInput) -> Stressed:
-    """The P&L of the holdings, of the options, and the cost of closing the holdings."""
+def stress_without_var(task_input: StressInput) -> RederivedStress:
+    """Return the P&L of holdings and options, less the cost of closing the holdings."""
     scenario, portfolio = task_input["stress_scenario"], task_input["portfolio"]
-    found = stressed(task_input, scenario)
+    found = stress_holdings(task_input, scenario)
     pnl, by_sector, by_factor = [found.pnl], dict(found.by_sector), dict(found.by_factor)
     options, shock = portfolio.get("option_overlay", []), scenario["factor_shocks"]["mkt_rf"]
     if options:
@@ -94,11 +97,11 @@ def without_var(task_input: StressInput) -> Stressed:
             by_sector[task_input["sector_mapping"][symbol]] -= cost
         by_factor["liquidation"] = -math.fsum(costs.values())
         pnl += [by_factor["liquidation"]]
-    return Stressed(math.fsum(pnl), by_sector, by_factor)
+    return RederivedStress(math.fsum(pnl), by_sector, by_factor)
 
 
 def option_gain(option: OptionInput, shock: float) -> float:
-    """What puts gain where the index goes from 1 to 1 + shock and their volatility to the stressed one."""
+    """Return the gain of puts if the index moves from 1 to 1 + shock and volatility to its stressed level."""
     stressed_value = value_of(option, 1.0 + shock, "stressed_volatility")
     return option["notional"] * (stressed_value - value_of(option, 1.0, "implied_volatility"))
 
@@ -106,20 +109,20 @@ def option_gain(option: OptionInput, shock: float) -> float:
 def value_of(
     option: OptionInput, level: float, volatility: Literal["implied_volatility", "stressed_volatility"]
 ) -> float:
-    """Value of one put on an index at `level` by Black's formula, from N(-x) = erfc(x / sqrt(2)) / 2."""
+    """Return the Black value of a put on an index at `level`, with N(-x) = erfc(x / sqrt(2)) / 2."""
     strike, total = option["strike"], option[volatility] * math.sqrt(option["years"])
     middle = math.log(level / strike) / total
     return (strike * math.erfc((middle - total / 2) / _ROOT) - level * math.erfc((middle + total / 2) / _ROOT)) / 2
 
 
 def delta_of(option: OptionInput) -> float:
-    """Delta of one put today."""
+    """Return the current delta of a put."""
     total = option["implied_volatility"] * math.sqrt(option["years"])
     return -math.erfc((total / 2 - math.log(option["strike"]) / total) / _ROOT) / 2
 
 
 def closing_costs(task_input: StressInput) -> dict[str, float]:
-    """What closing each holding costs: half of the wider spread, times the root of its days where they are many."""
+    """Return the cost of closing each holding: half the wider spread, times sqrt(days to sell) if over one day."""
     half = task_input["stress_scenario"].get("spread_widening_bp", 0.0) / 2 / 1e4
     nav, volumes = task_input["portfolio"]["total_nav"], task_input.get("average_daily_volume_usd", {})
     costs: dict[str, float] = {}
@@ -130,7 +133,7 @@ def closing_costs(task_input: StressInput) -> dict[str, float]:
 
 
 def var_of(task_input: StressInput) -> float | None:
-    """One-day VaR at 99 % with every correlation moved towards 1; None where the scenario moves none.
+    """Return the one-day 99 % VaR with correlations shifted towards 1; None without a shift.
 
     The sum over pairs of x_i x_j v_i v_j (c + shift (1 - c)) is (1 - shift) x'Sx + shift (sum of x_i v_i)^2.
     """
@@ -142,20 +145,20 @@ def var_of(task_input: StressInput) -> float | None:
     if options:
         delta = math.fsum(one["notional"] * delta_of(one) for one in options)
         index = task_input.get("benchmark_weights", {})
-        exposure = {symbol: own + delta * index[symbol] for symbol, own in exposure.items()}
-    risk = cast("IdentificationInput", task_input)  # holds a covariance where correlations move
+        exposure = {symbol: amount + delta * index[symbol] for symbol, amount in exposure.items()}
+    risk = cast("IdentificationInput", task_input)  # a scenario with a correlation shift has a covariance
     apart = deviation(exposure, risk) ** 2
     together = math.fsum(amount * deviation({symbol: 1.0}, risk) for symbol, amount in exposure.items())
     return 2.326 * math.sqrt(((1 - shift) * apart + shift * together * together) / 252)
 
 
-def stress_answer(task_input: StressInput) -> JsonObject:
-    """The answer of stress testing."""
-    return answer_of(whole(task_input))
+def rederived_stress_answer(task_input: StressInput) -> JsonObject:
+    """Return the answer of stress testing."""
+    return to_stress_answer(stress_with_var(task_input))
 
 
-def answer_of(found: Stressed) -> JsonObject:
-    """A P&L with its attributions and its VaR in the form of an answer."""
+def to_stress_answer(found: RederivedStress) -> JsonObject:
+    """Format a derived P&L as an answer."""
     by_sector = [{"sector": name, "contribution_pct": amount} for name, amount in found.by_sector.items()]
     by_factor = [{"factor": name, "contribution_pct": amount} for name, amount in found.by_factor.items()]
     answer = {"estimated_pnl_pct": found.pnl, "attribution": {"by_sector": by_sector, "by_factor": by_factor}}

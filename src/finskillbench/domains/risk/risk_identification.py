@@ -1,4 +1,4 @@
-"""Risk identification: the largest risk exposures of a portfolio, ranked."""
+"""Risk identification: rank the largest risk exposures of a portfolio."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import Field
 
 from finskillbench.arrays import FACTORS
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
-from finskillbench.domains.building import BuildContext, Task, conventions, shuffled
+from finskillbench.domains.building import BuildContext, BuiltTask, merge_conventions, shuffled
 from finskillbench.domains.examples import Examples, Label, Shortcuts
 from finskillbench.domains.risk import no_skill_baseline, rederive
 from finskillbench.domains.risk.catalogs import EPISODES
@@ -27,13 +27,13 @@ from finskillbench.domains.risk.shared import (
     PLANTED,
     PRECISION,
     SKILL,
-    by_ticker,
+    betas_by_ticker,
     covariance_field,
     dense_covariance,
-    factor_exposures,
-    holdings,
-    planted,
+    holding_count,
+    planted_facts,
     sector_mapping,
+    values_by_ticker,
 )
 from finskillbench.domains.risk.user_catalogs.books import left_out
 from finskillbench.engines.risk.exposures import (
@@ -46,34 +46,44 @@ from finskillbench.engines.risk.exposures import (
     candidates,
     ranked,
 )
-from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, required
+from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, require_field
 from finskillbench.engines.risk.report import exposure_list
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.values import clip, closeness, dcg, number, objects, overlap, parameter, share, text
+from finskillbench.scoring.values import (
+    as_number,
+    as_text,
+    clip,
+    closeness,
+    dcg,
+    objects,
+    overlap,
+    parameter,
+    ratio_or_zero,
+)
 
 NAME = "risk_identification"
 METHOD = "ranked_list_recall"
 TOLERANCE = 0.05
-"""Relative difference of two magnitudes up to which they may stand in either order."""
+"""Relative difference below which two magnitudes may appear in either order."""
 FULL, WRONG = 0.005, 0.01
-"""Relative errors of a figure up to which it earns in full, and from which on nothing."""
+"""Relative errors of a figure for full credit and for none."""
 SHOWN, SIZED, BOTH = 0.25, 0.25, 0.5
-"""What the evidence, the magnitude and both together are worth: one right figure alone may be luck."""
+"""Credit for the evidence, for the magnitude, and for both: one right figure may be luck."""
 DISORDER, TOP_MISSED, RANKS = 0.3, 0.65, 0.8
-"""What is left of a list in reverse, of one that another risk than the largest leads, of one with wrong ranks."""
+"""Factors for a reversed list, a wrong top exposure, and wrong ranks."""
 CLEAR = 0.01
-"""Relative distance of every magnitude from what makes it material, at least: no listing hangs on rounding."""
+"""Least relative distance of every magnitude from materiality, so that rounding decides no listing."""
 SHORTEST = 2
-"""Exposures of a list that is worth ranking."""
+"""Shortest list worth ranking."""
 LONGEST = 20
-"""Entries of a list that are read."""
+"""Entries read from an answer."""
 FEW, MANY = 20, 25
-"""Most holdings of an easy episode, and of a medium one."""
+"""Most holdings of an easy and of a medium episode."""
 EARNED = {"easy": 0.5, "medium": 0.45, "hard": 0.35}
-"""Most that a shortcut earns on the mean of the episodes of a tier."""
+"""Most that a shortcut may earn on average, by tier."""
 
-_DEFINITIONS = conventions(
+_DEFINITIONS = merge_conventions(
     {
         "units": "weights, cash_weight and magnitudes are decimals of NAV (0.05 is 5 %); covariance and "
         "factor_volatility are annualised decimals; betas are ratios; average_daily_volume_usd and total_nav are in USD"
@@ -115,40 +125,42 @@ class RiskIdentification(Answer):
 
 
 def _paper(answer: JsonObject, truth: Truth, task_input: IdentificationInput) -> Score:
-    """ranked_list_recall: 0.4 recall + 0.3 precision + 0.3 NDCG among the first k (`top_k`, default 5).
+    """ranked_list_recall: 0.4 recall + 0.3 precision + 0.3 NDCG of the first k (`top_k`, default 5).
 
-    Recall and precision from the multiset overlap of `type`. NDCG: the relevance of a type is its greatest expected
-    magnitude; the ideal uses each type once. Not clipped: repeated types lift it over 1, as published.
+    Recall and precision use the multiset overlap of `type`. The relevance of a type is its greatest expected magnitude;
+    the
+    ideal uses each type once. Not clipped: repeated types raise it above 1, as published.
     """
     del task_input
     predicted, expected = _lists(answer, truth)
     relevance: dict[str, float] = {}
     for item in expected:
-        kind = text(item.get("type"))
+        kind = as_text(item.get("type"))
         if kind is not None:
             relevance[kind] = max(_magnitude(item), relevance.get(kind, float("-inf")))
-    kinds = [text(item.get("type")) for item in predicted]
+    kinds = [as_text(item.get("type")) for item in predicted]
     gains = [0.0 if kind is None else relevance.get(kind, 0.0) for kind in kinds]
     ideal = sorted(relevance.values(), reverse=True)
     return _score(predicted, expected, gains, ideal)
 
 
 def _strict(answer: JsonObject, truth: Truth, task_input: IdentificationInput) -> Score:
-    """As `paper`, but items are matched one to one, greedily in rank order: never over 1; reports DCG and IDCG.
+    """Variant of `paper` that matches items one to one in rank order, so that it never exceeds 1.
 
-    A predicted item gains the magnitude of the first expected item of its type that is still free; the ideal takes
-    every expected item once, in descending order.
+    A predicted item gains the magnitude of the first free expected item of its type. The ideal takes every expected
+    item
+    once, in descending order.
     """
     del task_input
     predicted, expected = _lists(answer, truth)
     free: defaultdict[str, deque[float]] = defaultdict(deque)
     for item in expected:
-        kind = text(item.get("type"))
+        kind = as_text(item.get("type"))
         if kind is not None:
             free[kind].append(_magnitude(item))
     gains: list[float] = []
     for item in predicted:
-        kind = text(item.get("type"))
+        kind = as_text(item.get("type"))
         queue = None if kind is None else free.get(kind)
         gains.append(queue.popleft() if queue else 0.0)
     ideal = sorted((_magnitude(item) for item in expected), reverse=True)
@@ -157,64 +169,65 @@ def _strict(answer: JsonObject, truth: Truth, task_input: IdentificationInput) -
 
 
 def _certified(answer: JsonObject, truth: Truth, task_input: IdentificationInput) -> Score:
-    """What a list gets right beyond half of it, doubled, times order and top risk; the larger exposures are worth more.
+    """Score right exposures, weighted by rank, times factors for order, top exposure and ranks.
 
-    An exposure of the list, found by type and subject, earns a quarter times the ramp of its evidence, a
-    quarter times that of its magnitude and half of both (full within 0.5 %, nothing from 1 % on), discounted by
-    its rank as in DCG. An exposure that is not of the list divides as one more that is missed. The result is
-    multiplied by 0.3 + 0.7 x the share of pairs in their order (pairs within 5 % stand in either), by 0.65 where the
-    largest exposure does not come first, and by 0.8 where a rank is not the place in the list. Of a list longer than 20
-    the rest is not read.
+    An exposure matches by type and subject. It earns 0.25 evidence + 0.25 magnitude + 0.5 of their product, full within
+    0.5 % and nothing from 1 %, discounted by rank as in DCG. Each invented exposure counts as one more missed. Credit c
+    becomes max(0, 2c - 1). Factors: 0.3 + 0.7 x share of ordered pairs (5 % tolerance), 0.65 without the largest
+    exposure
+    first, 0.8 for wrong ranks. Entries beyond the 20th are ignored.
     """
     del task_input
     _, expected = _lists(truth.expected_output, truth)
-    given = _exposures(answer)[:LONGEST]
-    places = [_place(item, given) for item in expected]
-    credit = [0.0 if at is None else _earned(given[at], item) for item, at in zip(expected, places, strict=True)]
+    answered = _exposures(answer)[:LONGEST]
+    places = [_place(item, answered) for item in expected]
+    credit = [0.0 if at is None else _earned(answered[at], item) for item, at in zip(expected, places, strict=True)]
     if not expected:
-        return Score(0.0 if given else 1.0, {"given": len(given)})
-    invented = len(given) - len({at for at in places if at is not None})
+        return Score(0.0 if answered else 1.0, {"given": len(answered)})
+    invented = len(answered) - len({at for at in places if at is not None})
     discounts = [1.0 / math.log2(rank + 1) for rank in range(1, len(expected) + invented + 1)]
-    earned = math.fsum(worth * own for worth, own in zip(discounts, credit, strict=False))
-    order = _order(expected, [at if own else None for at, own in zip(places, credit, strict=True)])
+    earned = math.fsum(worth * part for worth, part in zip(discounts, credit, strict=False))
+    order = _order(expected, [at if part else None for at, part in zip(places, credit, strict=True)])
     top = any(
-        own and at == 0 and _magnitude(item) * (1 + TOLERANCE) >= _magnitude(expected[0])
-        for item, own, at in zip(expected, credit, places, strict=True)
+        part and at == 0 and _magnitude(item) * (1 + TOLERANCE) >= _magnitude(expected[0])
+        for item, part, at in zip(expected, credit, places, strict=True)
     )
-    ranks = all(item.get("rank") is None or number(item["rank"]) == place for place, item in enumerate(given, start=1))
+    ranks = all(
+        item.get("rank") is None or as_number(item["rank"]) == place for place, item in enumerate(answered, start=1)
+    )
     value = clip(2.0 * earned / math.fsum(discounts) - 1.0)
     value *= (DISORDER + (1 - DISORDER) * order) * (1.0 if top else TOP_MISSED) * (1.0 if ranks else RANKS)
-    return Score(value, {"credit": credit, "given": len(given), "order": order, "top": top, "ranks": ranks})
+    return Score(value, {"credit": credit, "given": len(answered), "order": order, "top": top, "ranks": ranks})
 
 
-def _place(wanted: Mapping[str, Any], given: _Items) -> int | None:
-    """Where an answer first names an exposure: by type and subject, or where it gives none by the one in its detail."""
-    kind, subject = text(wanted.get("type")) or "", text(wanted.get("subject"))
-    for at, item in enumerate(given):
-        if (text(item.get("type")) or "").strip().lower() != kind:
+def _place(wanted: Mapping[str, Any], answered: _Items) -> int | None:
+    """Find an exposure in an answer by type and subject; without a subject, search its detail."""
+    kind, subject = as_text(wanted.get("type")) or "", as_text(wanted.get("subject"))
+    for at, item in enumerate(answered):
+        if (as_text(item.get("type")) or "").strip().lower() != kind:
             continue
-        named = text(item.get("subject"))
+        named = as_text(item.get("subject"))
         if subject is None or _plain(named if named is not None else "") == _plain(subject):
             return at
-        if named is None and (subject == PORTFOLIO or _mentions(text(item.get("detail")) or "", subject)):
+        if named is None and (subject == PORTFOLIO or _mentions(as_text(item.get("detail")) or "", subject)):
             return at
     return None
 
 
 def _earned(item: Mapping[str, Any], wanted: Mapping[str, Any]) -> float:
-    """Credit of one exposure that is named; of a label without evidence the magnitude has to show it all."""
-    sized = _near(number(item.get("magnitude")), _magnitude(wanted))
-    evidence = number(wanted.get("evidence"))
-    shown = sized if evidence is None else _near(number(item.get("evidence")), evidence)
+    """Return the credit of a matched exposure; labels without evidence use the magnitude alone."""
+    sized = _near(as_number(item.get("magnitude")), _magnitude(wanted))
+    evidence = as_number(wanted.get("evidence"))
+    shown = sized if evidence is None else _near(as_number(item.get("evidence")), evidence)
     return SHOWN * shown + SIZED * sized + BOTH * shown * sized
 
 
-def _near(given: float | None, wanted: float) -> float:
-    return closeness(given, wanted, full=FULL, full_floor=1e-5, zero=WRONG, zero_floor=1e-4)
+def _near(value: float | None, wanted: float) -> float:
+    return closeness(value, wanted, full=FULL, full_floor=1e-5, zero=WRONG, zero_floor=1e-4)
 
 
 def _order(expected: _Items, places: Sequence[int | None]) -> float:
-    """Share of the pairs of exposures, of those that are named and differ in size, that stand in their order."""
+    """Return the share of correctly ordered pairs among matched exposures of different size."""
     named = [(_magnitude(item), at) for item, at in zip(expected, places, strict=True) if at is not None]
     pairs = [
         larger[1] < smaller[1]
@@ -222,7 +235,7 @@ def _order(expected: _Items, places: Sequence[int | None]) -> float:
         for smaller in named[rank + 1 :]
         if larger[0] > smaller[0] * (1 + TOLERANCE)
     ]
-    return share(sum(pairs), len(pairs)) if pairs else 1.0
+    return ratio_or_zero(sum(pairs), len(pairs)) if pairs else 1.0
 
 
 def _plain(name: str) -> str:
@@ -243,45 +256,49 @@ def _exposures(source: JsonObject) -> _Items:
 
 
 def _magnitude(item: Mapping[str, Any]) -> float:
-    return number(item.get("magnitude")) or 0.0
+    return as_number(item.get("magnitude")) or 0.0
 
 
 def _score(predicted: _Items, expected: _Items, gains: Sequence[float], ideal: Sequence[float]) -> Score:
-    kinds = [[kind for item in side if (kind := text(item.get("type"))) is not None] for side in (predicted, expected)]
+    kinds = [
+        [kind for item in side if (kind := as_text(item.get("type"))) is not None] for side in (predicted, expected)
+    ]
     shared = overlap(*kinds)
-    recall, precision = share(shared, len(expected)), share(shared, len(predicted))
+    recall, precision = ratio_or_zero(shared, len(expected)), ratio_or_zero(shared, len(predicted))
     ndcg = _ratio(gains, ideal)
     value = 0.4 * recall + 0.3 * precision + 0.3 * ndcg
     return Score(value, {"recall": recall, "precision": precision, "ndcg": ndcg, "dcg": dcg(gains), "idcg": dcg(ideal)})
 
 
 def _ratio(gains: Sequence[float], ideal: Sequence[float]) -> float:
-    """DCG / IDCG in units of the largest relevance, so that no sum can overflow; 0 where nothing is relevant."""
+    """Return DCG / IDCG scaled by the largest relevance against overflow; 0 without relevance."""
     top = max(ideal, default=0.0)
     best = dcg(value / top for value in ideal) if top > 0 else 0.0
     return dcg(value / top for value in gains) / best if best > 0 else 0.0
 
 
-def _build(context: BuildContext, objects: RiskObjects) -> list[Task]:
-    """A user's books; portfolios drawn by type, regime, difficulty, length of their list, its top, the types in it."""
-    books = [ListedPortfolio(case, ranked(case.portfolio, case.market)) for case in objects.own.books]
-    own = [item for item in books if _clear(item)]
+def _build(context: BuildContext, objects: RiskObjects) -> list[BuiltTask]:
+    """Build tasks from the user's books and drawn portfolios, stratified by `_traits`."""
+    books = [ListedPortfolio(case, ranked(case.portfolio, case.market)) for case in objects.user_pools.books]
+    user_items = [item for item in books if _clear(item)]
     why = "fewer than two risks are material, or one is by rounding"
-    context.notes.extend(left_out(NAME, objects.own.books, [item.case for item in own], why))
+    context.notes.extend(left_out(NAME, objects.user_pools.books, [item.case for item in user_items], why))
     items = [item for item in objects.identification if _clear(item)]
     tasks = drawn_within(EARNED, items, _traits, context.most(EPISODES), context.generator(NAME, "draw"), _scored)
-    return [*map(_task, own), *shuffled(tasks, context.generator(NAME, "order"))]
+    return [*map(_task, user_items), *shuffled(tasks, context.generator(NAME, "order"))]
 
 
-def _scored(item: ListedPortfolio) -> tuple[Task, dict[str, float]]:
-    """The task of a portfolio, and what each shortcut earns of it."""
+def _scored(item: ListedPortfolio) -> tuple[BuiltTask, dict[str, float]]:
+    """Return the task of a portfolio, and the score of each shortcut."""
     task = _task(item)
-    given = cast("IdentificationInput", {**task.episode.input, "covariance_matrix": dense_covariance(item.case.market)})
-    return task, {name: _certified(answer, task.truth, given).value for name, answer in shortcuts(given).items()}
+    resolved = cast(
+        "IdentificationInput", {**task.episode.input, "covariance_matrix": dense_covariance(item.case.market)}
+    )
+    return task, {name: _certified(answer, task.truth, resolved).value for name, answer in shortcuts(resolved).items()}
 
 
 def _clear(item: ListedPortfolio) -> bool:
-    """Whether there is something to rank, and neither what is material nor what comes fifth hangs on rounding."""
+    """Check that the list is long enough and that rounding decides neither materiality nor fifth place."""
     every = candidates(item.case.portfolio, item.case.market)
     material = sorted((one.magnitude for one in every if one.material), reverse=True)
     apart = all(abs(one.magnitude / MATERIAL[one.type] - 1) >= CLEAR for one in every)
@@ -299,23 +316,27 @@ def _traits(item: ListedPortfolio) -> tuple[str, ...]:
 
 
 def _difficulty(case: PortfolioCase) -> str:
-    """By the size of the portfolio and its short positions, never by its list: the prompt shows it."""
-    names, short = holdings(case), bool((case.portfolio.weights < -ZERO_WEIGHT).any())
+    """Return the tier from portfolio size and shorts, which the prompt shows; never from the label."""
+    names, short = holding_count(case), bool((case.portfolio.weights < -ZERO_WEIGHT).any())
     if names > MANY or (short and names > FEW):
         return "hard"
     return "medium" if short or names > FEW else "easy"
 
 
-def _task(item: ListedPortfolio) -> Task:
+def _task(item: ListedPortfolio) -> BuiltTask:
     case, market = item.case, item.case.market
     task_id = f"{SUBTASK.prefix}_{case.as_of}_{case.portfolio_id}"
     task_input: IdentificationInput = {
         "portfolio": case.to_json(),
         "sector_mapping": sector_mapping(market),
-        "factor_exposures": factor_exposures(market),
-        "average_daily_volume_usd": by_ticker(market, required(market.dollar_volume, "average daily volume")),
-        "factor_volatility": dict(zip(FACTORS, required(market.factor_volatility, "volatility").tolist(), strict=True)),
-        "benchmark_weights": by_ticker(market, required(market.benchmark, "benchmark weights")),
+        "factor_exposures": betas_by_ticker(market),
+        "average_daily_volume_usd": values_by_ticker(
+            market, require_field(market.dollar_volume, "average daily volume")
+        ),
+        "factor_volatility": dict(
+            zip(FACTORS, require_field(market.factor_volatility, "volatility").tolist(), strict=True)
+        ),
+        "benchmark_weights": values_by_ticker(market, require_field(market.benchmark, "benchmark weights")),
         "covariance_matrix": covariance_field(market, case.as_of),
         "conventions": dict(_DEFINITIONS),
     }
@@ -329,22 +350,22 @@ def _task(item: ListedPortfolio) -> Task:
         f"detail, magnitude, evidence). {PRECISION}",
     )
     resolved: IdentificationInput = {**task_input, "covariance_matrix": dense_covariance(market)}
-    return Task(
+    return BuiltTask(
         Episode(task_id, SKILL, NAME, case.as_of, _difficulty(case), task_input, prompt),
-        Truth(task_id, NAME, label, planted(case)),
+        Truth(task_id, NAME, label, planted_facts(case)),
         {"kind": "rederived", "second": [list(one) for one in rederive.exposures(resolved)]},
     )
 
 
 def _examine(label: Label[IdentificationInput], findings: Findings) -> None:
-    """Every exposure of a label is also told in words, for people."""
-    worded = all(text(row.get("detail")) for row in label.truth.expected_output["top_risk_exposures"])
+    """Check that every exposure of a label has a detail."""
+    worded = all(as_text(row.get("detail")) for row in label.truth.expected_output["top_risk_exposures"])
     findings.expect(worded, label.truth.task_id, "an exposure has no detail")
 
 
-def _by_hand(data: Mapping[str, Any]) -> JsonObject:
-    """Largest name, largest sector and the Herfindahl index, by their weights; no betas, no covariance, no volumes."""
-    weights, _ = no_skill_baseline.holdings(data)
+def _no_skill_answer(data: Mapping[str, Any]) -> JsonObject:
+    """Report largest name, largest sector and Herfindahl index by weight alone."""
+    weights, _ = no_skill_baseline.weights_and_cash(data)
     found = [("concentration", "portfolio", math.fsum(weight**2 for weight in weights.values()))]
     if weights:
         sizes = {name: abs(weight) for name, weight in weights.items()}
@@ -356,7 +377,7 @@ def _by_hand(data: Mapping[str, Any]) -> JsonObject:
             ),
         ]
     found.sort(key=lambda exposure: -exposure[2])
-    return exploits.listed([(kind, subject, size, size) for kind, subject, size in found])
+    return exploits.exposure_answer([(kind, subject, size, size) for kind, subject, size in found])
 
 
 _USUAL = (
@@ -366,7 +387,7 @@ _USUAL = (
     ("liquidity_risk", "portfolio", 0.035, 0.2),
     ("factor_tilt", "mkt_rf", 0.025, 1.1),
 )
-"""One exposure of each type, of a usual size."""
+"""One exposure of each type, of typical size."""
 
 
 SUBTASK: Subtask[IdentificationInput, RiskObjects] = Subtask(
@@ -390,9 +411,11 @@ SUBTASK: Subtask[IdentificationInput, RiskObjects] = Subtask(
         description=("detail",),
     ),
     baselines=Baselines(
-        no_skill=Naive(("portfolio", "sector_mapping"), _by_hand),
-        trivial=Naive((), lambda data: exploits.listed(_USUAL)),
+        no_skill=Naive(("portfolio", "sector_mapping"), _no_skill_answer),
+        trivial=Naive((), lambda data: exploits.exposure_answer(_USUAL)),
         heuristic="weights times a usual volatility",
     ),
-    examples=Examples(graded=graded_examples, exploits=exploits.identification, shortcuts=Shortcuts(shortcuts)),
+    examples=Examples(
+        graded=graded_examples, exploits=exploits.identification_exploits, shortcuts=Shortcuts(shortcuts)
+    ),
 )

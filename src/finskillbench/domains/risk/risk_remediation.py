@@ -1,4 +1,4 @@
-"""Risk remediation: the cheapest trades that bring a portfolio back within its mandate, with headroom."""
+"""Risk remediation: find the cheapest trades that restore compliance with headroom."""
 
 from __future__ import annotations
 
@@ -11,52 +11,52 @@ from pydantic import Field
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification, by_input
-from finskillbench.domains.building import BuildContext, Task, drawn, shuffled
+from finskillbench.domains.building import BuildContext, BuiltTask, draw_evenly, shuffled
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.examples import Examples, Shortcuts
 from finskillbench.domains.risk import no_skill_baseline
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.examples import exploits
 from finskillbench.domains.risk.examples.risk_remediation import graded_examples, shortcuts
-from finskillbench.domains.risk.inputs import RemediationInput, TradingTermsInput
+from finskillbench.domains.risk.inputs import RemediationInput, TradingRulesInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.plain_cures import without_models
 from finskillbench.domains.risk.objects.remediation import RemediationPair
-from finskillbench.domains.risk.rederive import monitored_after, with_headroom
-from finskillbench.domains.risk.remediation.proof import examine, stage_name
+from finskillbench.domains.risk.rederive import measure_mandate_after, with_headroom
+from finskillbench.domains.risk.remediation.proof import certificate_key, examine_remediation
 from finskillbench.domains.risk.remediation.scoring import certified, definitions, paper, strict
 from finskillbench.domains.risk.shared import (
     PLANTED,
     PRECISION,
-    by_ticker,
     mandate_episode,
     mandate_input,
-    planted,
+    planted_facts,
     resolved_covariance,
+    values_by_ticker,
 )
 from finskillbench.domains.risk.user_catalogs.books import left_out
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
-from finskillbench.engines.risk.mandate import Kind
+from finskillbench.engines.risk.mandate import ConstraintKind
 from finskillbench.engines.risk.portfolio import turnover_of
 from finskillbench.engines.risk.remediation import budget_left, remediate, total_excess
-from finskillbench.engines.risk.report import trade_list, traded
+from finskillbench.engines.risk.report import significant_trades, trade_list
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Truth
 from finskillbench.errors import InternalError
 
 NAME = "risk_remediation"
 METHOD = "constraint_satisfaction_plus_cost"
 BEYOND = 6
-"""Episodes whose mandate cannot be met within the turnover that is left."""
+"""Episodes without a cure within the turnover left."""
 LIMITED = 10
-"""Mendable episodes with a limit on the month's turnover: having one does not tell that the mandate is out of reach."""
+"""Curable episodes with a turnover limit, so that the limit alone does not reveal an infeasible case."""
 FEW_LIMITS, SEVERAL_LIMITS = 8, 10
-"""Limits of the mandate of an easy and of a medium episode, at most, with the broken ones counted twice."""
+"""Most limits of an easy and of a medium episode; broken ones count twice."""
 MOST_PARTIAL = 0.3
-"""Most that a program without headroom, limits that take a model, or the budget may earn in a drawn episode."""
+"""Most that a solver without headroom, model-based limits or budget may earn in a drawn episode."""
 _PARTIAL_PROGRAMS = 40
-"""Programs after which such a one is no shortcut."""
+"""Program limit of such a solver."""
 ROBUST = {4: 0.9, 5: 0.99}
-"""What the best trades earn at least when they are rounded to so many decimals."""
+"""Least score of the optimum by decimals of rounding."""
 
 
 class Trade(Answer):
@@ -82,24 +82,23 @@ class RiskRemediation(Answer):
     )
 
 
-def _build(context: BuildContext, objects: RiskObjects) -> list[Task]:
-    """A user's books, and certified pairs: `BEYOND` cannot be mended within the month's turnover, the others can.
+def _build(context: BuildContext, objects: RiskObjects) -> list[BuiltTask]:
+    """Build tasks from the user's books and certified pairs.
 
-    Drawn by tier, portfolio type, regime and mandate. Of the mendable ones `LIMITED` have a turnover limit, which
-    binds. What a market does not have enough of is made up for by the other mendable ones, in the end by those
-    that a program with a part left out cures as well.
+    Pairs are stratified by tier, portfolio type, regime and mandate: `BEYOND` infeasible ones, `LIMITED` with a binding
+    turnover limit. Shortages are filled with other curable pairs, last with those that a partial program cures.
     """
-    own = [(task, pair) for pair in objects.own.remediation if _robust(task := _task(pair), pair)]
-    broken = [pair.case for pair in objects.own.remediation]
+    user_tasks = [(task, pair) for pair in objects.user_pools.remediation if _robust(task := _task(pair), pair)]
+    broken = [pair.case for pair in objects.user_pools.remediation]
     why = "the roundings of its cure add up to a breach"
-    context.notes.extend(left_out(NAME, broken, [pair.case for _, pair in own], why))
+    context.notes.extend(left_out(NAME, broken, [pair.case for _, pair in user_tasks], why))
     pairs: list[RemediationPair] = []
     passed_over: list[RemediationPair] = []
-    tasks: list[Task] = []
+    tasks: list[BuiltTask] = []
     wanted = context.most(EPISODES)
     beyond, limited = (round(wanted * part / EPISODES) for part in (BEYOND, LIMITED))
 
-    def build_one(pair: RemediationPair) -> Task | None:
+    def build_one(pair: RemediationPair) -> BuiltTask | None:
         task = _task(pair)
         if not _robust(task, pair):
             return None
@@ -112,11 +111,11 @@ def _build(context: BuildContext, objects: RiskObjects) -> list[Task]:
     def draw(name: str, count: int, fits: Callable[[RemediationPair], bool]) -> None:
         side = [pair for pair in objects.remediation if fits(pair) and pair not in (*pairs, *passed_over)]
         count -= len(pairs)
-        tasks.extend(drawn(side, _traits, count, context.generator(NAME, "draw", name), build_one))
+        tasks.extend(draw_evenly(side, _traits, count, context.generator(NAME, "draw", name), build_one))
 
     def fill(name: str, count: int, group: tuple[bool, bool]) -> None:
         side = [pair for pair in passed_over if pair.group == group]
-        tasks.extend(drawn(side, _traits, count - len(pairs), context.generator(NAME, "draw", name), build_one))
+        tasks.extend(draw_evenly(side, _traits, count - len(pairs), context.generator(NAME, "draw", name), build_one))
 
     draw("beyond", beyond, lambda pair: not pair.remedy.compliant)
     fill("beyond after all", beyond, (False, True))
@@ -126,7 +125,7 @@ def _build(context: BuildContext, objects: RiskObjects) -> list[Task]:
     fill("any after all", wanted, (True, False))
     if len(tasks) < wanted:
         context.notes.append(f"{NAME}: {len(tasks)} drawn episodes of {wanted}: the mandates leave no more hard cures.")
-    return [*(task for task, _ in own), *shuffled(tasks, context.generator(NAME, "order"))]
+    return [*(task for task, _ in user_tasks), *shuffled(tasks, context.generator(NAME, "order"))]
 
 
 def _traits(pair: RemediationPair) -> tuple[str, ...]:
@@ -134,15 +133,15 @@ def _traits(pair: RemediationPair) -> tuple[str, ...]:
 
 
 def _difficulty(pair: RemediationPair) -> str:
-    """By the limits of the mandate and the broken ones, which the input lists: the trades must meet each of them."""
+    """Return the tier from the number of limits and violations, which the input shows."""
     limits = len(pair.mandate.constraints) + len(pair.violations)
     return "easy" if limits <= FEW_LIMITS else "medium" if limits <= SEVERAL_LIMITS else "hard"
 
 
-def _robust(task: Task, pair: RemediationPair) -> bool:
-    """Whether the best trades, rounded to four or five decimals, earn what `ROBUST` says of their credit at least.
+def _robust(task: BuiltTask, pair: RemediationPair) -> bool:
+    """Check that the optimum rounded to four or five decimals earns at least `ROBUST`.
 
-    Where a remedy spreads over all names, the roundings of thirty small trades add up to a breach.
+    Thirty small rounded trades can add up to a breach.
     """
     label, task_input = task.truth.expected_output, _resolved(task.episode, pair)
     for digits, least in ROBUST.items():
@@ -155,20 +154,20 @@ def _robust(task: Task, pair: RemediationPair) -> bool:
     return True
 
 
-def _partly_cured(task: Task, pair: RemediationPair) -> bool:
-    """Whether a program without headroom, models or budget earns more than `MOST_PARTIAL`, as a ticket may do."""
+def _partly_cured(task: BuiltTask, pair: RemediationPair) -> bool:
+    """Check for a program without headroom, models or budget that earns more than `MOST_PARTIAL`."""
     portfolio, market = pair.case.portfolio, pair.case.market
-    partial = [(without_models(pair.mandate), pair.terms)]
+    partial = [(without_models(pair.mandate), pair.rules)]
     if pair.remedy.compliant:
-        partial.append((pair.mandate, replace(pair.terms, headroom={})))
+        partial.append((pair.mandate, replace(pair.rules, headroom={})))
     if pair.group == (True, True):
-        partial.append((pair.mandate.without(Kind.TURNOVER_MAX_MONTHLY), pair.terms))
-    for mandate, terms in partial:
+        partial.append((pair.mandate.without(ConstraintKind.TURNOVER_MAX_MONTHLY), pair.rules))
+    for mandate, rules in partial:
         try:
-            remedy = remediate(portfolio, mandate, market, terms, most_programs=_PARTIAL_PROGRAMS)
+            remedy = remediate(portfolio, mandate, market, rules, most_programs=_PARTIAL_PROGRAMS)
         except (InfeasibleError, UndecidedError):
             continue
-        trades = traded(remedy)
+        trades = significant_trades(remedy)
         answer = {
             "trades": trade_list(portfolio, trades, market),
             "total_turnover": turnover_of(trades),
@@ -183,10 +182,10 @@ def _resolved(episode: Episode, pair: RemediationPair) -> RemediationInput:
     return cast("RemediationInput", {**episode.input, "covariance_matrix": resolved_covariance(pair.case.market)})
 
 
-def _task(pair: RemediationPair) -> Task:
+def _task(pair: RemediationPair) -> BuiltTask:
     case, market, remedy = pair.case, pair.case.market, pair.remedy
-    trades = traded(remedy)
-    limited = pair.mandate.get(Kind.TURNOVER_MAX_MONTHLY) is not None
+    trades = significant_trades(remedy)
+    limited = pair.mandate.get(ConstraintKind.TURNOVER_MAX_MONTHLY) is not None
     beyond = (
         " If the turnover left for the month allows no such trades, find those within it that come nearest, and say "
         "so: post_trade_compliant is then false."
@@ -200,12 +199,12 @@ def _task(pair: RemediationPair) -> Task:
         "Submit a JSON object with trades (symbol, action, current_weight, target_weight, trade_pct), total_turnover "
         f"and post_trade_compliant. {PRECISION}",
     )
-    terms: TradingTermsInput = {
-        "cost_bps": by_ticker(market, np.round(100 * pair.terms.costs, 2)),
-        "minimum_trade": pair.terms.ticket,
-        "headroom": {kind.value: room for kind, room in pair.terms.headroom.items()},
+    rules: TradingRulesInput = {
+        "cost_bps": values_by_ticker(market, np.round(100 * pair.rules.costs, 2)),
+        "minimum_trade": pair.rules.ticket,
+        "headroom": {kind.value: amount for kind, amount in pair.rules.headroom.items()},
     }
-    stated = mandate_input(pair, violations=[kind.value for kind in pair.violations], trading_terms=terms)
+    stated = mandate_input(pair, violations=[kind.value for kind in pair.violations], trading_terms=rules)
     task_input = cast("RemediationInput", stated)
     task_input["conventions"] = definitions(task_input)
     episode = replace(mandate_episode(NAME, SUBTASK.prefix, pair, prompt, task_input), difficulty=_difficulty(pair))
@@ -216,59 +215,59 @@ def _task(pair: RemediationPair) -> Task:
     }
     verification = {
         **_bounds(pair),
-        **planted(case),
+        **planted_facts(case),
     }
-    return Task(
+    return BuiltTask(
         episode,
         Truth(episode.task_id, NAME, label, verification, _proof(episode, pair, trades)),
-        {stage_name(stage.aim): certificate_of(stage.certified) for stage in remedy.stages},
+        {certificate_key(solved.aim): certificate_of(solved.certified) for solved in remedy.stages},
     )
 
 
 def _bounds(pair: RemediationPair) -> dict[str, float]:
-    """What the score of a pair runs between."""
+    """Return the reference values of the score."""
     if pair.remedy.compliant:
         return {"least_cost": pair.remedy.value}
-    before = total_excess(pair.case.portfolio, pair.terms.target(pair.mandate), pair.case.market)
+    before = total_excess(pair.case.portfolio, pair.rules.target(pair.mandate), pair.case.market)
     least = pair.remedy.stages[0].certified.value
     return {"least_turnover": least, "least_shortfall": pair.remedy.value, "shortfall_before": before}
 
 
 def _proved(label: JsonObject) -> tuple[str, ...]:
-    """The keys of `_bounds` and of what is planted."""
+    """Return the keys of `_bounds` and of `planted_facts`."""
     if label.get("post_trade_compliant") is True:
         return ("least_cost", *PLANTED)
     return ("least_turnover", "least_shortfall", "shortfall_before", *PLANTED)
 
 
 def _proof(episode: Episode, pair: RemediationPair, trades: Floats) -> dict[str, Any]:
-    """The proof of what is judged and of every stage; the mandate after the trades is measured once more.
+    """Return the proof of the judged value and of every stage, after an independent compliance check.
 
     Raises
     ------
-    InternalError : the second arithmetic finds the mandate kept where the engine does not, or the other way round.
+    InternalError : engine and independent derivation disagree on compliance.
     """
     remedy, market = pair.remedy, pair.case.market
     inside = with_headroom(_resolved(episode, pair))
-    found = monitored_after(inside, dict(zip(market.tickers, trades.tolist(), strict=True)))
+    found = measure_mandate_after(inside, dict(zip(market.tickers, trades.tolist(), strict=True)))
     complies = all(one.status == "PASS" for one in found.values())
     if complies is not remedy.compliant:
         raise InternalError(
             f"{episode.task_id}: post_trade_compliant is {remedy.compliant} by the engine and {complies} derived a "
             "second time"
         )
-    stages = {stage_name(stage.aim): proof_of(stage.certified) for stage in remedy.stages}
+    stages = {certificate_key(solved.aim): proof_of(solved.certified) for solved in remedy.stages}
     left = budget_left(pair.case.portfolio, pair.mandate)
     verdict = {"kind": "optimal"} if remedy.compliant else {"kind": "infeasible", "turnover_left": left}
-    return stages[stage_name(remedy.stages[-1].aim)] | verdict | {"stages": stages}
+    return stages[certificate_key(remedy.stages[-1].aim)] | verdict | {"stages": stages}
 
 
-def _by_hand(data: Mapping[str, Any]) -> JsonObject:
-    """Cut names and sectors to their caps and spread what is freed over the other holdings; the rest is hoped for."""
-    weights, _ = no_skill_baseline.holdings(data)
+def _no_skill_answer(data: Mapping[str, Any]) -> JsonObject:
+    """Cap names and sectors, and redistribute the excess over the other holdings."""
+    weights, _ = no_skill_baseline.weights_and_cash(data)
     limits = {limit["type"]: limit.get("value") for limit in data["mandate"]["constraints"]}
     caps = limits.get("position_limit_max"), limits.get("sector_limit_max")
-    after_cuts = no_skill_baseline.cut(weights, data["sector_mapping"], *caps)
+    after_cuts = no_skill_baseline.cap_weights(weights, data["sector_mapping"], *caps)
     changes = {name: after_cuts[name] - weight for name, weight in weights.items()}
     changes = {name: change for name, change in changes.items() if abs(change) > no_skill_baseline.TRADED}
     return {
@@ -282,7 +281,7 @@ def _by_hand(data: Mapping[str, Any]) -> JsonObject:
             }
             for name, change in changes.items()
         ],
-        "total_turnover": no_skill_baseline.turnover(changes.values()),
+        "total_turnover": no_skill_baseline.turnover_of_changes(changes.values()),
         "post_trade_compliant": True,
     }
 
@@ -300,7 +299,7 @@ SUBTASK: Subtask[RemediationInput, RiskObjects] = Subtask(
     definitions=definitions,
     cluster=by_input("mandate", "mandate_id"),
     build=_build,
-    proof=examine,
+    proof=examine_remediation,
     scorers={Profile.PAPER: paper, Profile.STRICT: strict, Profile.CERTIFIED: certified},
     verification=Verification(
         method=METHOD,
@@ -312,9 +311,9 @@ SUBTASK: Subtask[RemediationInput, RiskObjects] = Subtask(
         proved=_proved,
     ),
     baselines=Baselines(
-        no_skill=Naive(("portfolio", "mandate", "sector_mapping"), _by_hand),
+        no_skill=Naive(("portfolio", "mandate", "sector_mapping"), _no_skill_answer),
         trivial=Naive((), _no_trades),
         heuristic="30% of the way to the benchmark, said it complies",
     ),
-    examples=Examples(graded=graded_examples, exploits=exploits.remediation, shortcuts=Shortcuts(shortcuts)),
+    examples=Examples(graded=graded_examples, exploits=exploits.remediation_exploits, shortcuts=Shortcuts(shortcuts)),
 )

@@ -1,7 +1,4 @@
-"""What the risk subtasks share: input fields and the definitions shown to the agent.
-
-How the published release carries the risk subtasks: without prompts, mandates and scenarios by their id alone.
-"""
+"""Input fields and conventions common to the risk subtasks, and their prompts for the published release."""
 
 from __future__ import annotations
 
@@ -13,24 +10,24 @@ import numpy as np
 
 from finskillbench.arrays import FACTORS, Floats
 from finskillbench.domains.base import Released
-from finskillbench.domains.building import conventions
+from finskillbench.domains.building import merge_conventions
 from finskillbench.domains.risk.inputs import CovarianceInput, MandateInput, MonitoringInput
 from finskillbench.domains.risk.objects.monitoring import MonitoringPair
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
 from finskillbench.engines.holdings import HOLDING
 from finskillbench.engines.risk.mandate import COMPLIANCE_TOLERANCE
-from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, required
+from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, MarketSnapshot, require_field
 from finskillbench.episode import Episode, JsonObject, Prompt
 from finskillbench.panels.market.benchmark_weights import RULE
 
 SKILL = "risk_management"
 PRECISION = "Give every number with at least 6 decimals."
-"""Said in every arm: the prompt itself abridges numbers to three significant figures."""
+"""Part of every prompt: the printed input shows only three significant figures."""
 
 BENCHMARK = {
     "benchmark": f"benchmark_weights are {RULE}",
 }
-"""What every task with a benchmark says of it."""
+"""Definition of the benchmark, for every task that has one."""
 CONVENTIONS = {
     **BENCHMARK,
     "portfolio": f"weights are signed (a short position is negative) and sum with cash_weight to 1; {HOLDING}, "
@@ -39,66 +36,66 @@ CONVENTIONS = {
     "constraints": "each constraint of the mandate carries its own definition; a limit is kept where the measured "
     f"value lies beyond it by no more than the tolerance of {COMPLIANCE_TOLERANCE:.5f}, in the unit of the limit",
 }
-"""What every task that holds a portfolio against a mandate says, beside the definitions of the constraints."""
+"""Conventions of every task that checks a portfolio against a mandate."""
 
 
-def mandate_conventions(task_input: MonitoringInput, own: Mapping[str, str]) -> dict[str, str]:
-    """What a task on a mandate says: units of what its own limits measure, `CONVENTIONS`, and what the subtask adds."""
+def mandate_conventions(task_input: MonitoringInput, additions: Mapping[str, str]) -> dict[str, str]:
+    """Return the conventions of a mandate task: units of its limits, `CONVENTIONS`, and `additions`."""
     kinds = {limit["type"] for limit in task_input["mandate"]["constraints"]}
     error = " and tracking error are annualised decimals" if "tracking_error_max" in kinds else " is annualised"
     units = (
         "weights, cash_weight, trades and turnover are decimals of NAV (0.05 is 5 %); betas are ratios; covariance"
         f"{error}; total_nav is in USD"
     )
-    return conventions({"units": units}, CONVENTIONS, own)
+    return merge_conventions({"units": units}, CONVENTIONS, additions)
 
 
-def holdings(case: PortfolioCase) -> int:
-    """Number of names held."""
+def holding_count(case: PortfolioCase) -> int:
+    """Return the number of names held."""
     return int((np.abs(case.portfolio.weights) > ZERO_WEIGHT).sum())
 
 
-def by_ticker(market: Market, values: Floats) -> dict[str, float]:
-    """Ticker to number, in ticker order."""
+def values_by_ticker(market: MarketSnapshot, values: Floats) -> dict[str, float]:
+    """Map tickers to `values`, in ticker order."""
     return dict(zip(market.tickers, values.tolist(), strict=True))
 
 
-def sector_mapping(market: Market) -> dict[str, str]:
-    """Ticker to sector."""
+def sector_mapping(market: MarketSnapshot) -> dict[str, str]:
+    """Map tickers to sectors."""
     return dict(zip(market.tickers, market.sectors, strict=True))
 
 
-def factor_exposures(market: Market) -> dict[str, dict[str, float]]:
-    """Ticker to its six betas."""
+def betas_by_ticker(market: MarketSnapshot) -> dict[str, dict[str, float]]:
+    """Map tickers to their six betas."""
     return {
         ticker: dict(zip(FACTORS, row, strict=True))
         for ticker, row in zip(market.tickers, market.betas.tolist(), strict=True)
     }
 
 
-def covariance_field(market: Market, as_of: date) -> CovarianceInput:
-    """The covariance by reference, as the edition stores it."""
+def covariance_field(market: MarketSnapshot, as_of: date) -> CovarianceInput:
+    """Return a reference to the stored covariance."""
     return {"tickers": list(market.tickers), "ref": f"panels/covariance/{as_of}.npz"}
 
 
-def resolved_covariance(market: Market) -> CovarianceInput:
-    """The covariance in full, as `covariance_matrix` resolves."""
-    risk = required(market.risk, "covariance")
+def resolved_covariance(market: MarketSnapshot) -> CovarianceInput:
+    """Return the covariance as loadings and specific variances."""
+    risk = require_field(market.risk, "covariance")
     return {"tickers": list(market.tickers), "loadings": risk.root.tolist(), "specific": risk.diagonal.tolist()}
 
 
-def dense_covariance(market: Market) -> CovarianceInput:
-    """The covariance in full, as a matrix where that is the smaller form: quicker for sums over a few names."""
-    risk = required(market.risk, "covariance")
+def dense_covariance(market: MarketSnapshot) -> CovarianceInput:
+    """Return the covariance as a matrix if that is smaller, else as loadings; faster for sums over few names."""
+    risk = require_field(market.risk, "covariance")
     if len(risk.root) < risk.size:
         return resolved_covariance(market)
     return {"tickers": list(market.tickers), "matrix": risk.matrix.tolist()}
 
 
 def mandate_input(pair: MonitoringPair, **more: object) -> MonitoringInput:
-    """The input of every subtask that holds a portfolio against a mandate; `more` are fields that only one gives.
+    """Return the input of a mandate task with empty `conventions`, which the caller fills in.
 
-    The caller fills in `conventions`, which depend on the rest.
+    more : fields of a single subtask.
     """
     case, market = pair.case, pair.case.market
     fields = {
@@ -106,16 +103,16 @@ def mandate_input(pair: MonitoringPair, **more: object) -> MonitoringInput:
         "mandate": cast("MandateInput", pair.mandate.to_json()),
         **more,
         "sector_mapping": sector_mapping(market),
-        "factor_exposures": factor_exposures(market),
-        "benchmark_weights": by_ticker(market, required(market.benchmark, "benchmark weights")),
+        "factor_exposures": betas_by_ticker(market),
+        "benchmark_weights": values_by_ticker(market, require_field(market.benchmark, "benchmark weights")),
         "covariance_matrix": covariance_field(market, case.as_of),
         "conventions": {},
     }
-    return cast("MonitoringInput", fields)  # in the order in which it is printed
+    return cast("MonitoringInput", fields)  # key order is print order
 
 
 def mandate_episode(name: str, prefix: str, pair: MonitoringPair, prompt: Prompt, task_input: JsonObject) -> Episode:
-    """What an agent sees of a portfolio held against a mandate."""
+    """Return the episode of a portfolio under a mandate."""
     case, mandate = pair.case, pair.mandate
     task_id = f"{prefix}_{case.as_of}_{case.portfolio_id}_{mandate.mandate_id}"
     metadata = {"tier": pair.tier, "mandate": mandate.mandate_id}
@@ -123,11 +120,11 @@ def mandate_episode(name: str, prefix: str, pair: MonitoringPair, prompt: Prompt
 
 
 PLANTED = ("portfolio_type", "regime")
-"""What `planted` tells; the checks of the domain hold it to the portfolio and to the panels."""
+"""Keys of `planted_facts`, which the checks compare with the portfolio and the panels."""
 
 
-def planted(case: PortfolioCase) -> dict[str, str]:
-    """What the portfolio is, for reports and checks: part of the truth, since an episode file would tell its risk."""
+def planted_facts(case: PortfolioCase) -> dict[str, str]:
+    """Return portfolio type and regime for the truth; an episode file must not reveal them."""
     return {"portfolio_type": case.type, "regime": case.regime}
 
 
@@ -172,4 +169,4 @@ RELEASED = {
         defined=_DEFINED,
     ),
 }
-"""The prompts state the task and no more."""
+"""Release of the risk subtasks: short prompts; mandates and scenarios by id."""

@@ -1,4 +1,4 @@
-"""Stress testing: what a scenario would do to a portfolio, and where the loss comes from."""
+"""Stress testing: estimate and attribute the P&L of a portfolio under a scenario."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import Field
 
 from finskillbench.arrays import FACTORS
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification, by_input
-from finskillbench.domains.building import BuildContext, Task, conventions, drawn, shuffled
+from finskillbench.domains.building import BuildContext, BuiltTask, draw_evenly, merge_conventions, shuffled
 from finskillbench.domains.examples import Examples, Shortcuts
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.examples import exploits
@@ -19,18 +19,18 @@ from finskillbench.domains.risk.examples.stress_testing import graded_examples, 
 from finskillbench.domains.risk.inputs import ScenarioInput, StressInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.stress import LEAST_PNL, StressCase, StressPair, as_stated, at_tier, tiers_of
-from finskillbench.domains.risk.rederive_stress import answer_of, stressed, whole
-from finskillbench.domains.risk.rederive_stress import stress_answer as second_answer
+from finskillbench.domains.risk.rederive_stress import rederived_stress_answer as second_answer
+from finskillbench.domains.risk.rederive_stress import stress_holdings, stress_with_var, to_stress_answer
 from finskillbench.domains.risk.shared import (
     BENCHMARK,
     PLANTED,
     PRECISION,
     SKILL,
-    by_ticker,
     covariance_field,
     dense_covariance,
-    planted,
+    planted_facts,
     sector_mapping,
+    values_by_ticker,
 )
 from finskillbench.engines.risk.full_stress import (
     CORRELATION,
@@ -40,38 +40,38 @@ from finskillbench.engines.risk.full_stress import (
     OPTIONS,
     PNL,
 )
-from finskillbench.engines.risk.portfolio import required
+from finskillbench.engines.risk.portfolio import require_field
 from finskillbench.engines.risk.report import stress_answer
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.scoring.values import (
-    array,
+    as_array,
+    as_number,
+    as_object,
+    as_text,
     clip,
     closeness,
     keyed_numbers,
-    mapping,
     mean,
     mean_absolute_error,
-    number,
     objects,
     parameter,
     ramp,
-    text,
-    weighted,
+    weighted_score,
 )
 from finskillbench.sums import exact_sum
 
 NAME = "stress_testing"
 METHOD = "absolute_error"
 _WEIGHTS = {"pnl": ("pnl_score_weight", 0.7), "by_sector": ("attribution_score_weight", 0.3)}
-"""Each part of the published score, the key by which a verification may set its weight, and the default."""
+"""Parts of the published score: weight key of the verification, and default weight."""
 TENTH = 5.1e-4
-"""What rounding to a tenth of a per cent of NAV leaves."""
+"""Rounding error of a tenth of a per cent of NAV."""
 MATERIAL = 1e-3
-"""A contribution of a tenth of a per cent of NAV: of a smaller one 0 would be nearly right."""
+"""Contribution, a fraction of NAV, below which 0 would be nearly right."""
 NO_VAR = 0.25
-"""What is left of a report whose VaR is missing or wrong, where one is asked for."""
+"""Factor for a missing or wrong VaR."""
 EARNED = {"easy": 0.5, "medium": 0.5, "hard": NO_VAR}
-"""Most that a shortcut earns of an episode that is drawn, by tier."""
+"""Most that a shortcut may earn on a drawn episode, by tier."""
 
 
 class SectorContribution(Answer):
@@ -119,83 +119,84 @@ class StressTesting(Answer):
 def _paper(answer: JsonObject, truth: Truth, task_input: StressInput) -> Score:
     """absolute_error: s = clip(1 - (|ŷ-y| - 0.1τ)/(3τ)), τ = `tolerance_pct`/100, default 1 %.
 
-    Where expected sector attribution exists: 0.7 s + 0.3 mean over expected sectors of (1 - min(1, relerr/0.05)),
-    denominators floored at 1e-8, an absent sector 0, extra ones ignored. Without a P&L the whole score is 0. The
-    verification may name other weights, and another tolerance of the attribution (`attribution_tolerance_pct`).
+    With expected sector attribution: 0.7 s + 0.3 x mean of (1 - min(1, relerr/0.05)) over expected sectors.
+    Denominators
+    have a floor of 1e-8; absent sectors score 0, extra ones are ignored. Without a P&L the score is 0. The verification
+    may
+    set the weights and `attribution_tolerance_pct`.
     """
     del task_input
-    given, wanted = _by_sector(answer), _by_sector(truth.expected_output)
+    answered, wanted = _by_sector(answer), _by_sector(truth.expected_output)
     tolerance = parameter(truth.verification, "attribution_tolerance_pct", 5.0) / 100.0
-    sectors = mean([ramp(given.get(name), amount, tolerance=tolerance) for name, amount in wanted.items()])
+    sectors = mean([ramp(answered.get(name), amount, tolerance=tolerance) for name, amount in wanted.items()])
     return _published(answer, truth, sectors if wanted else None)
 
 
 def _strict(answer: JsonObject, truth: Truth, task_input: StressInput) -> Score:
-    """As `paper`, but sectors by max(0, 1 - MAE/τ) over the union, if `sector_attribution_mae` is a metric."""
+    """Variant of `paper` with sectors by max(0, 1 - MAE/τ) over the union, if `sector_attribution_mae` is a metric."""
     del task_input
     wanted = _by_sector(truth.expected_output)
-    if not wanted or "sector_attribution_mae" not in array(truth.verification.get("metrics")):
+    if not wanted or "sector_attribution_mae" not in as_array(truth.verification.get("metrics")):
         return _published(answer, truth, None)
     error = mean_absolute_error(_by_sector(answer), wanted)
     return _published(answer, truth, max(0.0, 1.0 - error / _tolerance(truth)))
 
 
 def _published(answer: JsonObject, truth: Truth, sectors: float | None) -> Score:
-    """P&L and attribution at their weights; the P&L alone where no attribution is judged; 0 without a P&L."""
-    given = number(answer.get("estimated_pnl_pct"))
-    if given is None:
+    """Combine P&L and attribution; without an attribution only the P&L counts, without a P&L the score is 0."""
+    stated = as_number(answer.get("estimated_pnl_pct"))
+    if stated is None:
         return Score(0.0, {"pnl": 0.0})
-    pnl = _pnl_score(given, truth)
+    pnl = _pnl_score(stated, truth)
     if sectors is None:
         return Score(pnl, {"pnl": pnl})
     parts = {"pnl": pnl, "by_sector": sectors}
-    return Score(weighted(parts, _WEIGHTS, truth.verification), parts)
+    return Score(weighted_score(parts, _WEIGHTS, truth.verification), parts)
 
 
 def _certified(answer: JsonObject, truth: Truth, task_input: StressInput) -> Score:
-    """P&L x (0.5 + 0.25 attribution by sector + 0.25 by factor), where a VaR is asked for x (0.25 + 0.75 VaR).
+    """P&L x (0.5 + 0.25 sector + 0.25 factor attribution), with a VaR also x (0.25 + 0.75 VaR).
 
-    An attribution counts as far as the P&L that it explains is right; see `_near` and `_attributed`. The VaR is full
-    within 0.2 %, or half a basis point of NAV, and nothing from 1 %, or two basis points, on.
+    See `_near` and `_attributed`. The VaR earns full credit within 0.2 % or 0.5 bp of NAV, and none from 1 % or 2 bp.
     """
     del task_input
-    wanted = number(truth.expected_output.get("estimated_pnl_pct"))
+    wanted = as_number(truth.expected_output.get("estimated_pnl_pct"))
     if wanted is None:
         return Score(0.0, {"pnl": 0.0, "by_sector": 0.0, "by_factor": 0.0})
-    given = number(answer.get("estimated_pnl_pct"))
+    stated = as_number(answer.get("estimated_pnl_pct"))
     parts = {
-        "pnl": _near(given, wanted),
-        "by_sector": _attributed(answer, truth, "by_sector", "sector", given),
-        "by_factor": _attributed(answer, truth, "by_factor", "factor", given),
+        "pnl": _near(stated, wanted),
+        "by_sector": _attributed(answer, truth, "by_sector", "sector", stated),
+        "by_factor": _attributed(answer, truth, "by_factor", "factor", stated),
     }
     value = parts["pnl"] * (0.5 + 0.25 * (parts["by_sector"] + parts["by_factor"]))
-    if (risk := number(truth.expected_output.get("stressed_var_pct"))) is not None:
-        told = number(answer.get("stressed_var_pct"))
-        parts["var"] = closeness(told, risk, full=0.002, full_floor=5e-5, zero=0.01, zero_floor=2e-4)
+    if (risk := as_number(truth.expected_output.get("stressed_var_pct"))) is not None:
+        stated_var = as_number(answer.get("stressed_var_pct"))
+        parts["var"] = closeness(stated_var, risk, full=0.002, full_floor=5e-5, zero=0.01, zero_floor=2e-4)
         value *= NO_VAR + (1.0 - NO_VAR) * parts["var"]
     return Score(value, parts)
 
 
-def _near(given: float | None, wanted: float) -> float:
-    """Full within 0.2 %, or what rounding to a tenth of a per cent leaves; nothing from 1 %, or 10 bp of NAV, on."""
-    return closeness(given, wanted, full=0.002, full_floor=TENTH, zero=0.01, zero_floor=MATERIAL)
+def _near(value: float | None, wanted: float) -> float:
+    """Return full credit within 0.2 % or `TENTH`, and none from 1 % or 10 bp of NAV."""
+    return closeness(value, wanted, full=0.002, full_floor=TENTH, zero=0.01, zero_floor=MATERIAL)
 
 
 def _attributed(answer: JsonObject, truth: Truth, split: str, key: str, submitted: float | None) -> float:
-    """What a split gets right beyond half of it, doubled, if it adds up to the submitted P&L but for rounding; else 0.
+    """Return max(0, 2c - 1) of the mean entry credit c; 0 if the split does not sum to the submitted P&L.
 
-    Each expected entry earns by `_near`, and nothing where it is absent or comes twice with different numbers. One
-    below `MATERIAL`, which 0 would nearly match, earns in proportion to the mean credit of the others. An invented name
-    divides as one more that is missed.
+    Entries earn `_near`; absent or contradictory ones earn nothing. Entries below `MATERIAL` are scaled by the mean
+    credit
+    of the others. Each invented name counts as one more missed.
     """
     expected = {name: amounts[0] for name, amounts in _contributions(truth.expected_output, split, key).items()}
-    given = _contributions(answer, split, key)
-    total = exact_sum(amount for amounts in given.values() for amount in amounts)
-    if submitted is None or not abs(total - submitted) <= 2 * TENTH + 0.5 * TENTH * len(given):
+    contributions = _contributions(answer, split, key)
+    total = exact_sum(amount for amounts in contributions.values() for amount in amounts)
+    if submitted is None or not abs(total - submitted) <= 2 * TENTH + 0.5 * TENTH * len(contributions):
         return 0.0
     right = {
         name: _near(amounts[0], expected.get(name, 0.0)) if len(amounts) == 1 else 0.0
-        for name, amounts in given.items()
+        for name, amounts in contributions.items()
     }
     credit = {name: right.get(name, 0.0) for name in expected}
     material = [credit[name] for name, amount in expected.items() if abs(amount) >= MATERIAL]
@@ -206,10 +207,10 @@ def _attributed(answer: JsonObject, truth: Truth, split: str, key: str, submitte
 
 
 def _contributions(source: JsonObject, split: str, key: str) -> dict[str, list[float]]:
-    """The distinct amounts given for each name, names in lower case with `_` for `-` and space."""
-    found: dict[str, dict[float, None]] = {}  # by amount, as an answer may hold ten thousand
-    for item in objects(mapping(source.get("attribution")).get(split)):
-        name, amount = text(item.get(key)), number(item.get("contribution_pct"))
+    """Return the distinct amounts per name, in lower case with `_` for `-` and space."""
+    found: dict[str, dict[float, None]] = {}  # dict keeps this linear for ten thousand amounts
+    for item in objects(as_object(source.get("attribution")).get(split)):
+        name, amount = as_text(item.get(key)), as_number(item.get("contribution_pct"))
         if name is not None and amount is not None:
             found.setdefault(name.strip().lower().replace("-", "_").replace(" ", "_"), {})[amount] = None
     return {name: list(amounts) for name, amounts in found.items()}
@@ -219,31 +220,31 @@ def _tolerance(truth: Truth) -> float:
     return parameter(truth.verification, "tolerance_pct", 1.0) / 100.0
 
 
-def _pnl_score(given: float, truth: Truth) -> float:
-    wanted = number(truth.expected_output.get("estimated_pnl_pct"))
+def _pnl_score(stated: float, truth: Truth) -> float:
+    wanted = as_number(truth.expected_output.get("estimated_pnl_pct"))
     if wanted is None:
         return 0.0
     tolerance = _tolerance(truth)
-    return clip(1.0 - (abs(given - wanted) - 0.1 * tolerance) / (3.0 * tolerance))
+    return clip(1.0 - (abs(stated - wanted) - 0.1 * tolerance) / (3.0 * tolerance))
 
 
 def _by_sector(source: JsonObject) -> dict[str, float]:
-    return keyed_numbers(mapping(source.get("attribution")).get("by_sector"), "sector", "contribution_pct")
+    return keyed_numbers(as_object(source.get("attribution")).get("by_sector"), "sector", "contribution_pct")
 
 
-def _build(context: BuildContext, objects: RiskObjects) -> list[Task]:
-    """A user's books; then pairs, drawn by scenario, difficulty, type, regime; none that a shortcut gets right."""
+def _build(context: BuildContext, objects: RiskObjects) -> list[BuiltTask]:
+    """Build tasks from the user's books and drawn pairs that resist shortcuts."""
     rng = context.generator(NAME, "tiers")
     pool = tiers_of([pair for pair in objects.stress if pair.large_enough], rng)
 
-    def made(item: tuple[StressPair, str]) -> Task | None:
+    def made(item: tuple[StressPair, str]) -> BuiltTask | None:
         case = at_tier(*item, objects.scenarios, rng)
         task = None if case is None or abs(case.result.pnl) < LEAST_PNL else _task(case)
-        return task if task is not None and case is not None and _telling(task, case) else None
+        return task if task is not None and case is not None and _resists_shortcuts(task, case) else None
 
-    tasks = drawn(pool, _traits, context.most(EPISODES), context.generator(NAME, "draw"), made)
-    own = [_task(as_stated(pair)) for pair in objects.own.stress]
-    return [*own, *shuffled(tasks, context.generator(NAME, "order"))]
+    tasks = draw_evenly(pool, _traits, context.most(EPISODES), context.generator(NAME, "draw"), made)
+    user_tasks = [_task(as_stated(pair)) for pair in objects.user_pools.stress]
+    return [*user_tasks, *shuffled(tasks, context.generator(NAME, "order"))]
 
 
 def _traits(item: tuple[StressPair, str]) -> tuple[str, ...]:
@@ -251,14 +252,15 @@ def _traits(item: tuple[StressPair, str]) -> tuple[str, ...]:
     return tier, pair.scenario["scenario_id"], pair.case.type, pair.case.regime
 
 
-def _telling(task: Task, case: StressCase) -> bool:
-    """Whether no shortcut earns too much of a task."""
-    given = cast("StressInput", {**task.episode.input, "covariance_matrix": dense_covariance(case.market)})
-    return all(_certified(answer, task.truth, given).value <= EARNED[case.tier] for answer in shortcuts(given).values())
+def _resists_shortcuts(task: BuiltTask, case: StressCase) -> bool:
+    resolved = cast("StressInput", {**task.episode.input, "covariance_matrix": dense_covariance(case.market)})
+    return all(
+        _certified(answer, task.truth, resolved).value <= EARNED[case.tier] for answer in shortcuts(resolved).values()
+    )
 
 
 def _definitions(task_input: StressInput) -> Mapping[str, str]:
-    """The conventions of an episode: those of the parts that it has."""
+    """Return the conventions for the parts of the episode."""
     scenario = task_input["stress_scenario"]
     missing = task_input["sector_mapping"].keys() - task_input["factor_exposures"].keys()
     units = [
@@ -275,10 +277,10 @@ def _definitions(task_input: StressInput) -> Mapping[str, str]:
         (LIQUIDITY, "spread_widening_bp" in scenario),
         (CORRELATION, "correlation_shift" in scenario),
     ]
-    return conventions({"units": "; ".join(units)}, PNL, *(part for part, there in parts if there))
+    return merge_conventions({"units": "; ".join(units)}, PNL, *(part for part, there in parts if there))
 
 
-def _task(case: StressCase) -> Task:
+def _task(case: StressCase) -> BuiltTask:
     of, scenario, market = case.pair.case, case.scenario, case.market
     task_id = f"{SUBTASK.prefix}_{of.as_of}_{of.portfolio_id}_{scenario['scenario_id']}"
     portfolio = of.to_json()
@@ -292,10 +294,10 @@ def _task(case: StressCase) -> Task:
         "conventions": {},
     }
     if case.missing or (case.overlay and "correlation_shift" in scenario):
-        task_input["benchmark_weights"] = by_ticker(market, required(market.benchmark, "benchmark weights"))
+        task_input["benchmark_weights"] = values_by_ticker(market, require_field(market.benchmark, "benchmark weights"))
     if "spread_widening_bp" in scenario:
-        volumes = required(market.dollar_volume, "average daily volume")
-        task_input["average_daily_volume_usd"] = by_ticker(market, volumes)
+        volumes = require_field(market.dollar_volume, "average daily volume")
+        task_input["average_daily_volume_usd"] = values_by_ticker(market, volumes)
     if "correlation_shift" in scenario:
         task_input["covariance_matrix"] = covariance_field(market, of.as_of)
     task_input["conventions"] = dict(_definitions(task_input))
@@ -313,7 +315,7 @@ def _task(case: StressCase) -> Task:
         + " and attribution (by_sector: sector, contribution_pct; by_factor: factor, contribution_pct). Fields that "
         + f"end in _pct are decimals of NAV. {PRECISION}",
     )
-    return Task(
+    return BuiltTask(
         Episode(
             task_id,
             SKILL,
@@ -328,29 +330,33 @@ def _task(case: StressCase) -> Task:
             task_id,
             NAME,
             label,
-            planted(of),
+            planted_facts(of),
         ),
         {
             "kind": "rederived",
             "decisions": case.decisions,
-            "second": asdict(whole({**task_input, "covariance_matrix": dense_covariance(market)})),
+            "second": asdict(stress_with_var({**task_input, "covariance_matrix": dense_covariance(market)})),
         },
     )
 
 
-def _by_hand(data: Mapping[str, Any]) -> JsonObject:
-    """Each holding by its betas times the shocks and by what its sector adds; nothing for what the task does not give.
+def _no_skill_answer(data: Mapping[str, Any]) -> JsonObject:
+    """Apply the stated betas and sensitivities to the holdings, and ignore everything missing.
 
-    That is all of an easy episode: nothing is left to decide, as in the paper's tasks, and three printed digits are
-    enough for full marks. Of the others it leaves out what is estimated, options, the cost of closing and correlations.
+    This solves an easy episode in full. Estimates, options, closing costs and correlations are left out.
     """
-    given = cast("StressInput", data)
-    known = {**dict.fromkeys(given["sector_mapping"], dict.fromkeys(FACTORS, 0.0)), **given["factor_exposures"]}
-    scenario = given["stress_scenario"]
-    flat = {**dict.fromkeys(given["sector_mapping"].values(), 0.0), **scenario["sector_sensitivities"]}
+    task_input = cast("StressInput", data)
+    known = {
+        **dict.fromkeys(task_input["sector_mapping"], dict.fromkeys(FACTORS, 0.0)),
+        **task_input["factor_exposures"],
+    }
+    scenario = task_input["stress_scenario"]
+    flat = {**dict.fromkeys(task_input["sector_mapping"].values(), 0.0), **scenario["sector_sensitivities"]}
     plain = {"stress_scenario": {**scenario, "sector_sensitivities": flat}, "factor_exposures": known}
-    linear = stressed(cast("StressInput", {**given, **plain}), cast("ScenarioInput", plain["stress_scenario"]))
-    return {**answer_of(linear), "stressed_var_pct": None}
+    linear = stress_holdings(
+        cast("StressInput", {**task_input, **plain}), cast("ScenarioInput", plain["stress_scenario"])
+    )
+    return {**to_stress_answer(linear), "stressed_var_pct": None}
 
 
 def _no_loss(data: Mapping[str, Any]) -> JsonObject:
@@ -374,9 +380,9 @@ SUBTASK: Subtask[StressInput, RiskObjects] = Subtask(
         proved=PLANTED,
     ),
     baselines=Baselines(
-        no_skill=Naive(("portfolio", "stress_scenario", "sector_mapping", "factor_exposures"), _by_hand),
+        no_skill=Naive(("portfolio", "stress_scenario", "sector_mapping", "factor_exposures"), _no_skill_answer),
         trivial=Naive((), _no_loss),
         heuristic="the shock to the market",
     ),
-    examples=Examples(graded=graded_examples, exploits=exploits.stress, shortcuts=Shortcuts(shortcuts)),
+    examples=Examples(graded=graded_examples, exploits=exploits.stress_exploits, shortcuts=Shortcuts(shortcuts)),
 )

@@ -1,8 +1,7 @@
-"""Checks of an edition, ours or imported: one engine and one report for `data validate` and `audit`.
+"""Checks of an edition, built or imported, for `data validate` and `audit`.
 
-A check is of one of three levels. *Integrity*: what an edition holds and its panels. *Labels*: every label derived
-again from what an agent sees; a label that nothing has touched fails the edition. *Audit*: whether the edition deserves
-to be believed, that is whether every truth can be reached from what an agent sees and in no shorter way, whether scores
-fall in the order in which a professional ranks answers, whether cheating pays. `data validate` runs the first two
-levels, `audit` all three.
+A check has one of three levels. *Integrity* covers the files and panels of an edition. *Labels* rederives every label
+from what an agent sees; a label that no check examines fails the edition. *Audit* covers validity: every truth is
+reachable without shortcuts, scores rank answers as a professional does, and cheating earns little. `data validate` runs
+the first two levels, `audit` all three.
 """

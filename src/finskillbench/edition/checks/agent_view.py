@@ -1,4 +1,4 @@
-"""One episode as an agent meets it: the rendered prompt, what the real tools return, what programs answer."""
+"""One episode as an agent sees it: rendered prompt, results of the real tools, answers of programs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from typing import Any, TypeVar, cast
 
 import orjson
 
-from finskillbench.domains import by_method, by_name, domain, domains
+from finskillbench.domains import by_method, domain, domains, subtask_named
 from finskillbench.domains.base import Domain, Subtask
 from finskillbench.domains.checks.examination import Shared
 from finskillbench.domains.examples import Label
 from finskillbench.domains.interactive import RECORD
-from finskillbench.domains.tables import MOST_ROWS, Table
+from finskillbench.domains.tables import MOST_ROWS, EpisodeTable
 from finskillbench.edition import Edition
-from finskillbench.edition.checks.reads import Flat, flatten
+from finskillbench.edition.checks.reads import FlatValues, flatten
 from finskillbench.edition.store import read_manifest
 from finskillbench.episode import Episode, JsonObject, Profile
 from finskillbench.errors import InputError
@@ -42,20 +42,20 @@ from finskillbench.harness.trace import Trace
 from finskillbench.panels.filings.query import AXES, LARGEST_LIMIT
 from finskillbench.sandbox.child import encode_result
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
-from finskillbench.scoring.values import array, is_object, mapping, text
+from finskillbench.scoring.values import as_array, as_object, as_text, is_object
 
 T = TypeVar("T")
 _PERIOD = ("unit", "start", "end")
-"""What a figure shares with the facts as filed that state it, beside their tags."""
+"""Fields that match a figure with the as-filed facts behind it, in addition to tags."""
 REFERENCE, TRIVIAL, NOP = "baseline/reference", "baseline/trivial", "baseline/nop"
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """What an audit may look at beside the edition.
+class AuditSources:
+    """Inputs of an audit in addition to the edition.
 
-    other : an edition of another seed, for checks that try on one what they learned on the other.
-    raw_dir : a collection of raw files, a witness of published labels.
+    other : an edition of another seed, for checks that learn on one edition and test on the other.
+    raw_dir : a collection of raw files, as evidence for published labels.
     """
 
     other: Edition | None = None
@@ -66,19 +66,13 @@ def _opened(folder: Path) -> Edition:
     return Edition(folder, read_manifest(folder))
 
 
-class Bench:
-    """An edition on the bench: opened once per process, with the tools, packages and programs of the harness.
+class CheckContext:
+    """Edition, tools, skill packages and programs that checks share, opened once per process."""
 
-    Parameters
-    ----------
-    edition : loaded by `load_edition`.
-    beside : what lies outside it.
-    """
-
-    def __init__(self, edition: Edition, beside: Beside) -> None:
+    def __init__(self, edition: Edition, sources: AuditSources) -> None:
         self.edition = edition
-        self.other = beside.other
-        self.shared = Shared(edition, beside.raw_dir)
+        self.other = sources.other
+        self.shared = Shared(edition, sources.raw_dir)
         packages = curated()
         self.mounts: dict[str, Mount] = {
             condition: mount(condition, packages, {}) for condition in (Condition.NO_SKILL, Condition.CURATED)
@@ -88,23 +82,22 @@ class Bench:
         self._made: dict[Hashable, object] = {}
 
     @classmethod
-    def reopened(cls, edition: Path, other: Path | None, raw_dir: Path | None) -> Bench:
-        """The bench of another process; the files were verified by the one that called `load_edition`."""
-        return cls(_opened(edition), Beside(None if other is None else _opened(other), raw_dir))
+    def reopened(cls, edition: Path, other: Path | None, raw_dir: Path | None) -> CheckContext:
+        """Open the context in another process; the caller of `load_edition` has verified the files."""
+        return cls(_opened(edition), AuditSources(None if other is None else _opened(other), raw_dir))
 
     @cached_property
     def resources(self) -> Resources:
-        """What programs need of the harness."""
         return Resources(runner=Scripts(), filings=self.edition.filings)
 
-    def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What `make` makes, once for a key in this process."""
+    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return the value of `make`, computed once per key in this process."""
         if key not in self._made:
             self._made[key] = make()
         return cast("T", self._made[key])
 
     def documents(self, skill: str) -> dict[str, str]:
-        """What every episode of a domain is given to read beside its task: skill documents, tools, system prompt."""
+        """Return the texts shared by every episode of a domain: skill documents, tools, system prompt."""
         if skill not in self._documents:
             mounted = self.mounts[Condition.CURATED].of(skill)
             packages = mounted.packages_of(skill)
@@ -119,13 +112,12 @@ class Bench:
         return self._documents[skill]
 
     def close(self) -> None:
-        """Stop the loop."""
         self.loop.close()
 
 
 def _subtask_of(episode: Episode) -> Subtask | None:
-    """The subtask of an episode; None for an imported one under a name that is not registered."""
-    for find in (by_name, by_method):
+    """Return the subtask of an episode; None if an imported one has an unregistered name."""
+    for find in (subtask_named, by_method):
         try:
             return find(episode.sub_task)
         except InputError:
@@ -134,182 +126,166 @@ def _subtask_of(episode: Episode) -> Subtask | None:
 
 
 def domain_by_name(name: str) -> Domain | None:
-    """The domain of an episode; None where it is not registered."""
     return domain(name) if any(one.name == name for one in domains()) else None
 
 
-class Seen:
-    """One episode with all that can be seen of it; each part is made when it is first asked for."""
+class EpisodeView:
+    """Everything visible in one episode; each part is computed on first access."""
 
-    def __init__(self, bench: Bench, episode: Episode, certificate: JsonObject) -> None:
-        self.bench = bench
+    def __init__(self, context: CheckContext, episode: Episode, certificate: JsonObject) -> None:
+        self.context = context
         self.episode = episode
         self.task_id = episode.task_id
         self.subtask = _subtask_of(episode)
         self.domain = domain_by_name(episode.skill)
         self._certificate = certificate
         self.returned: dict[str, str] = {}
-        """What tools have returned so far, as the texts that an agent gets, by what was asked."""
+        """Tool results so far, as the texts that an agent gets, by query."""
         self._traces: dict[tuple[str, str], Trace] = {}
 
     @cached_property
     def full_input(self) -> dict[str, Any]:
-        """The input with its references resolved, as the edition holds it."""
-        return self.bench.edition.full_input(self.episode)
+        return self.context.edition.full_input(self.episode)
 
     @cached_property
     def label(self) -> Label:
-        """The label with its certificate."""
-        truth = self.bench.edition.truth(self.task_id)
-        return Label(self.episode, self.full_input, truth, self._certificate, self.bench.shared.built)
+        truth = self.context.edition.truth(self.task_id)
+        return Label(self.episode, self.full_input, truth, self._certificate, self.context.shared.built)
 
     @cached_property
     def prompt(self) -> str:
-        """The task prompt, the same in every condition."""
         return task_prompt(self.episode, self.subtask.answer if self.subtask is not None else None)
 
     @cached_property
     def printed(self) -> dict[str, Any]:
-        """The input as the prompt prints it: every field by its name, abridged."""
+        """The input as printed in the prompt: every field by name, abridged."""
         section = self.prompt.partition(INPUT_SECTION)[2].partition(SCHEMA_SECTION)[0]
         return orjson.loads(section[section.index("{") :])
 
     @cached_property
     def fields(self) -> dict[str, Any]:
-        """Every field that the prompt names, as `get_task_data` returns it; facts as of `_injected`."""
+        """Every field that the prompt names, as `get_task_data` returns it; for facts see `_injected`."""
         return {name: self._read(name) for name in self.printed}
 
     def _read(self, field: str) -> Any:
-        """One field as the answer is derived from it."""
-        reference, filings = self.episode.input.get(field), self.bench.edition.filings
+        reference, filings = self.episode.input.get(field), self.context.edition.filings
         if filings is not None and refers_to_facts(reference):
             return self._injected(field, self._shown(field, filings.as_filed(reference)))
         held = self.full_input.get(field)
-        return self._table(field, held) if isinstance(held, Table) else self._shown(field, held)
+        return self._table(field, held) if isinstance(held, EpisodeTable) else self._shown(field, held)
 
     def _shown(self, field: str, held: object) -> Any:
-        """One field as `get_task_data` returns it; where it is too long for one result, its parts."""
-        found = self.ask("get_task_data", field=field)
+        """Return one field as `get_task_data` returns it, or its parts if it is too long for one result."""
+        found = self.call_tool("get_task_data", field=field)
         if "value" in found:
             return found["value"]
-        whole = mapping(held)
+        whole = as_object(held)
         if not whole or "the limit is" not in str(found.get("error")):
             raise InputError(f"get_task_data refuses {field}: {found.get('error')}")
         return {key: self._read_part(f"{field}.{key}", part) for key, part in whole.items()}
 
-    def _table(self, field: str, table: Table) -> Table:
-        """A table, of which an agent is shown the pages: its first and its last are what it holds.
-
-        Raises
-        ------
-        InputError : a page is not what the table holds.
-        """
+    def _table(self, field: str, table: EpisodeTable) -> EpisodeTable:
+        """Return a table after comparing its first and last pages in the tool with its content."""
         for first in {0, max(table.rows - MOST_ROWS, 0)}:
-            shown = self.ask("read_table", table=field, first=first)
+            shown = self.call_tool("read_table", table=field, first=first)
             if shown != orjson.loads(orjson.dumps(table.page(first))):
                 raise InputError(f"read_table shows other rows of {field} than it holds")
         return table
 
     def _injected(self, field: str, filed: Mapping[str, Any]) -> Any:
-        """Facts by metric, as scripts of skills are given them, held to the facts as filed that an agent reads.
+        """Return facts by metric, as skill scripts get them.
 
-        Raises
-        ------
-        InputError : a figure that counts as reported is not filed, nor the sum of facts as filed that its tag names.
+        Raises `InputError` if a reported figure is neither an as-filed fact nor the sum that its tag names.
         """
         stated: defaultdict[tuple[Any, ...], list[float]] = defaultdict(list)
         for row in filed["facts"]:
             stated[row["tag"], *(row[name] for name in _PERIOD)].append(row["value"])
-        given = self.full_input[field]
-        for row in given["facts"]:
-            terms = [stated[tag, *(row[name] for name in _PERIOD)] for tag in row["tag"].split("+")]
-            if not row["derived"] and not any(isclose(fsum(one), row["value"]) for one in product(*terms)):
-                raise InputError(f"{field}: no tool shows the {row['metric']} of {row['end']} that scripts are given")
-        return given
+        injected = self.full_input[field]
+        for row in injected["facts"]:
+            reported = [stated[tag, *(row[name] for name in _PERIOD)] for tag in row["tag"].split("+")]
+            if not row["derived"] and not any(isclose(fsum(one), row["value"]) for one in product(*reported)):
+                raise InputError(f"{field}: no tool shows the {row['metric']} of {row['end']} that scripts get")
+        return injected
 
     def _read_part(self, path: str, part: object) -> Any:
-        found = self.ask("get_task_data", field=path)
+        found = self.call_tool("get_task_data", field=path)
         if "value" in found:
             return found["value"]
-        return [self.ask("get_task_data", field=f"{path}.{place}")["value"] for place in range(len(array(part)))]
+        return [
+            self.call_tool("get_task_data", field=f"{path}.{place}")["value"] for place in range(len(as_array(part)))
+        ]
 
     @cached_property
     def tools(self) -> tuple[ToolSpec, ...]:
-        """The tools on offer without a skill."""
-        own = subtask_tools(self.episode.sub_task)
-        return tool_specs(self.bench.mounts[Condition.NO_SKILL], self.episode.skill, own)
+        subtask_specs = subtask_tools(self.episode.sub_task)
+        return tool_specs(self.context.mounts[Condition.NO_SKILL], self.episode.skill, subtask_specs)
 
-    def ask(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
-        """What a tool of the harness returns, parsed from the text that an agent gets."""
-        return orjson.loads(self._answered(tool, arguments))
+    def call_tool(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
+        """Call a harness tool and parse the text that an agent gets."""
+        return orjson.loads(self._tool_answer(tool, arguments))
 
-    def _answered(self, tool: str, arguments: Mapping[str, Any]) -> str:
+    def _tool_answer(self, tool: str, arguments: Mapping[str, Any]) -> str:
         call = ToolCall("1", tool, orjson.dumps(arguments).decode())
-        answered, _ = self.bench.loop.run_until_complete(self._toolbox.call(call, self.tools))
+        answered, _ = self.context.loop.run_until_complete(self._toolbox.call(call, self.tools))
         self.returned[f"{tool}({', '.join(map(str, arguments.values()))})"] = answered
         return answered
 
     @cached_property
-    def flat(self) -> Flat:
-        """The leaves of `fields` by kind, without the definitions, which are no data, and without tables."""
+    def flat(self) -> FlatValues:
+        """Leaves of `fields` by kind, without definitions and tables."""
         return flatten(
             {
                 name: value
                 for name, value in self.fields.items()
-                if name != "conventions" and not isinstance(value, Table)
+                if name != "conventions" and not isinstance(value, EpisodeTable)
             }
         )
 
     @cached_property
     def _toolbox(self) -> Toolbox:
-        filings = self.bench.edition.filings
-        mounted = self.bench.mounts[Condition.NO_SKILL]
-        stage = self.bench.edition.stage(self.episode)
-        return Toolbox(self.episode, lambda: self.full_input, mounted, filings=filings, stage=stage)
+        filings = self.context.edition.filings
+        mounted = self.context.mounts[Condition.NO_SKILL]
+        state = self.context.edition.open_interactive_state(self.episode)
+        return Toolbox(self.episode, lambda: self.full_input, mounted, filings=filings, state=state)
 
     def queried(self) -> dict[str, str]:
-        """What `query_xbrl` returns of the episode's company, where the domain has it: everything, and the future."""
-        symbol = text(self.episode.input.get("symbol"))
+        """Query facts of the episode's company, without filters and for the following year."""
+        symbol = as_text(self.episode.input.get("symbol"))
         if symbol is None or self.domain is None or "query_xbrl" not in self.domain.tools:
             return {}
-        first, *others = AXES
-        asked = [
+        first, *remaining = AXES
+        queries = [
             {"axis": first, "limit": LARGEST_LIMIT},
-            *({"axis": axis, "metrics": ["Revenues"], "limit": LARGEST_LIMIT} for axis in others),
+            *({"axis": axis, "metrics": ["Revenues"], "limit": LARGEST_LIMIT} for axis in remaining),
             {"period": str(self.episode.as_of_date.year + 1)},
         ]
         tool = "query_xbrl"
-        return {str(arguments): self._answered(tool, {"ticker": symbol, **arguments}) for arguments in asked}
+        return {str(arguments): self._tool_answer(tool, {"ticker": symbol, **arguments}) for arguments in queries}
 
     def trace(self, program: str, condition: str = Condition.NO_SKILL) -> Trace:
-        """A program playing the episode through the real loop."""
+        """Run a program on the episode through the real loop."""
         key = program, condition
         if key not in self._traces:
-            given = EpisodeSpec(
+            spec = EpisodeSpec(
                 self.episode,
                 self.prompt,
                 lambda: self.full_input,
-                self.bench.mounts[condition],
-                open_state=lambda: self.bench.edition.stage(self.episode),
+                self.context.mounts[condition],
+                open_state=lambda: self.context.edition.open_interactive_state(self.episode),
             )
-            play = run_episode(get_model(program), given, self.bench.resources)
-            self._traces[key] = self.bench.loop.run_until_complete(play)
+            play = run_episode(get_model(program), spec, self.context.resources)
+            self._traces[key] = self.context.loop.run_until_complete(play)
         return self._traces[key]
 
     def replayed(self, task_input: Mapping[str, Any]) -> dict[str, Any]:
-        """What the script that the skill's document names makes of another input than the episode's.
-
-        Raises
-        ------
-        InputError : no document names a script, or the script refuses the input.
-        """
-        runner = self.bench.resources.runner
+        """Run the skill's script for the subtask on another input; raises `InputError` without a script or result."""
+        runner = self.context.resources.runner
         assert runner is not None
-        for package in self.bench.mounts[Condition.CURATED].packages_of(self.episode.skill).values():
+        for package in self.context.mounts[Condition.CURATED].packages_of(self.episode.skill).values():
             recipe = find_recipe(package.body, self.episode.sub_task)
             if recipe is not None:
                 payload = orjson.dumps({name: task_input[name] for name in recipe.fields if name in task_input})
-                outcome = self.bench.loop.run_until_complete(runner.run(package.root / recipe.script, payload))
+                outcome = self.context.loop.run_until_complete(runner.run(package.root / recipe.script, payload))
                 if outcome.output is None:
                     raise InputError(f"{recipe.script}: {outcome.error}")
                 return {key: outcome.output.get(key) for key in recipe.keys}
@@ -317,22 +293,21 @@ class Seen:
 
     @property
     def profile(self) -> Profile:
-        """The profile that scores are judged by: `certified`, or `paper` where a label carries no proof."""
+        """The scoring profile: `certified`, or `paper` if a label carries no proof."""
         return Profile.CERTIFIED if self.label.truth.proof else Profile.PAPER
 
     def score(self, answer: object, profile: Profile | None = None) -> float:
-        """The score of an answer, given as JSON text or as a JSON value; text that is no submission scores 0."""
-        return self.score_parsed(parsed(answer), profile or self.profile)
+        """Score an answer, given as JSON text or as a JSON value; invalid text scores 0."""
+        return self.score_parsed(parse_answer(answer), profile or self.profile)
 
     def score_parsed(self, submission: JsonObject | None, profile: Profile) -> float:
-        """The score of what `parsed` made of an answer."""
         assert self.subtask is not None
         if submission is None:
             return 0.0
         return self.subtask.scorers[profile](submission, self.label.truth, self.full_input).value
 
     def scores(self, submission: JsonObject | None, profiles: Iterable[Profile]) -> dict[Profile, float]:
-        """The same under several profiles; what two of them judge alike is judged once."""
+        """Score a submission under several profiles; profiles with the same scorer are evaluated once."""
         assert self.subtask is not None
         scorers = {profile: self.subtask.scorers[profile] for profile in profiles}
         one_of = {scorer: profile for profile, scorer in scorers.items()}
@@ -340,21 +315,21 @@ class Seen:
         return {profile: found[scorer] for profile, scorer in scorers.items()}
 
     def earned(self, program: str, condition: str = Condition.NO_SKILL) -> float:
-        """The score of what a program submitted, and did where the episode is played move by move."""
+        """Score a program's submission, with its action record in interactive episodes."""
         trace = self.trace(program, condition)
-        submitted = parsed(trace.answer or "")
+        submitted = parse_answer(trace.answer or "")
         if submitted is not None and trace.record is not None:
             submitted = {**submitted, RECORD: trace.record}
         return self.score_parsed(submitted, self.profile)
 
 
-def parsed(answer: object) -> JsonObject | None:
-    """An answer, given as JSON text or as a JSON value, as the judge parses it; None where it is no submission."""
-    return _parsed(answer if isinstance(answer, str) else orjson.dumps(answer).decode())
+def parse_answer(answer: object) -> JsonObject | None:
+    """Parse an answer, given as JSON text or as a JSON value; None if it is no submission."""
+    return _parse_answer(answer if isinstance(answer, str) else orjson.dumps(answer).decode())
 
 
-@lru_cache(maxsize=64)  # many cheats are the same in every episode, some of them a thousand entries long
-def _parsed(answer: str) -> JsonObject | None:
+@lru_cache(maxsize=64)  # many cheats repeat across episodes, some with a thousand entries
+def _parse_answer(answer: str) -> JsonObject | None:
     try:
         return parse_submission(answer)
     except InvalidSubmission:
@@ -362,14 +337,12 @@ def _parsed(answer: str) -> JsonObject | None:
 
 
 def unresolved(value: object) -> str | None:
-    """What a field refers to and nothing serves; None where it holds its data."""
-    return text(value.get("ref")) if is_object(value) else None
+    """Return the unresolved reference in a field; None if the field holds its data."""
+    return as_text(value.get("ref")) if is_object(value) else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What a script gave; see `finskillbench.harness.tools.toolbox.ScriptOutcome`."""
-
     ok: bool
     output: dict[str, Any] | None
     error: str | None
@@ -382,10 +355,10 @@ class Scripts:
         self._mains: dict[Path, Callable[[dict[str, Any]], object]] = {}
 
     async def run(self, script: Path, payload: bytes) -> _Outcome:
-        """Run `main` of a script on the JSON of an object; whatever it raises is its error."""
+        """Run `main` of a script on a JSON object; exceptions become the outcome's error."""
         try:
             if script not in self._mains:
                 self._mains[script] = runpy.run_path(str(script))["main"]
             return _Outcome(True, json.loads(encode_result(self._mains[script](orjson.loads(payload)))), None)
-        except Exception as error:  # noqa: BLE001 - a script may raise anything, and the agent is told
+        except Exception as error:  # noqa: BLE001 - a script may raise anything, and the agent gets it as an error
             return _Outcome(False, None, f"{type(error).__name__}: {error}")

@@ -1,7 +1,4 @@
-"""The named checks: those that the audit asks of every domain, and those that a domain brings.
-
-What the checks of an edition found: as text, as a table, as JSON.
-"""
+"""Registry of named checks, shared and per domain, and the report of their findings as text, table or JSON."""
 
 from __future__ import annotations
 
@@ -17,35 +14,41 @@ import polars as pl
 from finskillbench import notebook
 from finskillbench.domains import domain, domains
 from finskillbench.domains.base import Domain, DomainCheck
-from finskillbench.edition.checks.agent_view import Bench, Seen
-from finskillbench.edition.checks.episodes import certified, point_in_time, solvable, spec_agrees, unique
+from finskillbench.edition.checks.agent_view import CheckContext, EpisodeView
+from finskillbench.edition.checks.episodes import (
+    check_certified,
+    check_definitions,
+    check_point_in_time,
+    check_solvable,
+    check_unique,
+)
 from finskillbench.edition.checks.labels import label_check
-from finskillbench.edition.checks.leak import leak
-from finskillbench.edition.checks.samples import difficulty, distinct, signature
+from finskillbench.edition.checks.leak import check_leak
+from finskillbench.edition.checks.samples import check_difficulty, check_distinct, check_signature
 from finskillbench.edition.checks.scores import (
     SHORTCUTS,
-    best_cheat,
-    bounds,
-    exploits,
-    floor_and_ceiling,
-    floors,
-    ladders,
-    ordering,
-    shortcuts,
+    check_exploits,
+    check_floor_and_ceiling,
+    check_ordering,
+    check_shortcuts,
+    conclude_exploits,
+    conclude_floor_and_ceiling,
+    conclude_ordering,
+    conclude_shortcuts,
 )
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
-from finskillbench.findings import Check, Findings, State, findings_table
+from finskillbench.findings import Check, CheckState, Findings, findings_table
 
 ALL, WHOLE = "all", "edition"
-"""What checks that are asked of every domain, and those of the edition as a whole, are listed under."""
+"""Domains under which checks of all domains, and those of the whole edition, are listed."""
 _COLUMNS = ("check", "domain", "state", "episodes", "findings", "warnings", "worst example")
 _FIELDS = ("digest", "levels", "passed", "episodes", "count", "counts", "checks")
 _SHOWN, _WORST = 5, 90
 
 
 class Level(StrEnum):
-    """Level of a check: integrity of the edition, correctness of its labels, or the audit of their worth."""
+    """Level of a check: integrity of the edition, correctness of its labels, or audit of their validity."""
 
     INTEGRITY = "integrity"
     LABELS = "labels"
@@ -54,7 +57,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CheckReport:
-    """All checks of some levels of one edition, in their order; each names its domain, `all` or `edition`."""
+    """Results of all checks of some levels, in order; each names its domain, `all` or `edition`."""
 
     digest: str
     levels: tuple[Level, ...]
@@ -65,7 +68,7 @@ class CheckReport:
         return f"CheckReport({self.digest[:12]}: {self.count} findings in {self.episodes} episodes)"
 
     def __str__(self) -> str:
-        """The checks by domain, a line each, with their first findings, and a line that sums them up."""
+        """Return one line per check with its first findings, by domain, and a closing summary line."""
         lines: list[str] = []
         width = max((len(check.name) for check in self.checks), default=0)
         for title, checks in groupby(self.checks, key=lambda check: check.domain):
@@ -80,46 +83,46 @@ class CheckReport:
                 check.domain,
                 check.state,
                 check.figures.get("episodes", ""),
-                _number(check, State.FAIL),
-                _number(check, State.WARN),
+                _number(check, CheckState.FAIL),
+                _number(check, CheckState.WARN),
                 _worst(check),
             )
             for check in self.checks
         ]
-        return notebook.table(_COLUMNS, rows, caption=repr(self))
+        return notebook.html_table(_COLUMNS, rows, caption=repr(self))
 
     def to_polars(self) -> pl.DataFrame:
-        """One row per finding or warning: check, domain, severity, episode, field and evidence."""
+        """Return one row per finding or warning: check, domain, severity, episode, field and evidence."""
         return findings_table(self.checks)
 
     @property
     def passed(self) -> bool:
-        """Whether no check failed; warnings and skipped checks do not fail an edition."""
-        return all(check.state is not State.FAIL for check in self.checks)
+        """True if no check failed; warnings and skipped checks are allowed."""
+        return all(check.state is not CheckState.FAIL for check in self.checks)
 
     @property
     def count(self) -> int:
-        """Number of findings, warnings apart."""
-        return sum(_number(check, State.FAIL) for check in self.checks)
+        """Number of findings, without warnings."""
+        return sum(_number(check, CheckState.FAIL) for check in self.checks)
 
     @property
-    def counts(self) -> dict[State, int]:
+    def counts(self) -> dict[CheckState, int]:
         """Number of checks by state, in the order PASS, WARN, FAIL, SKIP."""
-        return {state: sum(check.state is state for check in self.checks) for state in State}
+        return {state: sum(check.state is state for check in self.checks) for state in CheckState}
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values; the same edition gives the same bytes."""
+        """Return JSON values; the same edition gives the same bytes."""
         return msgspec.json.decode(msgspec.json.encode({name: getattr(self, name) for name in _FIELDS}))
 
 
 def _lines(checks: Sequence[Check], width: int) -> Iterator[str]:
-    """The checks of one domain; one line for all if the edition has nothing for any of them."""
+    """Format the checks of one domain; one line for all if the edition has nothing for any of them."""
     reasons = {check.reason for check in checks if not check.findings}
-    if len(checks) > 1 and len(reasons) == 1 and all(check.state is State.SKIP for check in checks):
+    if len(checks) > 1 and len(reasons) == 1 and all(check.state is CheckState.SKIP for check in checks):
         yield f"{checks[0].state:<5} {f'all {len(checks)}':<{width}} {reasons.pop()}"
         return
     for check in checks:
-        yield f"{check.state:<5} {check.name:<{width}} {check.reason or _in_words(check.figures)}".rstrip()
+        yield f"{check.state:<5} {check.name:<{width}} {check.reason or _figures_line(check.figures)}".rstrip()
         for finding in check.findings[:_SHOWN]:
             field = f"{finding.field}: " if finding.field else ""
             yield f"      {finding.state} {finding.where}: {field}{finding.message}"
@@ -127,49 +130,48 @@ def _lines(checks: Sequence[Check], width: int) -> Iterator[str]:
             yield f"      and {hidden} more; --json has all"
 
 
-def _in_words(figures: Mapping[str, Any]) -> str:
-    """Figures on one line; nested ones are left to the JSON report."""
+def _figures_line(figures: Mapping[str, Any]) -> str:
     plain = {name: value for name, value in figures.items() if not isinstance(value, Mapping | list | tuple)}
     return ", ".join(
         f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}" for name, value in plain.items()
     )
 
 
-def _number(check: Check, state: State) -> int:
+def _number(check: Check, state: CheckState) -> int:
     return sum(finding.state is state for finding in check.findings)
 
 
 def _worst(check: Check) -> str:
-    ordered = sorted(check.findings, key=lambda one: one.state is not State.FAIL)
+    ordered = sorted(check.findings, key=lambda one: one.state is not CheckState.FAIL)
     if not ordered:
         return check.reason
     text = " ".join(part for part in (f"{ordered[0].where}:", ordered[0].field, ordered[0].message) if part)
     return text if len(text) <= _WORST else f"{text[: _WORST - 3]}..."
 
 
-Look = Callable[[Seen, Findings], None]
-"""Looks at one episode."""
+Look = Callable[[EpisodeView, Findings], None]
+"""Examines one episode."""
 Conclude = Callable[[str, Findings], None]
-"""`(sub_task, findings)`: judges what looking at all episodes of a subtask has left in the figures."""
-Survey = Callable[[Bench, Sequence[Episode], Findings], None]
-"""Looks at all episodes of a subtask together."""
+"""`(sub_task, findings)`: evaluates figures collected over all episodes of a subtask."""
+Survey = Callable[[CheckContext, Sequence[Episode], Findings], None]
+"""Examines all episodes of a subtask together."""
 
 LABELS = "rederived"
-"""The labels as `data validate` checks them, where the audit lists them."""
+"""Name under which the audit lists the label checks of `data validate`."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditCheck:
-    """One check that is asked of every domain: `name`, what it `asks`, and how it looks.
+    """One check of every domain, with the `question` that it answers.
 
-    look : at each episode by itself.
-    conclude : on a subtask, after every episode was looked at.
-    survey : of the episodes of a subtask together.
-    needs_truth : whether an edition without truth leaves nothing to look at.
+    look : examines each episode separately.
+    conclude : evaluates a subtask after all its episodes.
+    survey : examines the episodes of a subtask together.
+    needs_truth : True if the check is skipped without truth.
     """
 
     name: str
-    asks: str
+    question: str
     look: Look | None = None
     conclude: Conclude | None = None
     survey: Survey | None = None
@@ -179,35 +181,46 @@ class AuditCheck:
 AUDITS: Mapping[str, AuditCheck] = {
     check.name: check
     for check in (
-        AuditCheck("solvable", "does the truth follow from what an agent can see", look=solvable),
-        AuditCheck("leak", "can the truth be read instead of computed", look=leak),
+        AuditCheck("solvable", "does the truth follow from what an agent can see", look=check_solvable),
+        AuditCheck("leak", "can the truth be read instead of computed", look=check_leak),
         AuditCheck(
-            "point_in_time", "does any tool return what was not known yet", look=point_in_time, needs_truth=False
+            "point_in_time",
+            "does any tool return data from after as_of_date",
+            look=check_point_in_time,
+            needs_truth=False,
         ),
-        AuditCheck("certified", "does every label carry a proof", look=certified),
-        AuditCheck("unique", "is every optimum the only one", look=unique),
-        AuditCheck("spec_agrees", "do the episodes state what the truth was made by", spec_agrees, needs_truth=False),
-        AuditCheck("distinct", "are the episodes as many tasks as they count", survey=distinct),
-        AuditCheck("difficulty", "are harder tasks more work", survey=difficulty),
-        AuditCheck("signature", "is a label told by how its input looks", survey=signature),
-        AuditCheck("exploits", "does cheating pay", look=exploits, conclude=best_cheat),
+        AuditCheck("certified", "does every label carry a proof", look=check_certified),
+        AuditCheck("unique", "is every optimum the only one", look=check_unique),
         AuditCheck(
-            SHORTCUTS, "does leaving work out pay, and less so in harder tiers", look=shortcuts, conclude=bounds
+            "spec_agrees",
+            "do the episodes state the definitions behind the truth",
+            check_definitions,
+            needs_truth=False,
         ),
-        AuditCheck("floor_and_ceiling", "do right answers score 1 and idle ones 0", floor_and_ceiling, floors),
-        AuditCheck("ordering", "do better answers score more", look=ordering, conclude=ladders),
+        AuditCheck("distinct", "are the episodes distinct tasks", survey=check_distinct),
+        AuditCheck("difficulty", "are harder tasks more work", survey=check_difficulty),
+        AuditCheck("signature", "does the shape of inputs predict labels", survey=check_signature),
+        AuditCheck("exploits", "does cheating pay", look=check_exploits, conclude=conclude_exploits),
+        AuditCheck(
+            SHORTCUTS,
+            "do shortcuts pay, and less so in harder tiers",
+            look=check_shortcuts,
+            conclude=conclude_shortcuts,
+        ),
+        AuditCheck(
+            "floor_and_ceiling",
+            "do right answers score 1 and idle ones 0",
+            check_floor_and_ceiling,
+            conclude_floor_and_ceiling,
+        ),
+        AuditCheck("ordering", "do better answers score more", look=check_ordering, conclude=conclude_ordering),
     )
 }
-"""The checks of every domain, in the order of the audit's report."""
+"""Checks of every domain, in report order."""
 
 
 def checks_of(domain: Domain) -> dict[str, DomainCheck]:
-    """The checks of a domain that `data validate` runs, in their order: its own, then the labels of its subtasks.
-
-    Raises
-    ------
-    InputError : a check of the domain is called like one of its subtasks, so that one would take the other's place.
-    """
+    """Return the domain's own checks, then its label checks; raises `InputError` if two share a name."""
     for subtask in domain.subtasks:
         if subtask.name in domain.checks:
             raise InputError(
@@ -217,8 +230,8 @@ def checks_of(domain: Domain) -> dict[str, DomainCheck]:
     return {**domain.checks, **{one.name: label_check(one) for one in domain.subtasks}}
 
 
-def brought_by(domain: Domain) -> dict[str, list[DomainCheck]]:
-    """What the audit runs of a domain: its checks and its audits, by names of one form."""
+def domain_checks(domain: Domain) -> dict[str, list[DomainCheck]]:
+    """Return the domain's checks and audits for `audit`, by normalised name."""
     found: dict[str, list[DomainCheck]] = {}
     for name, check in (*domain.checks.items(), *domain.audits.items()):
         found.setdefault(name.replace(" ", "_"), []).append(check)
@@ -226,9 +239,9 @@ def brought_by(domain: Domain) -> dict[str, list[DomainCheck]]:
 
 
 def names_of_audits(names: Iterable[str] | None = None) -> tuple[str, ...]:
-    """The checks of an audit of editions with episodes of some domains, or of any, in the order of its report."""
-    those = [one.name for one in domains()] if names is None else registered(names)
-    brought = (name for one in those for name in brought_by(domain(one)))
+    """Return names of audit checks for some domains, or for all, in report order."""
+    those = [one.name for one in domains()] if names is None else registered_names(names)
+    brought = (name for one in those for name in domain_checks(domain(one)))
     return tuple(dict.fromkeys((LABELS, *AUDITS, *brought)))
 
 
@@ -239,7 +252,7 @@ def refuse_unknown_audits(checks: Collection[str], names: Iterable[str] | None =
         raise InputError(f"there is no check {', '.join(unknown)}; choose from: {', '.join(known)}")
 
 
-def registered(names: Iterable[str]) -> list[str]:
-    """Those names that are of registered domains, each once."""
+def registered_names(names: Iterable[str]) -> list[str]:
+    """Return the names of registered domains among `names`, without duplicates."""
     known = {one.name for one in domains()}
     return [name for name in dict.fromkeys(names) if name in known]

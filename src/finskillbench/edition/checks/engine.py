@@ -1,4 +1,4 @@
-"""The engine of all checks: their work in pieces, done in as many processes as there are cores, and put together."""
+"""Run checks: split their work into pieces, process these in parallel, and merge the findings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from finskillbench.domains.base import Domain
 from finskillbench.domains.checks.examination import Shared, Subject, examining
 from finskillbench.edition import Edition
-from finskillbench.edition.checks.agent_view import Bench, Beside, Seen
+from finskillbench.edition.checks.agent_view import AuditSources, CheckContext, EpisodeView
 from finskillbench.edition.checks.catalog import (
     ALL,
     AUDITS,
@@ -26,43 +26,42 @@ from finskillbench.edition.checks.catalog import (
     AuditCheck,
     CheckReport,
     Level,
-    brought_by,
     checks_of,
+    domain_checks,
     names_of_audits,
     refuse_unknown_audits,
-    registered,
+    registered_names,
 )
 from finskillbench.edition.checks.labels import every_label_touched
 from finskillbench.episode import Episode, JsonObject
-from finskillbench.findings import Check, Findings, State
-from finskillbench.garbage import SELDOM, relaxed_gc
+from finskillbench.findings import Check, CheckState, Findings
+from finskillbench.garbage import GC_THRESHOLD, relaxed_gc
 from finskillbench.scoring.values import is_array, is_object
 
 Progress = Callable[[str, int, int | None], None]
-"""`(stage, done, total)`: what is being done, pieces done and pieces in all."""
+"""`(step, done, total)`: current step, pieces done, number of pieces."""
 
 _CHUNK = 40
-"""Episodes of one piece."""
+"""Episodes per piece."""
 _ALONE = 64
-"""Episodes up to which starting other processes takes longer than the work."""
+"""Up to this number of episodes, starting processes takes longer than the work."""
 
 
-def _silent(stage: str, done: int, total: int | None) -> None:
-    del stage, done, total
+def _silent(step: str, done: int, total: int | None) -> None:
+    del step, done, total
 
 
 def validate_edition(
     edition: Edition, progress: Progress = _silent, only: Collection[str] | None = None
 ) -> CheckReport:
-    """Run the checks of the levels integrity and labels: those of every domain, and every label derived again.
+    """Run the checks of the levels integrity and labels.
 
-    A check is skipped, with the reason, where the edition has nothing for it: no episodes of the domain, no panels
-    (an imported release), truth or certificates withheld. The last check is of the edition as a whole: that no label
-    is left which no check has looked at.
+    A check is skipped, with the reason, if the edition has nothing for it: no episodes of the domain, no panels (an
+    imported release), no truth or certificates. The last check fails if a label was not examined by any check.
 
     Parameters
     ----------
-    edition : loaded, so its files are those of its manifest.
+    edition : loaded by `load_edition`.
     only : names of domains; None for all, and for the check of the edition as a whole.
     """
     chosen = [one for one in edition.domains if only is None or one.name in only]
@@ -77,7 +76,7 @@ def validate_edition(
                 Piece((name,), one.name, title, name, first, min(first + _CHUNK, len(episodes)), labels=True)
                 for first in range(0, len(episodes), _CHUNK)
             ] or [Piece((name,), one.name, title, labels=True)]
-    parts = _merged(_do(edition, Beside(), pieces, progress))
+    parts = _merged(_run_pieces(edition, AuditSources(), pieces, progress))
     checks = [part.findings.as_check(part.domain, part.name) for part in parts]
     if only is None:
         findings = Findings()
@@ -95,32 +94,35 @@ def audit_edition(
     raw_dir: Path | None = None,
     progress: Progress = _silent,
 ) -> CheckReport:
-    """Run the checks of all levels, or those that are named.
+    """Run the checks of all levels, or the named ones.
 
     Parameters
     ----------
-    edition : loaded, so its files are those of its manifest.
+    edition : loaded by `load_edition`.
     only : names of checks; None for all.
-    other : an edition of another seed, on which `signature` tries what it learned on this one.
-    raw_dir : a collection of raw files; `rederived` holds published labels against the company facts in it.
+    other : an edition of another seed, on which `signature` tests what it learned on this one.
+    raw_dir : a collection of raw files; `rederived` compares published labels with its company facts.
 
     Raises
     ------
-    InputError : a check that there is not.
+    InputError : an unknown check.
     """
-    there = registered(one.skill for one in edition.episodes())
+    there = registered_names(one.skill for one in edition.episodes())
     refuse_unknown_audits(only or (), there)
     wanted = [name for name in names_of_audits(there) if only is None or name in only]
-    parts = _merged(_do(edition, Beside(other, raw_dir), _pieces_of_audit(edition, wanted, there), progress))
-    return CheckReport(edition.digest, tuple(Level), len(edition.episodes()), tuple(_concluded(wanted, parts)))
+    parts = _merged(
+        _run_pieces(edition, AuditSources(other, raw_dir), _pieces_of_audit(edition, wanted, there), progress)
+    )
+    return CheckReport(edition.digest, tuple(Level), len(edition.episodes()), tuple(_conclude(wanted, parts)))
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One piece of work: checks of the episodes of a subtask from `first` to before `stop`, or one check of a domain.
+    """One unit of work: checks of the episodes of a subtask from `first` to before `stop`, or one check of a domain.
 
-    `survey` takes the episodes together; otherwise each is looked at by itself. `labels` is for what `data validate`
-    lists: a check of a domain, or the labels of a subtask under its name.
+    `survey` examines the episodes together instead of one by one. `labels` marks checks of `data validate`: a check of
+    a
+    domain, or the labels of a subtask under its name.
     """
 
     names: tuple[str, ...]
@@ -135,16 +137,14 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What one piece found under one check."""
-
     name: str
     domain: str
     sub_task: str
     findings: Findings
 
 
-def _do(edition: Edition, beside: Beside, pieces: Sequence[Piece], progress: Progress) -> list[_Part]:
-    """Do all pieces and return what was found, in the order of the pieces."""
+def _run_pieces(edition: Edition, sources: AuditSources, pieces: Sequence[Piece], progress: Progress) -> list[_Part]:
+    """Run all pieces and return their findings, in the order of the pieces."""
     done: dict[Piece, list[_Part]] = {}
     progress("starting", 0, len(pieces))
 
@@ -154,19 +154,19 @@ def _do(edition: Edition, beside: Beside, pieces: Sequence[Piece], progress: Pro
 
     workers = min(len(os.sched_getaffinity(0)), len(pieces))
     if workers < 2 or sum(piece.stop - piece.first for piece in pieces) <= _ALONE:
-        bench = Bench(edition, beside)
+        spawn = CheckContext(edition, sources)
         try:
             # Thousands of small dense systems: BLAS threads would only wait for each other.
             with threadpool_limits(1), relaxed_gc():
                 for piece in pieces:
-                    finish(piece, _done(bench, piece))
+                    finish(piece, _run_piece(spawn, piece))
         finally:
-            bench.close()
+            spawn.close()
     else:
-        paths = edition.path, None if beside.other is None else beside.other.path, beside.raw_dir
-        context = multiprocessing.get_context("spawn")  # the numerical libraries hold threads, which a fork would break
-        with ProcessPoolExecutor(workers, context, _open, paths) as pool:
-            running: dict[Future[list[_Part]], Piece] = {pool.submit(_do_here, piece): piece for piece in pieces}
+        paths = edition.path, None if sources.other is None else sources.other.path, sources.raw_dir
+        spawn = multiprocessing.get_context("spawn")  # the numerical libraries hold threads, which a fork would break
+        with ProcessPoolExecutor(workers, spawn, _open, paths) as pool:
+            running: dict[Future[list[_Part]], Piece] = {pool.submit(_run_in_process, piece): piece for piece in pieces}
             try:
                 for future in as_completed(running):
                     finish(running[future], future.result())
@@ -177,7 +177,6 @@ def _do(edition: Edition, beside: Beside, pieces: Sequence[Piece], progress: Pro
 
 
 def _pieces_of_audit(edition: Edition, names: Collection[str], there: Sequence[str]) -> list[Piece]:
-    """The pieces of the checks `names` of an audit, those that take long first."""
     looks = tuple(name for name in names if name in AUDITS and AUDITS[name].look) + tuple(
         name for name in names if name == LABELS
     )
@@ -186,7 +185,7 @@ def _pieces_of_audit(edition: Edition, names: Collection[str], there: Sequence[s
     for one in edition.domains:
         if one.name in there:
             title = f"auditing {one.title}"
-            found += [Piece((check,), one.name, f"{title}: {check}") for check in brought_by(one) if check in names]
+            found += [Piece((check,), one.name, f"{title}: {check}") for check in domain_checks(one) if check in names]
     of_subtasks: list[Piece] = []
     for sub_task in edition.sub_tasks:
         episodes = edition.episodes([sub_task])
@@ -202,118 +201,117 @@ def _pieces_of_audit(edition: Edition, names: Collection[str], there: Sequence[s
     return [*found, *of_subtasks]
 
 
-_bench: Bench | None = None
+_context: CheckContext | None = None
 
 
 def _open(path: Path, other: Path | None, raw_dir: Path | None) -> None:
-    global _bench
-    gc.set_threshold(SELDOM)  # the rows that tools return are many, and hold no cycles
-    bench = _bench = Bench.reopened(path, other, raw_dir)
+    global _context
+    gc.set_threshold(GC_THRESHOLD)  # tools return many rows without cycles
+    context = _context = CheckContext.reopened(path, other, raw_dir)
     threadpool_limits(1)
-    Finalize(None, bench.close, exitpriority=10)
+    Finalize(None, context.close, exitpriority=10)
 
 
-def _do_here(piece: Piece) -> list[_Part]:
-    assert _bench is not None
-    return _done(_bench, piece)
+def _run_in_process(piece: Piece) -> list[_Part]:
+    assert _context is not None
+    return _run_piece(_context, piece)
 
 
-def _done(bench: Bench, piece: Piece) -> list[_Part]:
+def _run_piece(context: CheckContext, piece: Piece) -> list[_Part]:
     if piece.labels:
-        return [_validation(bench, piece)]
+        return [_validation(context, piece)]
     if not piece.sub_task:
-        return [_domain_check(bench, piece)]
-    episodes = bench.edition.episodes([piece.sub_task])[piece.first : piece.stop]
+        return [_domain_check(context, piece)]
+    episodes = context.edition.episodes([piece.sub_task])[piece.first : piece.stop]
     if piece.survey:
-        return [_survey(bench, piece, AUDITS[piece.names[0]], episodes)]
-    return _looks(bench, piece, episodes)
+        return [_survey(context, piece, AUDITS[piece.names[0]], episodes)]
+    return _looks(context, piece, episodes)
 
 
-def _domain(bench: Bench, name: str) -> Domain | None:
-    return next((one for one in bench.edition.domains if one.name == name), None)
+def _domain(context: CheckContext, name: str) -> Domain | None:
+    return next((one for one in context.edition.domains if one.name == name), None)
 
 
-def _validation(bench: Bench, piece: Piece) -> _Part:
-    """One check as `data validate` runs it; the labels of some of the episodes of a subtask."""
-    own, name, findings = _domain(bench, piece.domain), piece.names[0], Findings()
-    assert own is not None
-    subject = Subject(bench.shared, own)
+def _validation(context: CheckContext, piece: Piece) -> _Part:
+    """Run one check of `data validate`, or the label checks of some episodes of a subtask."""
+    domain, name, findings = _domain(context, piece.domain), piece.names[0], Findings()
+    assert domain is not None
+    subject = Subject(context.shared, domain)
     if not subject.episodes:
-        findings.skip(f"the edition has no episodes of {own.title}")
+        findings.skip(f"the edition has no episodes of {domain.title}")
     else:
         if piece.sub_task:
             subject.episodes = subject.of(piece.sub_task)[piece.first : piece.stop]
         with examining(name, findings):
-            checks_of(own)[name](subject, findings)
-    return _Part(name, own.name, "", findings)
+            checks_of(domain)[name](subject, findings)
+    return _Part(name, domain.name, "", findings)
 
 
-def _domain_check(bench: Bench, piece: Piece) -> _Part:
-    own, name, findings = _domain(bench, piece.domain), piece.names[0], Findings()
-    assert own is not None
-    subject = Subject(bench.shared, own)
-    for run in brought_by(own)[name]:
+def _domain_check(context: CheckContext, piece: Piece) -> _Part:
+    domain, name, findings = _domain(context, piece.domain), piece.names[0], Findings()
+    assert domain is not None
+    subject = Subject(context.shared, domain)
+    for run in domain_checks(domain)[name]:
         with examining(name, findings):
             run(subject, findings)
     findings.figures["episodes"] = len(subject.episodes)
     return _Part(name, piece.domain, "", findings)
 
 
-def _survey(bench: Bench, piece: Piece, check: AuditCheck, episodes: Sequence[Episode]) -> _Part:
+def _survey(context: CheckContext, piece: Piece, check: AuditCheck, episodes: Sequence[Episode]) -> _Part:
     findings = Findings()
     assert check.survey is not None
-    if check.needs_truth and not bench.edition.has_truth:
-        findings.skip("the edition was handed out without truth")
+    if check.needs_truth and not context.edition.has_truth:
+        findings.skip("the edition has no truth")
     else:
         with examining(piece.sub_task, findings):
-            check.survey(bench, episodes, findings)
+            check.survey(context, episodes, findings)
         findings.figures["episodes"] = len(episodes)
     return _Part(check.name, piece.domain, piece.sub_task, findings)
 
 
-def _looks(bench: Bench, piece: Piece, episodes: Sequence[Episode]) -> list[_Part]:
+def _looks(context: CheckContext, piece: Piece, episodes: Sequence[Episode]) -> list[_Part]:
     found = {name: Findings() for name in piece.names}
     if LABELS in found:
-        _derive_again(bench, piece, episodes, found[LABELS])
+        _check_labels(context, piece, episodes, found[LABELS])
     certificates: Mapping[str, JsonObject] = {}
-    if bench.edition.has_certificates:
+    if context.edition.has_certificates:
         with examining(f"certificates/{piece.sub_task}.jsonl", next(iter(found.values()))):
-            certificates = bench.edition.certificates(piece.sub_task)
+            certificates = context.edition.certificates(piece.sub_task)
     for episode in episodes:
-        seen = Seen(bench, episode, certificates.get(episode.task_id, {}))
+        view = EpisodeView(context, episode, certificates.get(episode.task_id, {}))
         for name in piece.names:
             check = AUDITS.get(name)
             if check is None or check.look is None:
                 continue
-            if check.needs_truth and not bench.edition.has_truth:
-                found[name].skip("the edition was handed out without truth")
+            if check.needs_truth and not context.edition.has_truth:
+                found[name].skip("the edition has no truth")
                 continue
             with examining(episode.task_id, found[name]):
-                check.look(seen, found[name])
+                check.look(view, found[name])
             found[name].add("episodes")
     return [_Part(name, piece.domain, piece.sub_task, findings) for name, findings in found.items()]
 
 
-def _derive_again(bench: Bench, piece: Piece, episodes: Sequence[Episode], findings: Findings) -> None:
-    """The labels as `data validate` checks them, of some of the episodes."""
+def _check_labels(context: CheckContext, piece: Piece, episodes: Sequence[Episode], findings: Findings) -> None:
     findings.figures["episodes"] = len(episodes)
-    own = _domain(bench, piece.domain)
-    if own is None or piece.sub_task not in {one.name for one in own.subtasks}:
-        findings.fail(piece.sub_task, "is not a registered subtask, so that nothing derives its labels again")
+    domain = _domain(context, piece.domain)
+    if domain is None or piece.sub_task not in {one.name for one in domain.subtasks}:
+        findings.fail(piece.sub_task, "is not a registered subtask; its labels cannot be rederived")
         return
-    subject = Subject(bench.shared, own)
+    subject = Subject(context.shared, domain)
     subject.episodes = tuple(episodes)
-    checks_of(own)[piece.sub_task](subject, findings)
-    # An imported release promises no proofs, and validation only warns of it; the audit says what cannot be believed.
-    findings.found[:] = [replace(finding, state=State.FAIL) for finding in findings.found]
-    if bench.edition.has_truth:
+    checks_of(domain)[piece.sub_task](subject, findings)
+    # Validation only warns of missing proofs in an imported release; the audit fails.
+    findings.found[:] = [replace(finding, state=CheckState.FAIL) for finding in findings.found]
+    if context.edition.has_truth:
         for episode in episodes:
             if episode.task_id not in findings.touched:
-                findings.fail(episode.task_id, f"no check has looked at this label of {piece.sub_task}")
+                findings.fail(episode.task_id, f"no check examined this label of {piece.sub_task}")
 
 
-def _concluded(wanted: Sequence[str], parts: Iterable[_Part]) -> Iterator[Check]:
-    """One check for each name over all domains; for what only domains bring, one for each of those that do."""
+def _conclude(wanted: Sequence[str], parts: Iterable[_Part]) -> Iterator[Check]:
+    """Merge findings into one check per name, or per domain for checks of single domains."""
     found: dict[tuple[str, str], Findings] = {}
     for part in parts:
         check = AUDITS.get(part.name)
@@ -323,13 +321,12 @@ def _concluded(wanted: Sequence[str], parts: Iterable[_Part]) -> Iterator[Check]
         add(found.setdefault((part.name, owner), Findings()), part.findings)
     order = {name: place for place, name in enumerate(wanted)}
     shared = sorted((key for key in found if key[1] == ALL), key=lambda key: order[key[0]])
-    own = [key for key in found if key[1] != ALL]
-    for name, owner in [*shared, *own]:
+    by_domain = [key for key in found if key[1] != ALL]
+    for name, owner in [*shared, *by_domain]:
         yield found[name, owner].as_check(owner, name)
 
 
 def _merged(parts: Sequence[_Part]) -> list[_Part]:
-    """The parts of one check, domain and subtask put together, in the order in which they first come."""
     together: dict[tuple[str, str, str], _Part] = {}
     for part in parts:
         key = part.name, part.domain, part.sub_task
@@ -338,7 +335,6 @@ def _merged(parts: Sequence[_Part]) -> list[_Part]:
 
 
 def add(into: Findings, more: Findings) -> None:
-    """Put what one part found to what others found."""
     into.found += more.found
     into.expectations += more.expectations
     into.reason = into.reason or more.reason
@@ -347,7 +343,7 @@ def add(into: Findings, more: Findings) -> None:
 
 
 def add_up(left: object, right: object, name: str = "") -> Any:
-    """Figures of two parts: counts add up, measures keep the larger, tables and lists go into each other."""
+    """Merge figures of two parts: counts are summed, measures keep the maximum, tables and lists are merged."""
     if is_object(left) and is_object(right):
         both = dict(left)
         for key, value in right.items():

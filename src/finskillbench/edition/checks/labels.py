@@ -1,4 +1,4 @@
-"""Every label derived again, or its proof rechecked: the one loop over labels that all subtasks share."""
+"""Rederive every label or recheck its proof, for all subtasks."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from datetime import date
 import msgspec
 
 from finskillbench.domains.base import DomainCheck, Subtask
-from finskillbench.domains.checks.agreement import compare
+from finskillbench.domains.checks.agreement import record_differences
 from finskillbench.domains.checks.coverage import examine_definitions
 from finskillbench.domains.checks.examination import ExaminedEdition, Subject, examining
 from finskillbench.domains.checks.proofs import expect_agreement
 from finskillbench.domains.examples import Label
 from finskillbench.episode import Episode, JsonObject, Prompt, Truth
 from finskillbench.errors import EditionError
-from finskillbench.findings import Findings, State
+from finskillbench.findings import CheckState, Findings
 from finskillbench.scoring.values import is_object, json_equal
 
 
 def label_check(subtask: Subtask) -> DomainCheck:
-    """The check of one subtask's labels: its inputs, definitions, second derivation and proof, label by label.
+    """Return the check of one subtask's labels: inputs, definitions, independent derivation and proof.
 
-    `findings.touched` gets the labels of which something was expected, or of which there is a finding.
+    `findings.touched` collects the labels with an expectation or a finding.
     """
 
     def check(subject: Subject, findings: Findings) -> None:
@@ -32,11 +32,11 @@ def label_check(subtask: Subtask) -> DomainCheck:
             return
         with_truth = subject.edition.has_truth
         if not with_truth:
-            findings.skip("the edition was handed out without truth")
+            findings.skip("the edition has no truth")
         certificates = _certificates(subject, subtask, findings)
         hidden = _hidden(subject, subtask, findings)
         for episode in episodes:
-            findings.touched.add(episode.task_id)  # whatever goes wrong below is a finding about it
+            findings.touched.add(episode.task_id)  # any error below is a finding about it
             with examining(episode.task_id, findings, fatal=subject.built):
                 _refuse_untyped(subtask, episode)
                 _examine_definitions(subtask, subject, episode, findings)
@@ -51,25 +51,19 @@ def label_check(subtask: Subtask) -> DomainCheck:
 
 
 def every_label_touched(edition: ExaminedEdition, touched: Collection[str], built: bool, findings: Findings) -> None:
-    """Every label of an edition was derived again or rechecked by some check; those that were not are named.
-
-    Parameters
-    ----------
-    touched : task ids of the labels that a check looked at.
-    built : whether the edition was built here; an imported release is told by warnings.
-    """
+    """Check that some check examined every label; `built` is False for imports, which get warnings."""
     if not edition.has_truth:
-        findings.skip("the edition was handed out without truth")
+        findings.skip("the edition has no truth")
         return
     findings.figures["labels"] = 0
     add = findings.fail if built else findings.warn
     for sub_task in edition.sub_tasks:
         if not edition.episodes([sub_task]):
-            add(sub_task, "has no episodes, which the manifest counts")
+            add(sub_task, "has no episodes, but the manifest counts some")
     for episode in edition.episodes():
         findings.add("labels")
         if episode.task_id not in touched:
-            add(episode.task_id, f"no check has looked at this label of {episode.sub_task}")
+            add(episode.task_id, f"no check examined this label of {episode.sub_task}")
 
 
 def _certificates(subject: Subject, subtask: Subtask, findings: Findings) -> Mapping[str, JsonObject]:
@@ -80,12 +74,12 @@ def _certificates(subject: Subject, subtask: Subtask, findings: Findings) -> Map
 
 
 def _hidden(subject: Subject, subtask: Subtask, findings: Findings) -> Mapping[str, JsonObject]:
-    """Hidden fields of a subtask's interactive cases, after each case was opened once."""
+    """Return hidden fields of a subtask's interactive cases, after opening each case once."""
     if subtask.open_interactive_state is None or not subject.edition.has_stages:
         return {}
     for episode in subject.of(subtask.name):
         with examining(episode.task_id, findings):
-            subject.edition.stage(episode)
+            subject.edition.open_interactive_state(episode)
     with examining(f"stages/{subtask.name}.jsonl", findings):
         return subject.edition.hidden(subtask.name)
     return {}
@@ -97,7 +91,7 @@ def _refuse_untyped(subtask: Subtask, episode: Episode) -> None:
     try:
         msgspec.convert(episode.input, subtask.input)
     except msgspec.ValidationError as error:
-        raise EditionError(f"its input is none of {subtask.name}: {error}") from None
+        raise EditionError(f"its input does not fit {subtask.name}: {error}") from None
 
 
 def _examine_definitions(subtask: Subtask, subject: Subject, episode: Episode, findings: Findings) -> None:
@@ -107,14 +101,13 @@ def _examine_definitions(subtask: Subtask, subject: Subject, episode: Episode, f
 
 
 def _label(subject: Subject, episode: Episode, certificate: JsonObject, hidden: Mapping[str, JsonObject]) -> Label:
-    """An episode with its resolved input, truth and certificate."""
     task_input = subject.input_of(episode)
     truth = subject.edition.truth(episode.task_id)
     return Label(episode, task_input, truth, certificate, subject.built, hidden.get(episode.task_id, {}))
 
 
 def _examine_parameters(subtask: Subtask, truth: Truth, findings: Findings) -> None:
-    """A verification states the parameters of its subtask, what is proved of the label, and nothing else."""
+    """Check that a verification states the subtask's parameters, what is proved of the label, and nothing else."""
     proved = subtask.verification.proved
     proved = proved(truth.expected_output) if callable(proved) else proved
     wanted = subtask.verification.for_label({})
@@ -130,12 +123,12 @@ def _examine_parameters(subtask: Subtask, truth: Truth, findings: Findings) -> N
 
 
 def defects(subtask: Subtask, truth: Truth, task_input: JsonObject) -> list[str]:
-    """What a label's second derivation and proof find wrong with it, without its certificate."""
+    """List the errors that a label's independent derivation and proof find, without its certificate."""
     findings = Findings()
     episode = Episode(truth.task_id, "", subtask.name, date.min, "", task_input, Prompt("", ""))
     with examining(truth.task_id, findings):
         _examine(subtask, Label(episode, task_input, truth, {}, bool(truth.proof)), findings)
-    return [finding.message for finding in findings.found if finding.state is State.FAIL]
+    return [finding.message for finding in findings.found if finding.state is CheckState.FAIL]
 
 
 def _examine(subtask: Subtask, label: Label, findings: Findings) -> None:
@@ -150,7 +143,7 @@ def _examine(subtask: Subtask, label: Label, findings: Findings) -> None:
     before = findings.expectations, len(findings.found)
     if subtask.rederive is not None:
         expect_agreement(label, findings)
-        compare(subtask.derived_again(truth.expected_output, label.task_input), task_id, findings)
+        record_differences(subtask.derived_again(truth.expected_output, label.task_input), task_id, findings)
     if subtask.proof is not None:
         subtask.proof(label, findings)
     if (findings.expectations, len(findings.found)) == before:

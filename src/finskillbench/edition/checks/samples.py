@@ -1,10 +1,8 @@
-"""Checks of all episodes of a subtask together: whether they repeat, get harder, or give their labels away.
+"""Check the episodes of a subtask together for repetition, order of difficulty, and labels revealed by input shape.
 
-A generator that draws infeasible cases in another order, or writes the breached limit last, gives its labels away. A
-classifier sees the shape of an input alone: which fields and words there are, how long they are, in which order, with
-how many decimals. It learns on one half of the edition, by company, portfolio or date, and is tried on the other; with
-an edition of another seed at hand, it learns on the one and is tried on the other. Within one edition the commonest
-answer is that of the form: what sets fourth quarters apart from others is the market of a seed, and no signature.
+A classifier sees only the shape of an input: fields, words, lengths, order and decimals. It trains on one half of the
+edition, split by company, portfolio or date, or on the whole edition if one of another seed is available for the test.
+Within one edition the baseline is the most common answer per form, since fourth quarters differ between markets.
 """
 
 from __future__ import annotations
@@ -23,25 +21,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.building import Task
+from finskillbench.domains.building import BuiltTask
 from finskillbench.edition import Edition
-from finskillbench.edition.checks.agent_view import Bench
+from finskillbench.edition.checks.agent_view import CheckContext
 from finskillbench.edition.checks.reads import leaves
 from finskillbench.edition.parts import LEVELS, work_of
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.findings import Findings
-from finskillbench.scoring.values import is_array, is_object, mapping, numbers
+from finskillbench.scoring.values import as_object, is_array, is_object, numbers
 from finskillbench.sums import exact_sum
 
 _LEAST_EPISODES = 12
-"""Episodes to learn from, and to be tried on, at least."""
+"""Minimum number of training episodes, and of test episodes."""
 _LEAST_SHARE = 0.1
-"""Share of the rarer classes together, at least: nothing is to be told of a label that hardly varies."""
+"""Minimum joint share of the rarer classes; a label that hardly varies is not tested."""
 _MARGIN, _SIGMAS = 0.05, 3.0
-"""Accuracy above the majority's rate, absolute and in standard errors, from which on it is no chance.
+"""Accuracy above the majority's rate, absolute and in standard errors, beyond which it is significant.
 
-The standard error is the larger of the binomial one and the one of clusters: what grows at a company in one quarter
-mostly grows in the next, so that its episodes are far fewer observations than they are episodes.
+The standard error is the larger of the binomial and the clustered one: quarters of one company are correlated, so
+there are far fewer independent observations than episodes.
 """
 _SHORT = 40
 _TREES = 60
@@ -51,7 +49,7 @@ Features: TypeAlias = dict[str, float]
 
 
 class _Example(NamedTuple):
-    """What is seen of an episode, what it shares with others, and the categorical parts of its label."""
+    """Visible shape of an episode, its group and form, and the categorical parts of its label."""
 
     group: str
     form: str
@@ -59,29 +57,29 @@ class _Example(NamedTuple):
     labels: dict[str, str]
 
 
-def signature(bench: Bench, episodes: Sequence[Episode], findings: Findings) -> None:
-    """No categorical part of the labels is told by the shape of the inputs better than by always saying the same."""
+def check_signature(context: CheckContext, episodes: Sequence[Episode], findings: Findings) -> None:
+    """Check that input shapes predict no categorical label part better than the most common answer."""
     name = episodes[0].sub_task
-    if bench.other is not None and name in bench.other.sub_tasks:
-        seen, tried = (bench.edition, episodes), (bench.other, bench.other.episodes([name]))
+    if context.other is not None and name in context.other.sub_tasks:
+        seen, tried = (context.edition, episodes), (context.other, context.other.episodes([name]))
     else:
         halves: tuple[list[Episode], list[Episode]] = ([], [])
         for episode in episodes:
             halves[zlib.crc32(_group(episode).encode()) % 2].append(episode)
-        seen, tried = (bench.edition, halves[0]), (bench.edition, halves[1])
+        seen, tried = (context.edition, halves[0]), (context.edition, halves[1])
     if min(len(seen[1]), len(tried[1])) < _LEAST_EPISODES:
         findings.figures["too_few_to_learn_from"] = [name]
         return
     known, unknown = _read(*seen), _read(*tried)
-    if seen[0] is not tried[0]:  # an answer that is common among one form in one market is not in another
+    if seen[0] is not tried[0]:  # the most common answer of a form differs between markets
         unknown = [one._replace(form="") for one in unknown]
     for target in sorted({key for one in known for key in one.labels}):
         _try(target, known, unknown, name, findings)
 
 
 def _group(episode: Episode) -> str:
-    """What episodes share that must not stand on both sides: a company, a portfolio, or else a date."""
-    portfolio = mapping(episode.input.get("portfolio")).get("portfolio_id")
+    """Return the key that must not occur on both sides of the split: a company, a portfolio, or else a date."""
+    portfolio = as_object(episode.input.get("portfolio")).get("portfolio_id")
     return str(episode.input.get("symbol") or portfolio or episode.as_of_date)
 
 
@@ -98,7 +96,7 @@ def _read(edition: Edition, episodes: Sequence[Episode]) -> list[_Example]:
 
 
 def _shape(value: object, path: str = "") -> Iterator[tuple[str, float]]:
-    """What can be seen of a value without reading its numbers."""
+    """Yield shape features of a value, without reading its numbers."""
     if is_object(value):
         yield f"{path} keys", float(len(value))
         for place, (key, item) in enumerate(value.items()):
@@ -113,14 +111,14 @@ def _shape(value: object, path: str = "") -> Iterator[tuple[str, float]]:
                 if isinstance(kind, str):
                     yield f"{path} {kind} place", float(place)
     elif isinstance(value, str):
-        words = _DIGIT.sub("0", value)
-        yield (f"{path}={words}", 1.0) if len(value) <= _SHORT else (f"{path} characters", float(len(value)))
+        pattern = _DIGIT.sub("0", value)
+        yield (f"{path}={pattern}", 1.0) if len(value) <= _SHORT else (f"{path} characters", float(len(value)))
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield f"{path} decimals", float(len(f"{value!r}".partition(".")[2]))
 
 
 def _categories(label: object, path: str = "") -> Iterator[tuple[str, str]]:
-    """Every part of a label that is one of a few words; entries of lists go by their type or name."""
+    """Yield the categorical parts of a label; list entries are named by their type or name."""
     if is_object(label):
         for key, item in label.items():
             yield from _categories(item, f"{path}.{key}" if path else str(key))
@@ -136,7 +134,7 @@ def _categories(label: object, path: str = "") -> Iterator[tuple[str, str]]:
 def _try(
     target: str, known: Sequence[_Example], unknown: Sequence[_Example], sub_task: str, findings: Findings
 ) -> None:
-    """Learn one part of the label on the known episodes and try it on the unknown ones."""
+    """Train on one label part of the known episodes and test on the unknown ones."""
     learn, test = ([one for one in part if target in one.labels] for part in (known, unknown))
     learnt = Counter(one.labels[target] for one in learn)
     if min(len(learn), len(test)) < _LEAST_EPISODES or max(learnt.values()) > (1 - _LEAST_SHARE) * len(learn):
@@ -150,21 +148,20 @@ def _try(
     findings.widest("greatest_lead_over_majority", max(lead, 0.0))
     binomial = math.sqrt(max(majority * (1 - majority), 1 / len(test)) / len(test))
     chance = lead <= max(_MARGIN, _SIGMAS * max(error, binomial))
-    message = f"is told by the look of {len(test)} inputs in {right.mean():.0%}, the commonest answer is {majority:.0%}"
+    message = f"shapes of {len(test)} inputs predict {right.mean():.0%}, the most common answer {majority:.0%}"
     findings.expect(chance, sub_task, message, target)
 
 
 def _commonest(labels: NDArray[np.str_], forms: Sequence[str]) -> NDArray[np.str_]:
-    """(n,) for each episode the commonest label among those of its form."""
     found = labels.copy()
     for form in set(forms):
-        here = np.array([one == form for one in forms])
-        found[here] = Counter(labels[here].tolist()).most_common(1)[0][0]
+        members = np.array([one == form for one in forms])
+        found[members] = Counter(labels[members].tolist()).most_common(1)[0][0]
     return found
 
 
 def _lead(leads: Floats, groups: Sequence[str]) -> tuple[float, float]:
-    """The mean of (n,) leads and its standard error, where those of one group are not independent."""
+    """Return the mean of (n,) leads and its standard error, clustered by group."""
     mean = float(leads.mean())
     names, index = np.unique(groups, return_inverse=True)
     sums = np.bincount(index, weights=leads - mean)
@@ -173,7 +170,7 @@ def _lead(leads: Floats, groups: Sequence[str]) -> tuple[float, float]:
 
 
 def _guesses(learn: Sequence[tuple[Features, str]], test: Sequence[Features]) -> NDArray[np.str_]:
-    """(n,) what a forest that has learnt labels of some shapes says of others."""
+    """(n,) predictions of a random forest trained on shapes and labels."""
     from sklearn import ensemble as _ensemble
     from sklearn import feature_extraction as _extraction
 
@@ -183,31 +180,31 @@ def _guesses(learn: Sequence[tuple[Features, str]], test: Sequence[Features]) ->
     seen = table.fit_transform([shape for shape, _ in learn])
     forest = ensemble.RandomForestClassifier(_TREES, min_samples_leaf=2, random_state=0)
     with warnings.catch_warnings():
-        # Labels that are nearly all different teach nothing, and that is what the check is to find out.
+        # Labels that are nearly all different teach nothing; the check has to find that out.
         warnings.filterwarnings("ignore", "The number of unique classes")
         forest.fit(seen, [label for _, label in learn])
     return np.asarray(forest.predict(table.transform(test)))
 
 
 LEAST_DISTINCT = 0.875
-"""Share of the labels of a subtask that differ from every other, at least: 35 of 40."""
+"""Minimum share of distinct labels of a subtask: 35 of 40."""
 SAME_WEIGHTS = 0.05
-"""Two tables of numbers nearer than this in L2 are one label: weights that a portfolio manager would not tell apart."""
+"""Two weight tables nearer than this in L2 count as one label: a portfolio manager would not distinguish them."""
 _FEW_MARKETS = 2.0
 _DIGITS = 3
 
 Vector = dict[str, float]
 
 
-def distinct(bench: Bench, episodes: Sequence[Episode], findings: Findings) -> None:
-    """At least seven in eight labels differ from all before them; the number of markets that they amount to."""
-    labels = [bench.edition.truth(episode.task_id).expected_output for episode in episodes]
+def check_distinct(context: CheckContext, episodes: Sequence[Episode], findings: Findings) -> None:
+    """Check that at least seven in eight labels are new; report the effective number of markets."""
+    labels = [context.edition.truth(episode.task_id).expected_output for episode in episodes]
     repeats = list(_repeats(labels))
     name = episodes[0].sub_task
     share = 1 - len(repeats) / len(labels)
     findings.figures["distinct"] = {name: f"{len(labels) - len(repeats)} of {len(labels)}"}
     for place, first in repeats:
-        message = f"its label is that of {episodes[first].task_id}; {share:.0%} of {name} are distinct"
+        message = f"its label repeats that of {episodes[first].task_id}; {share:.0%} of {name} are distinct"
         findings.expect(share >= LEAST_DISTINCT, episodes[place].task_id, message, "expected_output")
     markets = _effective_markets(episodes)
     if markets is not None:
@@ -218,7 +215,6 @@ def distinct(bench: Bench, episodes: Sequence[Episode], findings: Findings) -> N
 
 
 def _repeats(labels: Sequence[JsonObject]) -> Iterator[tuple[int, int]]:
-    """Each label that repeats an earlier one, and which."""
     seen: dict[str, int] = {}
     tables: list[tuple[int, Vector]] = []
     for place, label in enumerate(labels):
@@ -233,7 +229,7 @@ def _repeats(labels: Sequence[JsonObject]) -> Iterator[tuple[int, int]]:
 
 
 def _table(label: JsonObject) -> Vector | None:
-    """The table of weights that a label is, where it is one: numbers by name that add up to about 1."""
+    """Return the weight table in a label: numbers by name that add up to about 1."""
     for part in label.values():
         found = numbers(part) if is_object(part) else {}
         if len(found) > 1 and abs(exact_sum(found.values()) - 1) < SAME_WEIGHTS:
@@ -247,7 +243,6 @@ def _distance(left: Mapping[str, float], right: Mapping[str, float]) -> float:
 
 
 def _rounded(label: JsonObject) -> str:
-    """A label's leaves with numbers to three digits, as a text that equal labels share."""
     parts: list[str] = []
     for path, leaf in leaves(label):
         number = isinstance(leaf, int | float) and not isinstance(leaf, bool)
@@ -256,7 +251,7 @@ def _rounded(label: JsonObject) -> str:
 
 
 def _effective_markets(episodes: Sequence[Episode]) -> tuple[int, float] | None:
-    """Dates with expected returns, and how many uncorrelated ones they amount to: n^2 over the sum of r^2."""
+    """Return the number of dates with expected returns, and of uncorrelated ones: n^2 over the sum of r^2."""
     by_date: dict[object, Vector] = {}
     for episode in episodes:
         returns = numbers(episode.input.get("expected_returns"))
@@ -275,26 +270,25 @@ def _effective_markets(episodes: Sequence[Episode]) -> tuple[int, float] | None:
     return len(table), float(len(table) ** 2 / (correlation**2).sum())
 
 
-def difficulty(bench: Bench, episodes: Sequence[Episode], findings: Findings) -> None:
-    """On the mean, the decisions and computations of a level are no fewer than those of the level below.
+def check_difficulty(context: CheckContext, episodes: Sequence[Episode], findings: Findings) -> None:
+    """Check that mean decisions and computations do not fall from one level to the next.
 
-    Reads are left out: a table is read by one call however long it is. A level that is less work makes no label wrong,
-    so that it is a warning.
+    Reads are excluded: a table takes one call at any length. Less work makes no label wrong, so this is a warning.
     """
-    if not bench.edition.has_certificates:
-        findings.skip("the edition was handed out without certificates, from which the work is counted")
+    if not context.edition.has_certificates:
+        findings.skip("the edition has no certificates, which are needed to count the work")
         return
     name = episodes[0].sub_task
-    certificates = bench.edition.certificates(name)
+    certificates = context.edition.certificates(name)
     steps: dict[str, list[int]] = {level: [] for level in LEVELS}
     for episode in episodes:
-        truth, certificate = bench.edition.truth(episode.task_id), certificates.get(episode.task_id, {})
-        work = work_of(Task(episode, truth, certificate), episode.input)
+        truth, certificate = context.edition.truth(episode.task_id), certificates.get(episode.task_id, {})
+        work = work_of(BuiltTask(episode, truth, certificate), episode.input)
         steps.setdefault(episode.difficulty, []).append(work.decisions + work.computations)
     means = {level: fmean(each) for level, each in steps.items() if each}
     findings.figures["steps"] = {name: {level: round(mean, 1) for level, mean in means.items()}}
     for below, level in pairwise(means):
         findings.expectations += 1
         if means[level] < means[below]:
-            message = f"{level} tasks take {means[level]:.1f} steps on the mean, {below} ones {means[below]:.1f}"
+            message = f"{level} tasks take {means[level]:.1f} steps on average, {below} ones {means[below]:.1f}"
             findings.warn(name, message, "difficulty")

@@ -1,4 +1,4 @@
-"""What the scorers reward: cheats, shortcuts, floors, the ceiling, and the order of a ladder of answers."""
+"""Check the scorers: cheats, shortcuts, floors, the ceiling, and the order of graded examples."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any, cast
 
 import orjson
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.domains.base import Answer
-from finskillbench.edition.checks.agent_view import NOP, REFERENCE, TRIVIAL, Seen, parsed
+from finskillbench.edition.checks.agent_view import NOP, REFERENCE, TRIVIAL, EpisodeView, parse_answer
 from finskillbench.edition.parts import LEVELS
 from finskillbench.episode import JsonObject, Profile
 from finskillbench.findings import Findings
@@ -22,16 +22,16 @@ from finskillbench.harness.programs.program import Textbook, Trapped
 from finskillbench.scoring.values import is_object
 
 FLOOR = 0.02
-"""Largest mean certified score of an answer that needs no thought."""
+"""Largest mean certified score of an answer made without reasoning."""
 CHEAT = 0.10
 """Largest mean certified score of an answer made from the schema alone."""
 RECIPE = 0.25
-"""Largest mean certified score of a fixed recipe that reads a task's numbers: those that a subtask brings."""
+"""Largest mean certified score of a subtask's fixed recipe that reads the task's numbers."""
 _RECIPE = "recipe: "
 _SKILLED = f"{REFERENCE} with skills"
 _BY_PROCEDURE = {"textbook": Textbook.name, "trapped": Trapped.name}
 _BOUNDS = {Textbook.name: 0.2, Trapped.name: 0.3}
-"""Largest mean certified scores of what goes wrong in a way that professionals know."""
+"""Largest mean certified scores of well-known professional mistakes."""
 FULL = 0.999
 _ROUNDING = 1e-9
 
@@ -39,49 +39,48 @@ Scored = dict[str, dict[str, float]]
 """Profile and name, or name alone, to the scores by task id."""
 
 
-def exploits(seen: Seen, findings: Findings) -> None:
-    """Cheating answers: from the answer schema, from the truth by vandalism, and those that the subtask brings."""
-    if seen.subtask is None:
+def check_exploits(view: EpisodeView, findings: Findings) -> None:
+    """Score cheating answers: from the answer schema, from the spoiled truth, and the subtask's own recipes."""
+    if view.subtask is None:
         return
-    # What a subtask brings reads the fields of our inputs, which those of the release are not.
-    make = seen.subtask.examples.exploits if seen.bench.shared.built else None
-    brought: Mapping[str, JsonObject] = {} if make is None else make(seen.full_input)
+    # Recipes read our input fields, which release inputs lack.
+    make = view.subtask.examples.exploits if view.context.shared.built else None
+    brought: Mapping[str, JsonObject] = {} if make is None else make(view.full_input)
     profiles = [
-        profile for profile in seen.subtask.scorers if profile is not Profile.CERTIFIED or seen.label.truth.proof
+        profile for profile in view.subtask.scorers if profile is not Profile.CERTIFIED or view.label.truth.proof
     ]
     found = cast("Scored", findings.figures.setdefault("scores", {}))
-    recipes = ((name, parsed(answer)) for name, answer in brought.items())
-    for kind, answers in (("", _cheats(seen.subtask.answer)), (_RECIPE, recipes)):
+    recipes = ((name, parse_answer(answer)) for name, answer in brought.items())
+    for kind, answers in (("", _cheats(view.subtask.answer)), (_RECIPE, recipes)):
         for name, answer in answers:
-            for profile, score in seen.scores(answer, profiles).items():
-                _refuse_outside(seen, findings, score, name, profile)
-                found.setdefault(f"{profile}: {kind}{name}", {})[seen.task_id] = score
-    truth = seen.label.truth.expected_output
+            for profile, score in view.scores(answer, profiles).items():
+                _refuse_outside(view, findings, score, name, profile)
+                found.setdefault(f"{profile}: {kind}{name}", {})[view.task_id] = score
+    truth = view.label.truth.expected_output
     for name, text in vandalised(truth):
-        spoiled = parsed(text)
+        spoiled = parse_answer(text)
         for profile in profiles if name in MALFORMED else {*profiles} & {Profile.CERTIFIED}:
-            score = seen.score_parsed(spoiled, profile)
-            findings.expect(score == 0, seen.task_id, f"{name} scores {score:.3f} under {profile}")
+            score = view.score_parsed(spoiled, profile)
+            findings.expect(score == 0, view.task_id, f"{name} scores {score:.3f} under {profile}")
     invented = fabricated(truth)
     if invented is not None and Profile.CERTIFIED in profiles:
-        score = seen.score(invented, Profile.CERTIFIED)
-        findings.expect(score < FULL, seen.task_id, f"the truth with values invented for its nulls scores {score:.3f}")
+        score = view.score(invented, Profile.CERTIFIED)
+        findings.expect(score < FULL, view.task_id, f"the truth with values invented for its nulls scores {score:.3f}")
 
 
 @cache
 def _cheats(answer: type[Answer]) -> tuple[tuple[str, JsonObject | None], ...]:
-    """Names and submissions of the answers that need nothing but the schema, parsed once for all episodes."""
-    return tuple((name, parsed(text)) for name, text in cheats(answer))
+    return tuple((name, parse_answer(text)) for name, text in cheats(answer))
 
 
-def _refuse_outside(seen: Seen, findings: Findings, score: float, name: str, profile: Profile) -> None:
-    """A score lies in [0, 1]; ranked lists may lift the paper's above."""
+def _refuse_outside(view: EpisodeView, findings: Findings, score: float, name: str, profile: Profile) -> None:
+    """Check that a score is in [0, 1]; under `paper`, ranked lists may exceed 1."""
     most = math.inf if profile is Profile.PAPER else 1.0
-    findings.expect(0 <= score <= most, seen.task_id, f"{name} scores {score} under {profile}")
+    findings.expect(0 <= score <= most, view.task_id, f"{name} scores {score} under {profile}")
 
 
-def best_cheat(sub_task: str, findings: Findings) -> None:
-    """The best cheat of each profile; none may pay in `certified`, or in `paper` where no label carries a proof."""
+def conclude_exploits(sub_task: str, findings: Findings) -> None:
+    """Find the best cheat of each profile; fail if it pays under `certified`, or under `paper` without proofs."""
     scores = cast("Scored", findings.figures.pop("scores", {}))
     judged = _judged(scores)
     best: dict[str, tuple[float, str]] = {}
@@ -102,30 +101,29 @@ def _judged(scores: Mapping[str, object]) -> str:
     return Profile.CERTIFIED if certified else Profile.PAPER
 
 
-def floor_and_ceiling(seen: Seen, findings: Findings) -> None:
-    """The truth and the reference program score 1, what needs no thought scores next to nothing."""
-    if seen.subtask is None or not seen.label.truth.proof:
+def check_floor_and_ceiling(view: EpisodeView, findings: Findings) -> None:
+    """Check that the truth and the reference program score 1; collect scores of idle programs."""
+    if view.subtask is None or not view.label.truth.proof:
         return
-    truth = seen.score(seen.label.truth.expected_output)
-    findings.expect(truth >= FULL, seen.task_id, f"the truth itself scores {truth:.3f}")
-    reference = seen.earned(REFERENCE, Condition.CURATED)
+    truth = view.score(view.label.truth.expected_output)
+    findings.expect(truth >= FULL, view.task_id, f"the truth itself scores {truth:.3f}")
+    reference = view.earned(REFERENCE, Condition.CURATED)
     found = cast("Scored", findings.figures.setdefault("scores", {}))
-    if seen.subtask.baselines.ceiling is None:
-        findings.expect(reference >= FULL, seen.task_id, f"the reference program with skills scores {reference:.3f}")
+    if view.subtask.baselines.ceiling is None:
+        findings.expect(reference >= FULL, view.task_id, f"the reference program with skills scores {reference:.3f}")
     else:
-        found.setdefault(_SKILLED, {})[seen.task_id] = reference
+        found.setdefault(_SKILLED, {})[view.task_id] = reference
     for program in (TRIVIAL, NOP):
-        found.setdefault(program, {})[seen.task_id] = seen.earned(program)
-    interactive = seen.subtask.interactive
+        found.setdefault(program, {})[view.task_id] = view.earned(program)
+    interactive = view.subtask.interactive
     for procedure, program in _BY_PROCEDURE.items():
         if interactive is not None and procedure in interactive.procedures:
-            found.setdefault(program, {})[seen.task_id] = seen.earned(program, Condition.CURATED)
-    found.setdefault(f"{REFERENCE} without a skill", {})[seen.task_id] = seen.earned(REFERENCE)
+            found.setdefault(program, {})[view.task_id] = view.earned(program, Condition.CURATED)
+    found.setdefault(f"{REFERENCE} without a skill", {})[view.task_id] = view.earned(REFERENCE)
 
 
-def floors(sub_task: str, findings: Findings) -> None:
-    """On average trivial and nop stay at the floor, procedures that go wrong below their bounds, and the reference
-    program reaches the ceiling where that is not full marks."""
+def conclude_floor_and_ceiling(sub_task: str, findings: Findings) -> None:
+    """Check means: trivial and nop at the floor, flawed procedures below their bounds, the reference at its ceiling."""
     scores = cast("Scored", findings.figures.pop("scores", {}))
     means = {name: math.fsum(by_task.values()) / len(by_task) for name, by_task in scores.items()}
     for name, most in {TRIVIAL: FLOOR, NOP: FLOOR, **_BOUNDS}.items():
@@ -133,46 +131,46 @@ def floors(sub_task: str, findings: Findings) -> None:
             by_task = scores[name]
             worst = max(by_task, key=by_task.__getitem__)
             findings.fail(worst, f"{sub_task}: {name} scores {means[name]:.3f} on average, at most {most} is allowed")
-    least = by_name(sub_task).baselines.ceiling
+    least = subtask_named(sub_task).baselines.ceiling
     if least is not None and (reached := means.get(_SKILLED, 0.0)) < least:
         findings.fail(sub_task, f"the reference program with skills reaches {reached:.3f} on average, not {least}")
     findings.figures["means"] = {sub_task: means}
 
 
-def ordering(seen: Seen, findings: Findings) -> None:
-    """The scores of a ladder of answers do not rise along it, and each lies in its band."""
-    if seen.subtask is None or not seen.label.truth.proof:
+def check_ordering(view: EpisodeView, findings: Findings) -> None:
+    """Check that scores of graded examples do not rise along the list, and that each is in its band."""
+    if view.subtask is None or not view.label.truth.proof:
         return
-    if seen.subtask.examples.graded is None:
-        findings.figures.setdefault("no_ladder", {})[seen.episode.sub_task] = 1
+    if view.subtask.examples.graded is None:
+        findings.figures.setdefault("no_ladder", {})[view.episode.sub_task] = 1
         return
     above, last = math.inf, ""
-    for rung in seen.subtask.examples.graded(seen.label):
-        score = seen.score(rung.answer, Profile.CERTIFIED)
-        inside = rung.least - _ROUNDING <= score <= rung.most + _ROUNDING
-        message = f"scores {score:.3f}, its band is {rung.least:.3f} to {rung.most:.3f}"
+    for example in view.subtask.examples.graded(view.label):
+        score = view.score(example.answer, Profile.CERTIFIED)
+        inside = example.least - _ROUNDING <= score <= example.most + _ROUNDING
+        message = f"scores {score:.3f}, its band is {example.least:.3f} to {example.most:.3f}"
         if not inside:
-            findings.fail(seen.task_id, message, rung.name)
+            findings.fail(view.task_id, message, example.name)
         elif score > above + _ROUNDING:
-            findings.fail(seen.task_id, f"scores {score:.3f}, the better answer {last!r} {above:.3f}", rung.name)
+            findings.fail(view.task_id, f"scores {score:.3f}, the better answer {last!r} {above:.3f}", example.name)
         findings.add("rungs")
-        above, last = score, rung.name
+        above, last = score, example.name
 
 
-def ladders(sub_task: str, findings: Findings) -> None:
-    """A subtask of ours has a ladder."""
+def conclude_ordering(sub_task: str, findings: Findings) -> None:
+    """Warn if a subtask has no graded examples."""
     if findings.figures.pop("no_ladder", {}):
-        findings.warn(sub_task, "has no ladder of answers, so that nothing says in which order its scores fall")
+        findings.warn(sub_task, "has no graded examples, so the order of its scores is not checked")
 
 
 _NAME = "AAA"
 _MAX_DEPTH = 8
 MALFORMED = ("the truth with NaN for every number", "the truth with every key twice", "the truth in a list")
-"""Vandalised truths that are no submission under any profile."""
+"""Spoiled truths that are invalid under every profile."""
 
 
 def cheats(answer: type[Answer]) -> Iterator[tuple[str, str]]:
-    """Name and text of every answer that needs nothing but the answer schema."""
+    """Yield name and text of every answer that needs only the answer schema."""
     yield "empty object", "{}"
     yield "nulls", _text(dict.fromkeys(answer.model_fields))
     schema = answer.model_json_schema()
@@ -186,7 +184,7 @@ def cheats(answer: type[Answer]) -> Iterator[tuple[str, str]]:
 
 
 def vandalised(truth: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Name and text of the truth spoiled: none may score in `certified`, and those of `MALFORMED` nowhere."""
+    """Yield name and text of spoiled truths: none may score under `certified`, nor `MALFORMED` under any profile."""
     text = _text(truth)
     if _FILLED in (nan := _numbers_replaced(text, _FILLED)):
         yield MALFORMED[0], nan.replace(_FILLED, "NaN")
@@ -196,7 +194,7 @@ def vandalised(truth: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def fabricated(truth: object) -> object | None:
-    """The truth with a value wherever it is null; None where nothing is null."""
+    """Return the truth with every null replaced by a value; None if there is no null."""
     filled = _filled(truth)
     return filled if filled != truth else None
 
@@ -219,8 +217,6 @@ def _filled(value: object) -> object:
 
 
 def _numbers_replaced(text: str, word: str) -> str:
-    """JSON text with `word` for every number."""
-
     def replaced(value: object) -> object:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return _FILLED
@@ -240,11 +236,11 @@ _FILLS: Mapping[str, tuple[float, bool, int]] = {
     "everything true": (0.05, True, 3),
     "large numbers": (1e12, True, 1),
 }
-"""Number, truth value and length of lists of a constant answer."""
+"""Number, truth value and list length of a constant answer."""
 
 
 def _instance(node: Mapping[str, Any], defs: Mapping[str, Any], fill: tuple[float, bool, int], depth: int = 0) -> Any:
-    """A value of a JSON schema: its first alternative, filled with constants."""
+    """Return a value for a JSON schema: its first alternative, filled with constants."""
     if depth > _MAX_DEPTH:
         return None
     if "$ref" in node:
@@ -277,34 +273,34 @@ def _instance(node: Mapping[str, Any], defs: Mapping[str, Any], fill: tuple[floa
 
 SHORTCUTS = "shortcuts"
 FEWEST = 6
-"""Shortcuts that a subtask registers at least."""
+"""Minimum number of shortcuts per subtask."""
 RISE = 0.03
-"""By how much the mean over all shortcuts may rise from one tier to the next, as sampling of a dozen episodes does."""
+"""Allowed rise of the mean over all shortcuts between tiers: sampling noise of a dozen episodes."""
 
 Means = Mapping[str, Mapping[str, float]]
 """Name of a shortcut to tier to mean certified score."""
 
 
-def shortcuts(seen: Seen, findings: Findings) -> None:
+def check_shortcuts(view: EpisodeView, findings: Findings) -> None:
     """Score every shortcut of an episode's subtask under `certified`."""
-    subtask = seen.subtask
+    subtask = view.subtask
     if (
         subtask is None
         or subtask.examples.shortcuts is None
-        or not seen.bench.shared.built
-        or not seen.label.truth.proof
+        or not view.context.shared.built
+        or not view.label.truth.proof
     ):
         return
     found = cast("dict[str, dict[str, list[float]]]", findings.figures.setdefault("scores", {}))
-    for name, answer in subtask.examples.shortcuts.answers(seen.full_input).items():
-        score = seen.score(answer, Profile.CERTIFIED)
-        found.setdefault(name, {}).setdefault(seen.episode.difficulty, []).append(score)
+    for name, answer in subtask.examples.shortcuts.answers(view.full_input).items():
+        score = view.score(answer, Profile.CERTIFIED)
+        found.setdefault(name, {}).setdefault(view.episode.difficulty, []).append(score)
 
 
-def bounds(sub_task: str, findings: Findings) -> None:
-    """Hold each mean below the bound of its tier, and the mean over all shortcuts in the order of the tiers."""
+def conclude_shortcuts(sub_task: str, findings: Findings) -> None:
+    """Check each mean against the bound of its tier, and the mean over all shortcuts in the order of the tiers."""
     scores = cast("dict[str, dict[str, list[float]]]", findings.figures.pop("scores", {}))
-    stated = by_name(sub_task).examples.shortcuts if scores else None
+    stated = subtask_named(sub_task).examples.shortcuts if scores else None
     if stated is None:
         return
     means: Means = {
@@ -315,11 +311,11 @@ def bounds(sub_task: str, findings: Findings) -> None:
     for name, by_tier in means.items():
         for tier, mean in by_tier.items():
             most = stated.bound(tier)
-            message = f"earns {mean:.3f} on the mean of {tier} episodes; at most {most} is allowed"
+            message = f"earns {mean:.3f} on average in {tier} episodes; at most {most} is allowed"
             findings.expect(mean <= most, sub_task, message, name)
     overall = [(tier, fmean(each[tier] for each in means.values() if tier in each)) for tier in _tiers(means)]
     for (below, easier), (tier, harder) in pairwise(overall):
-        message = f"all shortcuts earn {harder:.3f} on the mean of {tier} episodes, {easier:.3f} of {below} ones"
+        message = f"all shortcuts earn {harder:.3f} on average in {tier} episodes, {easier:.3f} in {below} ones"
         findings.expect(harder <= easier + RISE, sub_task, message, "order of tiers")
 
 

@@ -1,11 +1,12 @@
-"""Import of the published release: its episodes under our layout, its labels as published, and what does not resolve.
+"""Import the published release as an edition, and report inputs that do not resolve.
 
-Labels, inputs and verification keep the published field names and values. An import changes three things and reports
-each: a covariance file that the release holds is copied and its reference pointed to the copy; a mandate or scenario
-given by its id alone gets the published definition; a task without a prompt gets one that states its subtask. Truths
-carry no proof, so the profile `certified` is not judged.
+Labels, inputs and verification keep the published field names and values. An import changes and reports three things:
 
-Resolving the inputs of published episodes: files copied, definitions inlined, and what is not there reported.
+- a covariance file in the release is copied, and its reference points to the copy;
+- a mandate or scenario given by id only gets the published definition;
+- a task without a prompt gets one that states its subtask.
+
+Truths carry no proof, so the profile `certified` is not judged.
 """
 
 from __future__ import annotations
@@ -23,8 +24,15 @@ import orjson
 from finskillbench.domains import subtasks
 from finskillbench.edition.build import versions
 from finskillbench.edition.load import load_edition
-from finskillbench.edition.references import read_covariance
-from finskillbench.edition.release.read import EpisodeImport, ImportReport, Problem, Published, Reason, read_release
+from finskillbench.edition.references import read_covariance_json
+from finskillbench.edition.release.read import (
+    EpisodeImport,
+    ImportReport,
+    Problem,
+    Published,
+    Reason,
+    read_published_episodes,
+)
 from finskillbench.edition.store import (
     LARGEST_TEXT,
     digest_file,
@@ -36,18 +44,16 @@ from finskillbench.edition.store import (
 )
 from finskillbench.episode import Episode
 from finskillbench.errors import EditionError, InputError
-from finskillbench.scoring.values import array, is_object, mapping, objects
+from finskillbench.scoring.values import as_array, as_object, is_object, objects
 
-__all__ = ["REPORT", "EpisodeImport", "ImportReport", "Problem", "Reason", "import_release"]
+__all__ = ["REPORT", "EpisodeImport", "ImportReport", "Problem", "Reason", "import_published_release"]
 
 INPUTS = "inputs"
-"""Folder of the edition that holds files copied from the release, under their path below `data`."""
+"""Folder of the edition for files copied from the release, under their path below `data`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """An episode as it goes into the edition, and what became of its inputs."""
-
     episode: Episode
     report: EpisodeImport
 
@@ -55,7 +61,7 @@ class Resolved:
 class Resolver:
     """Resolves the inputs of one release into one edition, copying each file once.
 
-    `digests` are the files read besides the episodes, `symbols` every ticker met.
+    `digests` are the files read in addition to the episodes, `symbols` every ticker met.
     """
 
     def __init__(self, release: Path, edition: Path) -> None:
@@ -66,14 +72,13 @@ class Resolver:
         self.symbols: set[str] = set()
 
     def resolve(self, item: Published) -> Resolved:
-        """The episode with what the release can resolve, and a report of the rest."""
         task_input = dict(item.episode.input)
         needed = item.released.required(task_input)
         problems: list[Problem] = []
         inlined = [field for field in item.released.defined if self._define(item, field, task_input, problems)]
         copied: list[str] = []
         for field, value in task_input.items():
-            table = mapping(value)
+            table = as_object(value)
             if isinstance(table.get("ref"), str):
                 copy = self._copy(table["ref"])
                 if isinstance(copy, str):
@@ -98,9 +103,9 @@ class Resolver:
         return Resolved(replace(item.episode, input=task_input), report)
 
     def _define(self, item: Published, field: str, task_input: dict[str, Any], problems: list[Problem]) -> bool:
-        """Fill a field given by its id alone from the release's definitions; what the episode states stays."""
+        """Fill a field given by id only from the release's definition; values stated in the episode take precedence."""
         key, folder = item.released.defined[field]
-        value = mapping(task_input.get(field))
+        value = as_object(task_input.get(field))
         if set(value) != {key}:
             return False
         name = str(value[key])
@@ -122,7 +127,7 @@ class Resolver:
         return True
 
     def _copy(self, ref: str) -> str | Problem:
-        """The reference to a copy inside the edition, or why there is none; the problem's field is filled in later."""
+        """Return the reference to a copy inside the edition, or the problem, whose field the caller sets."""
         if ref not in self._copies:
             path = self._inside(ref)
             if path is None or not path.is_file():
@@ -133,7 +138,7 @@ class Resolver:
 
     def _copy_file(self, ref: str, path: Path) -> str | Problem:
         try:
-            read_covariance(path)
+            read_covariance_json(path)
         except EditionError as error:
             return Problem(Reason.UNREADABLE_FILE, "", f"{ref}: {str(error).removeprefix(f'{path}: ')}")
         copy = f"{INPUTS}/{ref.removeprefix('data/')}"
@@ -143,17 +148,17 @@ class Resolver:
         return copy
 
     def _paths(self, field: str, value: Any) -> Iterator[Problem]:
-        """Paths of the release in a field that no tool reads: missing, or there in a form nobody can be handed."""
+        """Report release paths in a field that no tool reads: missing files, or files that an edition cannot serve."""
         for name, text in _texts(field, value):
             if text.startswith("data/"):
                 path = self._inside(text)
                 if path is None or not path.exists():
                     yield Problem(Reason.MISSING_FILE, name, f"the release has no {text}")
                 else:
-                    yield Problem(Reason.UNREADABLE_FILE, name, f"{text} is there, but an edition cannot serve it")
+                    yield Problem(Reason.UNREADABLE_FILE, name, f"{text} exists, but an edition cannot serve it")
 
     def _inside(self, ref: str) -> Path | None:
-        """The path of a reference; None if it leads out of the release."""
+        """Return the path of a reference; None if it leads out of the release."""
         path = (self._release / ref).resolve()
         return path if path.is_relative_to(self._release.resolve()) else None
 
@@ -167,53 +172,50 @@ def _lacking(task_input: Mapping[str, Any], needed: tuple[str, ...]) -> Iterator
 
 
 def _texts(name: str, value: object) -> Iterator[tuple[str, str]]:
-    """Every text in a field with its dotted name."""
     if isinstance(value, str):
         yield name, value
-    for key, item in mapping(value).items():
+    for key, item in as_object(value).items():
         yield from _texts(f"{name}.{key}", item)
 
 
 def _symbols(task_input: Mapping[str, Any]) -> Iterator[str]:
-    """Tickers named by the fields that list names."""
     if isinstance(task_input.get("symbol"), str):
         yield task_input["symbol"]
     for field in ("expected_returns", "current_portfolio", "market_cap_weights", "benchmark_weights"):
-        yield from mapping(task_input.get(field))
-    holdings = objects(mapping(task_input.get("portfolio")).get("holdings"))
-    tickers = array(mapping(task_input.get("covariance_matrix")).get("tickers"))
+        yield from as_object(task_input.get(field))
+    holdings = objects(as_object(task_input.get("portfolio")).get("holdings"))
+    tickers = as_array(as_object(task_input.get("covariance_matrix")).get("tickers"))
     for symbol in (*(holding.get("symbol") for holding in holdings), *tickers):
         if isinstance(symbol, str):
             yield symbol
 
 
 REPORT = "import_report.json"
-"""The report inside the edition, one entry for each episode."""
 
 
-def import_release(folder: Path, out: Path) -> ImportReport:
+def import_published_release(folder: Path, out: Path) -> ImportReport:
     """Read a published release into an edition at `out`.
 
     Parameters
     ----------
-    folder : the release, which holds `data/<domain>/episodes/layer_a/<subtask>/*.json`.
+    folder : the release, with `data/<domain>/episodes/layer_a/<subtask>/*.json`.
     out : folder to make; must not exist or be empty.
 
     Raises
     ------
-    InputError : naming the file that is no JSON, lacks a field or repeats a task id; a folder that is no release; an
-        `out` that is not empty or cannot be written. Nothing is left half-written.
+    InputError : naming the file that is not JSON, lacks a field or repeats a task id; a folder that is no release; an
+        `out` that is not empty or cannot be written. No partial output remains.
     """
-    published = read_release(folder)
+    published = read_published_episodes(folder)
     with new_folder(out) as staging:
         resolver = Resolver(folder, staging)
         imported = [resolver.resolve(item) for item in published]
         for subtask in subtasks():
-            own = [(item, done) for item, done in zip(published, imported, strict=True) if item.subtask is subtask]
-            if own:
+            members = [(item, done) for item, done in zip(published, imported, strict=True) if item.subtask is subtask]
+            if members:
                 file = f"{subtask.name}.jsonl"
-                write_lines(staging / "episodes" / file, (episode_row(done.episode) for _, done in own))
-                write_lines(staging / "truth" / file, (item.truth for item, _ in own))
+                write_lines(staging / "episodes" / file, (episode_row(done.episode) for _, done in members))
+                write_lines(staging / "truth" / file, (item.truth for item, _ in members))
         report = ImportReport(out, tuple(done.report for done in imported))
         (staging / REPORT).write_bytes(orjson.dumps(report.to_json(), option=orjson.OPT_INDENT_2) + b"\n")
         write_manifest(staging, _fields(published, resolver, report))

@@ -1,7 +1,4 @@
-"""Reading the release: every episode file checked on the way in, under our subtask names.
-
-What an import found: for each episode whether its inputs are all there, and if not why.
-"""
+"""Read and check the episode files of a published release, and report which inputs resolve."""
 
 from __future__ import annotations
 
@@ -17,12 +14,12 @@ from typing import Any
 
 import msgspec
 
-from finskillbench.domains import Subtask, by_name, domain_of, domains, subtasks
+from finskillbench.domains import Subtask, domain_of, domains, subtask_named, subtasks
 from finskillbench.domains.base import Released
 from finskillbench.edition.store import LARGEST_TEXT
 from finskillbench.episode import Episode, Prompt, Truth
 from finskillbench.errors import InputError
-from finskillbench.scoring.values import is_object, mapping
+from finskillbench.scoring.values import as_object, is_object
 
 _FIELDS = {
     "task_id": str,
@@ -50,17 +47,12 @@ class Published:
     nulls: int
 
 
-def read_release(folder: Path) -> list[Published]:
-    """Read every episode of a release, in the benchmark's order of subtasks, then by file.
-
-    Raises
-    ------
-    InputError : naming the file and what is wrong with it.
-    """
+def read_published_episodes(folder: Path) -> list[Published]:
+    """Read every episode, in benchmark order, then by file; an `InputError` names file and problem."""
     files = sorted(folder.glob("data/*/episodes/layer_a/*/*.json"))
     if not files:
         raise InputError(
-            f"{folder} is no published release: it has no data/<domain>/episodes/layer_a/<subtask>/*.json; "
+            f"{folder} is not a published release: it has no data/<domain>/episodes/layer_a/<subtask>/*.json; "
             "name the folder that holds data/"
         )
     found: dict[str, Published] = {}
@@ -69,7 +61,7 @@ def read_release(folder: Path) -> list[Published]:
         other = found.setdefault(item.episode.task_id, item)
         if other is not item:
             raise InputError(
-                f"{path}: task_id {item.episode.task_id!r} is that of {other.file} too; remove one of the two"
+                f"{path}: task_id {item.episode.task_id!r} is also used by {other.file}; remove one of the two"
             )
     order = {subtask.name: place for place, subtask in enumerate(subtasks())}
     return sorted(found.values(), key=lambda item: (order[item.subtask.name], item.file))
@@ -100,13 +92,13 @@ def _read(path: Path, folder: Path) -> Published:
             raise InputError(f"{path}: {state} {field}; {remedy}")
     subtask, released = _subtask(row, path)
     metadata: object = row.get("metadata") or {}
-    difficulty = row.get("difficulty") or mapping(metadata).get("difficulty")
+    difficulty = row.get("difficulty") or as_object(metadata).get("difficulty")
     if not isinstance(difficulty, str) or not is_object(metadata):
-        raise InputError(f"{path}: has no difficulty, neither of its own nor in metadata; {remedy}")
+        raise InputError(f"{path}: has no difficulty, neither at the top level nor in metadata; {remedy}")
     try:
         as_of = date.fromisoformat(row["as_of_date"])
     except ValueError:
-        raise InputError(f"{path}: as_of_date {row['as_of_date']!r} is no date; {remedy}") from None
+        raise InputError(f"{path}: as_of_date {row['as_of_date']!r} is not a date; {remedy}") from None
     prompt = _prompt(row.get("prompt"), released, path)
     task_id, name = row["task_id"], subtask.name
     return Published(
@@ -123,7 +115,6 @@ def _read(path: Path, folder: Path) -> Published:
 
 
 def _subtask(row: Mapping[str, Any], path: Path) -> tuple[Subtask, Released]:
-    """Our subtask of a file: by its sub_task, which must be that of its folder and belong to its skill."""
     everything = {name: one for each in domains() for name, one in each.released.items()}
     called = {one.folder: name for name, one in everything.items() if one.folder is not None}
     name = called.get(row["sub_task"], row["sub_task"])
@@ -132,15 +123,14 @@ def _subtask(row: Mapping[str, Any], path: Path) -> tuple[Subtask, Released]:
         raise InputError(f"{path}: sub_task {row['sub_task']!r} is unknown; known are {', '.join(known)}")
     folder = called.get(path.parent.name, path.parent.name)
     if folder != name:
-        raise InputError(f"{path}: its sub_task is {row['sub_task']} but it lies in {path.parent.name}; move it")
+        raise InputError(f"{path}: its sub_task is {row['sub_task']}, but its folder is {path.parent.name}; move it")
     skill = domain_of(name).name
     if row["skill"] != skill:
         raise InputError(f"{path}: skill {row['skill']!r} is not {skill}, the domain of {name}")
-    return by_name(name), everything.get(name, Released(lambda _: ()))
+    return subtask_named(name), everything.get(name, Released(lambda _: ()))
 
 
 def _prompt(value: object, released: Released, path: Path) -> Prompt:
-    """The published prompt, or the plain one where the release has none."""
     if value is None and released.prompt is not None:
         return released.prompt
     try:
@@ -151,16 +141,14 @@ def _prompt(value: object, released: Released, path: Path) -> Prompt:
 
 
 class Reason(StrEnum):
-    """Why an input does not resolve."""
-
     MISSING_FILE = "missing_file"
     """A file that the input refers to is not in the release."""
     UNREADABLE_FILE = "unreadable_file"
-    """The file is there, but no tool can hand it to an agent."""
+    """The file exists, but no tool can serve it to an agent."""
     EMPTY_INPUT = "empty_input"
     """A field that the answer depends on is empty."""
     ABSENT_INPUT = "absent_input"
-    """A field that the answer depends on is not there."""
+    """A field that the answer depends on is missing."""
     NO_DEFINITION = "no_definition"
     """A mandate or scenario is given by its id alone, and the release does not define it."""
 
@@ -176,10 +164,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeImport:
-    """One episode: where it came from, what the import added, and what does not resolve.
+    """Import result of one episode: source file, additions and unresolved inputs.
 
-    `copied` are references pointed to a file of the edition, `inlined` fields filled with a published definition,
-    `prompt_written` says that the release has no prompt for it, `nulls` counts NaN and infinities read as null.
+    `copied` are references that point to a file of the edition, `inlined` fields filled with a published definition,
+    `prompt_written` marks a prompt missing in the release, `nulls` counts NaN and infinities read as null.
     """
 
     task_id: str
@@ -193,7 +181,6 @@ class EpisodeImport:
 
     @property
     def resolves(self) -> bool:
-        """Whether every input that the answer depends on is there."""
         return not self.problems
 
 
@@ -206,7 +193,7 @@ class ImportReport:
 
     @property
     def unresolved(self) -> dict[str, str]:
-        """Task id to one line of reasons, for the episodes whose inputs are not all there."""
+        """Task id to one line of reasons, for the episodes with missing inputs."""
         return {
             episode.task_id: "; ".join(f"{each.field}: {each.detail}" for each in episode.problems)
             for episode in self.episodes
@@ -214,7 +201,7 @@ class ImportReport:
         }
 
     def summary(self) -> dict[str, Any]:
-        """Counts: episodes, those whose inputs resolve, in all and by subtask; episodes by reason."""
+        """Count episodes and those whose inputs resolve, in total and by subtask; episodes by reason."""
         by_subtask: dict[str, Counter[str]] = {}
         for episode in self.episodes:
             counted = by_subtask.setdefault(episode.sub_task, Counter(episodes=0, resolve=0))
@@ -236,12 +223,12 @@ class ImportReport:
         }
 
     def sentences(self) -> list[str]:
-        """The summary in words, for the notes of the manifest."""
+        """Return the summary as sentences for the manifest's notes."""
         found = self.summary()
         lines = [
             f"{found['resolve']} of {found['episodes']} episodes have all the inputs that their answers depend on."
         ]
-        lines += [f"{count} episodes: {_WORDS[Reason(reason)]}." for reason, count in found["by_reason"].items()]
+        lines += [f"{count} episodes: {_REASON_TEXTS[Reason(reason)]}." for reason, count in found["by_reason"].items()]
         if found["inlined"]:
             lines.append(
                 f"{found['inlined']} episodes named a mandate or scenario whose published definition was added."
@@ -253,7 +240,6 @@ class ImportReport:
         return lines
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values."""
         return {
             "summary": self.summary(),
             "episodes": [_row(episode) for episode in self.episodes],
@@ -266,9 +252,9 @@ def _row(episode: EpisodeImport) -> dict[str, Any]:
     return {**head, "resolves": episode.resolves, **fields}
 
 
-_WORDS = {
+_REASON_TEXTS = {
     Reason.MISSING_FILE: "a file they refer to is not in the release",
-    Reason.UNREADABLE_FILE: "a file they refer to cannot be handed to an agent",
+    Reason.UNREADABLE_FILE: "a file they refer to cannot be served to an agent",
     Reason.EMPTY_INPUT: "an input that the answer depends on is empty",
     Reason.ABSENT_INPUT: "an input that the answer depends on is not given",
     Reason.NO_DEFINITION: "a mandate or scenario is given by its id alone",

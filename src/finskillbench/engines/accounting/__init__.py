@@ -1,1 +1,1 @@
-"""Accounting engines: statements of one period, earnings quality and what moved revenue and margins."""
+"""Accounting engines: statements, earnings quality, drivers of revenue and margins."""

@@ -1,7 +1,7 @@
-"""What moved revenue and margins from one quarter to the next.
+"""Drivers of quarter-on-quarter changes in revenue and margins.
 
-A segment row is a mapping with `axis`, `segment`, `start`, `end`, `filed`, `value` (USD), and optionally `symbol` (of
-one company without it) and `accession`; dates are `datetime.date` or ISO strings.
+A segment row is a mapping with `axis`, `segment`, `start`, `end`, `filed`, `value` (USD), and optionally `symbol` and
+`accession`; dates are `datetime.date` or ISO strings.
 """
 
 from __future__ import annotations
@@ -12,16 +12,24 @@ from datetime import date
 from types import MappingProxyType
 from typing import Any
 
-from finskillbench.engines.accounting.periods import Duration, classify
-from finskillbench.engines.accounting.statements import Row, Statement, less, ratio, read_row, rows_of, text_in
+from finskillbench.engines.accounting.periods import Duration, classify_period
+from finskillbench.engines.accounting.statements import (
+    Row,
+    Statement,
+    company_rows,
+    difference_or_none,
+    ratio,
+    read_row,
+    text_in,
+)
 
 AXES = ("product_segment", "geographic_segment")
-"""In the order of preference; one of them explains the change."""
+"""By preference; one of them explains the change."""
 SEGMENT_TOLERANCE = 0.01
-"""Segments add up to revenue within this fraction of it."""
+"""Maximum relative difference between the sum of segments and revenue."""
 TOP_SEGMENTS = 5
 LEAST_DELTA_PP = 0.005
-"""A ratio that moved by less, in percentage points, did not move."""
+"""Minimum change of a ratio in percentage points."""
 
 MARGINS: Mapping[str, str] = MappingProxyType({"operating_margin": "operating_income", "gross_margin": "gross_profit"})
 EXPENSE_RATIOS: Mapping[str, str] = MappingProxyType(
@@ -34,33 +42,28 @@ EXPENSE_RATIOS: Mapping[str, str] = MappingProxyType(
         "tax_ratio": "income_tax",
     }
 )
-"""Ratio -> the metric that it measures over revenue."""
+"""Ratio -> numerator; the denominator is revenue."""
 
 MIRROR = ("gross_margin", "cogs_ratio")
-"""Where one is 1 less the other they say the same, and the first counts."""
+"""Complements that sum to 1; the first one counts."""
 METRICS = ("revenue", *MARGINS.values(), *EXPENSE_RATIOS.values())
-"""What the ratios are made of."""
 
 _TABLE = "filing_facts.segments"
 
 Segments = Mapping[str, Mapping[str, float]]
-"""Axis -> segment name -> revenue of one quarter, USD."""
+"""Axis -> segment name -> quarterly revenue, USD."""
 
 
 def segments_at(rows: Iterable[Row], symbol: str, period_end: date) -> Segments:
-    """Revenue by segment of the quarter ending at `period_end`, by axis, as its last visible filing breaks it down.
+    """Return the segment revenue of a quarter by axis, from its last visible filing.
 
-    A company that redraws its segments files a quarter again under other names; the later breakdown replaces the
-    earlier one whole.
-
-    Raises
-    ------
-    InputError : a row lacks a field or holds no finite number or date; the message names the row.
+    A later breakdown replaces the earlier one whole, since redrawn segments have other names. Raises `InputError` for
+    rows with missing or invalid fields.
     """
     breakdowns: dict[str, dict[tuple[Any, ...], dict[str, float]]] = {}
-    for place, row in rows_of(rows, symbol, _TABLE):
+    for place, row in company_rows(rows, symbol, _TABLE):
         start, end, (_, filed, accession, first), value = read_row(row, place, _TABLE)
-        if end == period_end and classify(start, end) is Duration.QUARTERLY:
+        if end == period_end and classify_period(start, end) is Duration.QUARTERLY:
             found = breakdowns.setdefault(text_in(row, "axis", place, _TABLE), {}).setdefault(
                 (filed, accession, first), {}
             )
@@ -71,15 +74,14 @@ def segments_at(rows: Iterable[Row], symbol: str, period_end: date) -> Segments:
 def drivers(
     current: Statement, prior: Statement, segments_current: Segments, segments_prior: Segments
 ) -> dict[str, Any]:
-    """The answer: revenue_delta, top_revenue_drivers, margin_drivers.
+    """Return revenue_delta, top_revenue_drivers and margin_drivers.
 
-    Revenue drivers are the segments of one axis (`explaining_axis`) by size of change, at most `TOP_SEGMENTS`, equal
-    changes by name; a segment that did not move drives nothing. Margin drivers are the ratios over revenue by size of
-    change; one that is unknown on either side, moved by less than `LEAST_DELTA_PP` or beyond what a number holds is
-    left out, and so is the cost ratio where it only mirrors the gross margin.
-    revenue_delta is None where the revenue of a quarter is not known.
+    Revenue drivers are the changed segments of `explaining_axis`: the `TOP_SEGMENTS` largest changes, ties by name.
+    Margin drivers are the ratios over revenue by size of change, without unknown, overflowing or small
+    (`LEAST_DELTA_PP`) changes. The cost ratio is left out if it mirrors the gross margin. revenue_delta is None for
+    unknown revenue.
     """
-    revenue_delta = less(current.get("revenue"), prior.get("revenue"))
+    revenue_delta = difference_or_none(current.get("revenue"), prior.get("revenue"))
     axis = explaining_axis(current, prior, segments_current, segments_prior)
     return {
         "revenue_delta": revenue_delta,
@@ -93,10 +95,7 @@ def drivers(
 def explaining_axis(
     current: Statement, prior: Statement, segments_current: Segments, segments_prior: Segments
 ) -> str | None:
-    """The first of `AXES` that names the same segments in both quarters and adds up to revenue in both; else None.
-
-    Segments that were renamed or redrawn in between cannot be compared: their difference is no change of business.
-    """
+    """Return the first of `AXES` whose segments match in both quarters and sum to revenue, else None."""
     for axis in AXES:
         now, before = segments_current.get(axis, {}), segments_prior.get(axis, {})
         if now and now.keys() == before.keys() and _adds_up(now, current) and _adds_up(before, prior):
@@ -130,7 +129,7 @@ def _margin_drivers(current: Statement, prior: Statement) -> list[dict[str, Any]
     rows: list[dict[str, Any]] = []
     for kind, table in (("margin", MARGINS), ("expense_ratio", EXPENSE_RATIOS)):
         for name, metric in table.items():
-            change = less(current.over(metric, "revenue"), prior.over(metric, "revenue"))
+            change = difference_or_none(current.over(metric, "revenue"), prior.over(metric, "revenue"))
             if change is not None and LEAST_DELTA_PP <= abs(100.0 * change) < math.inf:
                 rows.append({"driver": name, "type": kind, "direction": _direction(change), "delta_pp": 100.0 * change})
     sizes = {row["driver"]: row["delta_pp"] for row in rows}

@@ -1,7 +1,6 @@
-"""Reporting periods by their dates: which are quarters, halves, nine months, years, and which precede which.
+"""Reporting periods, classified by length in days.
 
-Fiscal years of 52 or 53 weeks, transition periods and calendar shifts make labels like "Q2" unreliable; lengths in days
-are not.
+Fiscal years of 52 or 53 weeks, transition periods and calendar shifts make labels like "Q2" unreliable.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from finskillbench.errors import InputError
 
 
 class Duration(StrEnum):
-    """What a fact's period is; a balance-sheet figure is an instant."""
+    """Class of a fact's period; balance-sheet figures are instants."""
 
     INSTANT = "instant"
     QUARTERLY = "quarterly"
@@ -34,12 +33,12 @@ DAYS: Mapping[Duration, tuple[int, int]] = MappingProxyType(
         Duration.ANNUAL: (340, 380),
     }
 )
-"""Least and greatest length in days, both included, first and last day counted; 12 to 17 weeks are a quarter."""
+"""Least and greatest length in days, inclusive; 12 to 17 weeks are a quarter."""
 
 QUARTER_APART = DAYS[Duration.QUARTERLY]
-"""Days from the end of one quarter to the end of the next."""
+"""Days between the ends of successive quarters."""
 YEAR_APART = (350, 380)
-"""Days from the end of a quarter to the end of the same quarter a year later."""
+"""Days between the ends of a quarter and of the same quarter one year later."""
 _NOMINAL = {QUARTER_APART: 91, YEAR_APART: 365}
 
 _FORMS: Mapping[str, Duration] = MappingProxyType(
@@ -52,14 +51,9 @@ _FORMS: Mapping[str, Duration] = MappingProxyType(
 )
 
 
-@lru_cache(maxsize=2**14)  # of a company's facts some thousand share a few dozen periods
-def classify(start: date | None, end: date) -> Duration:
-    """Class of a period by its length; `start` is None for an instant.
-
-    Raises
-    ------
-    InputError : the period starts after it ends.
-    """
+@lru_cache(maxsize=2**14)  # a company's thousands of facts share a few dozen periods
+def classify_period(start: date | None, end: date) -> Duration:
+    """Classify a period by its length (`start` None: instant); raise `InputError` if it starts after it ends."""
     if start is None:
         return Duration.INSTANT
     days = (end - start).days + 1
@@ -69,12 +63,7 @@ def classify(start: date | None, end: date) -> Duration:
 
 
 def duration_of(form: str) -> Duration:
-    """The period that a form's headline figures cover: the quarter of a 10-Q, the year of a 10-K, 20-F or 40-F.
-
-    Raises
-    ------
-    InputError : the form is none of these or an amendment of one (a 10-KT covers no standard period).
-    """
+    """Return a form's headline period, quarter or year; raise `InputError` for forms such as 10-KT."""
     try:
         return _FORMS[form.removesuffix("/A")]
     except KeyError:
@@ -82,10 +71,7 @@ def duration_of(form: str) -> Duration:
 
 
 def earlier(end: date, ends: Iterable[date], apart: tuple[int, int]) -> date | None:
-    """The end among `ends` that lies `apart` days (QUARTER_APART or YEAR_APART) before `end`; None if there is none.
-
-    Of several, the one nearest to 91 or 365 days, of equally near ones the later.
-    """
+    """Return the latest end `apart` days (QUARTER_APART or YEAR_APART) before `end`, nearest to nominal, or None."""
     least, most = apart
     fitting = [other for other in ends if least <= (end - other).days <= most]
     nominal = _NOMINAL[apart]

@@ -1,4 +1,4 @@
-"""Earnings quality of one quarter against the same quarter a year before: Piotroski, Beneish, accruals, flags.
+"""Earnings quality of a quarter against the same quarter one year earlier.
 
 Sources: Piotroski, J. (2000), Value Investing, Journal of Accounting Research 38; Beneish, M. (1999), The Detection of
 Earnings Manipulation, Financial Analysts Journal 55(5), eight-variable model; Sloan, R. (1996), Do Stock Prices Fully
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from finskillbench.engines.accounting.statements import Statement, added, less, ratio
+from finskillbench.engines.accounting.statements import Statement, difference_or_none, ratio, sum_or_none
 from finskillbench.sums import exact_sum
 
 BENEISH_CONSTANT = -4.84
@@ -30,11 +30,9 @@ BENEISH_COEFFICIENTS: Mapping[str, float] = MappingProxyType(
     }
 )
 MANIPULATION_ABOVE = -1.78
-"""An M-score above it raises the Beneish flag."""
+"""Higher M-scores raise the Beneish flag."""
 LOW_PIOTROSKI = 3
-"""A score of it or less is low."""
 HIGH_ACCRUALS = 0.05
-"""An accruals ratio above it is high."""
 
 COMPONENTS = (
     "roa_positive",
@@ -63,17 +61,16 @@ METRICS = (
     "depreciation_amortization",
     "stockholders_equity",
 )
-"""What the signals and the M-score are made of."""
 WHOLE = 0.05
-"""Share by which a count of shares may miss a whole multiple of another, and be a split of it."""
+"""Tolerance around a whole multiple of shares that counts as a split."""
 ISSUE = 1.25
-"""Equity that grew by as much was paid in for new shares."""
+"""Equity growth that indicates an issue of shares."""
 FLAGS = ("low_piotroski", "beneish_manipulation_flag", "high_accruals", "negative_income_quality")
 
 
 @dataclass(frozen=True, slots=True)
 class Piotroski:
-    """Nine signals, 1 favourable, 0 not, None where it cannot be computed; the score is None if one of them is."""
+    """Nine signals (1 favourable, 0 not, None unknown) and their sum, None if one is unknown."""
 
     components: Mapping[str, int | None]
     score: int | None
@@ -81,7 +78,7 @@ class Piotroski:
 
 @dataclass(frozen=True, slots=True)
 class Beneish:
-    """Eight ratios (None where one cannot be computed), the M-score and whether it is above the threshold."""
+    """Eight ratios, the M-score, and the flag; None if unknown."""
 
     ratios: Mapping[str, float | None]
     m_score: float | None
@@ -89,21 +86,18 @@ class Beneish:
 
 
 def piotroski(current: Statement, prior: Statement) -> Piotroski:
-    """F-score signals of a quarter against the same quarter of the prior year, in the order of `COMPONENTS`.
-
-    The statements are those of `Ledger.compared`, whose diluted shares are of one length of period.
-    """
+    """Compute F-score signals, in the order of `COMPONENTS`, of two quarters from `CompanyFacts.compared`."""
 
     def change(numerator: str, denominator: str) -> float | None:
-        return less(current.over(numerator, denominator), prior.over(numerator, denominator))
+        return difference_or_none(current.over(numerator, denominator), prior.over(numerator, denominator))
 
     income, cash = current.get("net_income"), current.get("operating_cash_flow")
-    dilution = less(current.get("diluted_shares"), _split_adjusted(current, prior))
+    dilution = difference_or_none(current.get("diluted_shares"), _split_adjusted(current, prior))
     components = {
         "roa_positive": _positive(current.over("net_income", "total_assets")),
         "cfo_positive": _positive(cash),
         "delta_roa_positive": _positive(change("net_income", "total_assets")),
-        "accruals_negative": _positive(less(cash, income)),
+        "accruals_negative": _positive(difference_or_none(cash, income)),
         "delta_leverage_negative": _positive(_negated(change("long_term_debt", "total_assets"))),
         "delta_current_ratio_positive": _positive(change("current_assets", "current_liabilities")),
         "no_dilution": None if dilution is None else int(dilution <= 0),
@@ -115,10 +109,7 @@ def piotroski(current: Statement, prior: Statement) -> Piotroski:
 
 
 def _split_adjusted(current: Statement, prior: Statement) -> float | None:
-    """Diluted shares of the prior year, in today's shares where they were split or consolidated since.
-
-    A split shows where one count is a whole multiple of the other and equity did not rise as by an issue of shares.
-    """
+    """Return prior diluted shares, adjusted for splits: a whole multiple without the equity rise of an issue."""
     now, before = current.get("diluted_shares"), prior.get("diluted_shares")
     equity, earlier = current.get("stockholders_equity"), prior.get("stockholders_equity")
     if not now or not before or not equity or not earlier or not 0 < equity < ISSUE * earlier:
@@ -139,9 +130,9 @@ def _negated(value: float | None) -> float | None:
 
 
 def beneish(current: Statement, prior: Statement) -> Beneish:
-    """M-score of a quarter against the same quarter of the prior year.
+    """Compute the M-score against the same quarter of the prior year.
 
-    Each index is this year's figure over the prior year's, but GMI and DEPI the other way round; TATA is a level:
+    Indices are this year's figure over the prior year's, inverted for GMI and DEPI; TATA is a level:
 
     DSRI receivables / revenue. GMI gross profit / revenue. AQI 1 - (current assets + net PPE) / total assets.
     SGI revenue. DEPI depreciation / (depreciation + net PPE), with amortisation as filed. SGAI SG&A / revenue.
@@ -162,42 +153,42 @@ def beneish(current: Statement, prior: Statement) -> Beneish:
 
 
 def m_score(ratios: Mapping[str, float | None]) -> float | None:
-    """Beneish's eight-variable score of the ratios named in `BENEISH_COEFFICIENTS`; None where one is None."""
-    terms = [(coefficient, ratios[name]) for name, coefficient in BENEISH_COEFFICIENTS.items()]
-    known = [coefficient * value for coefficient, value in terms if value is not None]
+    """Return Beneish's eight-variable score, None if a ratio is."""
+    weighted = [(coefficient, ratios[name]) for name, coefficient in BENEISH_COEFFICIENTS.items()]
+    known = [coefficient * value for coefficient, value in weighted if value is not None]
     score = BENEISH_CONSTANT + exact_sum(known)
-    return score if len(known) == len(terms) and math.isfinite(score) else None
+    return score if len(known) == len(weighted) and math.isfinite(score) else None
 
 
 def _soft_assets(statement: Statement) -> float | None:
-    """Share of the assets that are neither current nor property, plant and equipment."""
-    hard = added(statement.get("current_assets"), statement.get("ppe_net"))
-    return less(1.0, ratio(hard, statement.get("total_assets")))
+    """Share of assets that are neither current nor property, plant and equipment."""
+    hard = sum_or_none(statement.get("current_assets"), statement.get("ppe_net"))
+    return difference_or_none(1.0, ratio(hard, statement.get("total_assets")))
 
 
 def _depreciation_rate(statement: Statement) -> float | None:
     depreciation = statement.get("depreciation_amortization")
-    return ratio(depreciation, added(depreciation, statement.get("ppe_net")))
+    return ratio(depreciation, sum_or_none(depreciation, statement.get("ppe_net")))
 
 
 def _leverage(statement: Statement) -> float | None:
-    debt = added(statement.get("long_term_debt"), statement.get("current_liabilities"))
+    debt = sum_or_none(statement.get("long_term_debt"), statement.get("current_liabilities"))
     return ratio(debt, statement.get("total_assets"))
 
 
 def accruals_ratio(current: Statement) -> float | None:
-    """(Net income - operating cash flow) / total assets, a decimal."""
-    accruals = less(current.get("net_income"), current.get("operating_cash_flow"))
+    """Return (net income - operating cash flow) / total assets."""
+    accruals = difference_or_none(current.get("net_income"), current.get("operating_cash_flow"))
     return ratio(accruals, current.get("total_assets"))
 
 
 def income_quality(current: Statement) -> float | None:
-    """Operating cash flow / net income; None where net income is 0."""
+    """Return operating cash flow / net income."""
     return current.over("operating_cash_flow", "net_income")
 
 
 def flags(score: int | None, manipulation: bool | None, accruals: float | None, quality: float | None) -> list[str]:
-    """The concerns raised, in the order of `FLAGS`; what is unknown raises none."""
+    """Return the raised flags in the order of `FLAGS`; unknown figures raise none."""
     raised = (
         score is not None and score <= LOW_PIOTROSKI,
         manipulation is True,
@@ -207,8 +198,8 @@ def flags(score: int | None, manipulation: bool | None, accruals: float | None, 
     return [name for name, is_raised in zip(FLAGS, raised, strict=True) if is_raised]
 
 
-def earnings_quality(current: Statement, prior: Statement) -> dict[str, Any]:
-    """The whole answer, with the keys and in the order of the task; no evidence, no verdict: unknowns are None."""
+def quality_answer(current: Statement, prior: Statement) -> dict[str, Any]:
+    """Return the complete answer in the task's key order; unknown figures are None."""
     signals, manipulation = piotroski(current, prior), beneish(current, prior)
     accruals, quality = accruals_ratio(current), income_quality(current)
     return {

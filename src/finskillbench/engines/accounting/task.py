@@ -1,4 +1,4 @@
-"""Fundamental tasks as scripts and builders receive them: fields in, answer out."""
+"""Fundamental tasks for scripts and builders: payload in, answer out."""
 
 from __future__ import annotations
 
@@ -9,25 +9,30 @@ from typing import Any, cast
 from finskillbench.engines.accounting import drivers as decomposition
 from finskillbench.engines.accounting import quality
 from finskillbench.engines.accounting.periods import YEAR_APART, Duration, duration_of, earlier
-from finskillbench.engines.accounting.statements import NORMALISED, Ledger, Row, Statement, as_date, ledger, normalise
-from finskillbench.engines.fields import listed, mapping, refuse_unknown, shown, texts_of
+from finskillbench.engines.accounting.statements import (
+    NORMALISED,
+    CompanyFacts,
+    Row,
+    Statement,
+    as_date,
+    company_facts,
+    normalise,
+)
+from finskillbench.engines.fields import describe_value, listed, mapping, refuse_unknown, texts_of
 from finskillbench.errors import InputError
 
 MOST_ROWS = 200
-"""Rows of metrics in one result: at some 250 characters each a fifth of what a tool returns at most."""
+"""Maximum rows of one result; at some 250 characters each, a fifth of a tool result's limit."""
 _DURATIONS = tuple(kind.value for kind in Duration if kind is not Duration.OTHER)
 
 
 def normalization(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """{"metrics": ...} of symbol, period_end, form_type, filing_facts: the quarter of a 10-Q, the year of a 10-K.
+    """Return {"metrics", "used"} of symbol, period_end, form_type, filing_facts.
 
-    Beside them `used`, the period and the figures with their tags.
-
-    Raises
-    ------
-    InputError : a field is missing or of the wrong kind, or no fact is visible for that period.
+    The period is the quarter of a 10-Q or the year of a 10-K; `used` has its figures with tags. Raises `InputError` for
+    invalid fields or a period without facts.
     """
-    accounts = ledger_from(payload)
+    accounts = company_facts_from(payload)
     duration = duration_of(_text(payload, "form_type"))
     statement = _known(accounts, as_date(payload.get("period_end"), "period_end"), duration)
     names = (*NORMALISED, "depreciation_amortization")
@@ -35,28 +40,24 @@ def normalization(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def earnings_quality(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer of symbol, period_end, filing_facts: always the quarter ending at period_end against a year before.
+    """Return the answer for the quarter ending at period_end against one year before, with `used` and `beneish_ratios`.
 
-    Beside it `used`, both quarters with their figures and tags, and `beneish_ratios`. Without a quarter a year before,
-    what needs one is None. Raises InputError as `normalization` does.
+    `used` has both quarters' figures with tags. Without a prior quarter, comparisons are None. Raises as
+    `normalization`.
     """
-    accounts = ledger_from(payload)
+    accounts = company_facts_from(payload)
     end = as_date(payload.get("period_end"), "period_end")
     _known(accounts, end, Duration.QUARTERLY)
     current, prior = accounts.compared(end, earlier(end, accounts.ends(Duration.QUARTERLY), YEAR_APART))
-    return quality.earnings_quality(current, prior) | {
+    return quality.quality_answer(current, prior) | {
         "used": _used(quality.METRICS, current=current, prior=prior),
         "beneish_ratios": dict(quality.beneish(current, prior).ratios),
     }
 
 
 def driver_decomposition(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer of symbol, current_period_end, prior_period_end, filing_facts (facts and segments).
-
-    Beside it `axis`, the axis of segments that explains the change, or None, and `used` as of earnings quality. Raises
-    InputError as `normalization` does.
-    """
-    accounts = ledger_from(payload)
+    """Return the drivers of two quarters, with the explaining `axis` and `used`; raises as `normalization`."""
+    accounts = company_facts_from(payload)
     rows = _rows(payload, "segments")
     now, before = (as_date(payload.get(field), field) for field in ("current_period_end", "prior_period_end"))
     if now <= before:
@@ -71,28 +72,24 @@ def driver_decomposition(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def metrics_on_file(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """{"metrics": rows, "matching": their number} of symbol, filing_facts and optional filters, latest period first.
+    """Return {"metrics": rows, "matching": count} of symbol, filing_facts and optional filters, latest period first.
 
-    metrics : names; period_end : last day; duration : one of `_DURATIONS`. A row states the figure that counts of one
-    metric and period: value, unit, tag, whether it is derived, and the filing. Of more than `MOST_ROWS` the first are
-    returned.
-
-    Raises
-    ------
-    InputError : as `normalization`; an unknown field, metric or duration, or a period_end with which no period ends.
+    Filters: metrics (names), period_end, duration (one of `_DURATIONS`). A row has the effective figure of a metric and
+    period: value, unit, tag, derived, filing. Returns at most `MOST_ROWS` rows. Raises `InputError` as `normalization`,
+    and for unknown fields, metrics, durations or period ends.
     """
     refuse_unknown(payload, ("symbol", "filing_facts", "metrics", "period_end", "duration"), "derive_metrics")
-    accounts = ledger_from(payload)
+    accounts = company_facts_from(payload)
     metrics, duration = payload.get("metrics"), payload.get("duration")
     end = None if payload.get("period_end") is None else as_date(payload["period_end"], "period_end")
     known = sorted({metric for found in accounts.rows.values() for metric in found})
     wanted = known if metrics is None else texts_of(metrics)
     if wanted is None:
-        raise InputError(f"metrics must be a list of names, not {shown(metrics)}")
+        raise InputError(f"metrics must be a list of names, not {describe_value(metrics)}")
     if unknown := [name for name in wanted if name not in known]:
         raise InputError(f"metrics: {accounts.symbol} has no {listed(unknown[:5])}; it has {', '.join(known)}")
     if duration is not None and duration not in _DURATIONS:
-        raise InputError(f"duration must be one of {', '.join(_DURATIONS)}, not {shown(duration)}")
+        raise InputError(f"duration must be one of {', '.join(_DURATIONS)}, not {describe_value(duration)}")
     if end is not None and not any(end == day for _, day in accounts.rows):
         near = sorted({day for _, day in accounts.rows}, key=lambda day: abs(day - end))[:8]
         raise InputError(
@@ -121,7 +118,6 @@ def metrics_on_file(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _used(metrics: Iterable[str], **statements: Statement) -> dict[str, Any]:
-    """What an answer was made of: by period its end, its duration and each known figure with its tag."""
     names = tuple(metrics)
     return {
         period: {
@@ -135,19 +131,19 @@ def _used(metrics: Iterable[str], **statements: Statement) -> dict[str, Any]:
     }
 
 
-def ledger_from(payload: Mapping[str, Any]) -> Ledger:
-    """The company's figures from `filing_facts.facts`."""
+def company_facts_from(payload: Mapping[str, Any]) -> CompanyFacts:
+    """Read the company's figures from `filing_facts.facts`."""
     symbol = _text(payload, "symbol")
     rows = _rows(payload, "facts")
-    accounts = ledger(rows, symbol)
+    accounts = company_facts(rows, symbol)
     if not accounts.rows:
-        others = sorted({str(row.get("symbol")) for row in rows})[:5]  # without a symbol a row would be the company's
-        instead = f"rows of {listed(others)}" if others else "no rows"
+        symbols = sorted({str(row.get("symbol")) for row in rows})[:5]  # rows without a symbol belong to the company
+        instead = f"rows of {listed(symbols)}" if symbols else "no rows"
         raise InputError(f"filing_facts.facts has no row of {symbol} ({instead}); inject filing_facts with symbol")
     return accounts
 
 
-def _known(accounts: Ledger, end: date, duration: Duration) -> Statement:
+def _known(accounts: CompanyFacts, end: date, duration: Duration) -> Statement:
     statement = accounts.statement(end, duration)
     if (duration, end) not in accounts.rows:
         ends = ", ".join(str(day) for day in accounts.ends(duration)[-8:]) or "none"
@@ -158,12 +154,14 @@ def _known(accounts: Ledger, end: date, duration: Duration) -> Statement:
 def _rows(payload: Mapping[str, Any], key: str) -> Sequence[Row]:
     rows = mapping(payload, "filing_facts").get(key)
     if not isinstance(rows, Sequence) or isinstance(rows, str):
-        raise InputError(f"filing_facts.{key} must be an array of rows, not {shown(rows)}; inject filing_facts")
+        raise InputError(
+            f"filing_facts.{key} must be an array of rows, not {describe_value(rows)}; inject filing_facts"
+        )
     return cast("Sequence[Row]", rows)
 
 
 def _text(payload: Mapping[str, Any], key: str) -> str:
     value = payload.get(key)
     if not isinstance(value, str) or not value:
-        raise InputError(f"{key} must be a text, not {shown(value)}; inject it from the task data")
+        raise InputError(f"{key} must be a text, not {describe_value(value)}; inject it from the task data")
     return value

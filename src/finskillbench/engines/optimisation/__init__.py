@@ -1,1 +1,1 @@
-"""Certified optimisation: one formulation, one branch and bound, certificates and proofs of uniqueness."""
+"""Certified optimisation: formulation, branch and bound, certificates, uniqueness proofs."""

@@ -1,4 +1,4 @@
-"""Best-first branch and bound over decisions on names: not held, or held by enough to count."""
+"""Best-first branch and bound over holding decisions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from finskillbench.engines.optimisation.certified import ACCEPTED_GAP, Certified
 from finskillbench.engines.optimisation.uniqueness import Uniqueness, UniquenessProof
 
 TIE = 1e-9
-"""Branches whose bound is this close to the best portfolio's value may hold other optima."""
+"""Branches with a bound this close to the best value may hold other optima."""
 
 
 class Decision(IntEnum):
-    """What is decided about one name."""
+    """Decision about one name."""
 
     FREE = 0
     OFF = 1
@@ -30,10 +30,10 @@ class Decision(IntEnum):
 
 @dataclass(frozen=True)
 class Relaxation:
-    """A branch's convex program without what is still open.
+    """Solved convex relaxation of a branch.
 
-    `bound` is proved for every portfolio of the branch; `values` (n,) are what is rounded and branched on;
-    `uniqueness` says whether the branch holds other optima; `certified` is the optimum where it may be an answer.
+    `bound` holds for every portfolio of the branch; `values` (n,) are rounded and branched on; `certified` is the
+    optimum if it may be an answer.
     """
 
     bound: float
@@ -43,13 +43,13 @@ class Relaxation:
 
 
 def relaxation(certified: Certified) -> Relaxation:
-    """A relaxation of weights that is certified itself."""
+    """Wrap a certified optimum."""
     return Relaxation(certified.optimality.lower_bound, certified.weights, certified.uniqueness, certified)
 
 
 @dataclass(frozen=True)
 class Branch:
-    """A branch that was closed or left, with its proved bound; `relaxed` is None where it was never solved."""
+    """A closed or open branch with its proved bound; `relaxed` is None if never solved."""
 
     bound: float
     decisions: Integers
@@ -57,19 +57,17 @@ class Branch:
 
 
 class BranchAndBound(ABC):
-    """The search; a caller states its relaxation, how to make a portfolio of one, and what to branch on.
+    """Abstract search; subclasses define relaxation, rounding and branching.
 
-    A branch's relaxation gives its proved bound, and, rounded, a set of decisions whose convex program gives a
-    portfolio. A branch is closed when its bound is `reach` above the best portfolio's value (below it where `reach` is
-    negative), or when nothing is left to branch on. The optimum is unique when no other branch comes within `TIE` and
-    the closing relaxation has one optimum itself.
+    A branch is closed if its bound is `reach` above the best value (below if `reach` is negative), or without open
+    decisions. The optimum is unique if no other branch is within `TIE` and the closing relaxation has a unique optimum.
 
     Attributes
     ----------
-    limits : the limits that take decisions, for messages.
-    most_programs : programs after which the search is given up.
-    accepted_gap : largest gap that the branches may leave.
-    unique : whether to ask if the optimum is the only one.
+    limits : names of the decided limits, for messages.
+    most_programs : maximum number of solved programs.
+    accepted_gap : largest remaining gap.
+    unique : check uniqueness.
     """
 
     limits: str
@@ -87,12 +85,7 @@ class BranchAndBound(ABC):
 
     @abstractmethod
     def relax(self, decisions: Integers) -> Relaxation:
-        """Solve a branch's relaxation, and count it.
-
-        Raises
-        ------
-        InfeasibleError, UndecidedError : as `certify`.
-        """
+        """Solve and count a branch's relaxation; raises as `certify`."""
 
     @abstractmethod
     def propose(self, decisions: Integers, relaxed: Relaxation) -> None:
@@ -100,50 +93,40 @@ class BranchAndBound(ABC):
 
     @abstractmethod
     def choose(self, decisions: Integers, relaxed: Relaxation, bound: float) -> int | None:
-        """The open name on which to branch; None closes the branch."""
+        """Return the name to branch on; None closes the branch."""
 
     @abstractmethod
     def children(self, decisions: Integers, name: int) -> Iterable[Integers]:
-        """The branches that deciding about one name leaves."""
+        """Return the branches of a decision on one name."""
 
     @abstractmethod
     def alone(self, branch: Branch) -> UniquenessProof:
-        """Whether the optimum is the only one, given that no other branch comes near it."""
+        """Prove uniqueness, given that no other branch is near."""
 
     def continues(self) -> bool:
-        """Whether another branch may be opened.
-
-        Raises
-        ------
-        UndecidedError : after `most_programs`.
-        """
+        """Return True; raise `UndecidedError` after `most_programs`."""
         if self.programs >= self.most_programs:
             raise UndecidedError(f"{self.limits} not settled after {self.most_programs} programs")
         return True
 
     @property
     def value(self) -> float:
-        """The best portfolio's value, infinite before there is one."""
+        """Best value so far, initially infinite."""
         return np.inf if self.best is None else self.best.value
 
     def first_try(self, key: bytes) -> bool:
-        """Whether decisions are tried for the first time."""
+        """Record decisions; False if tried before."""
         known = key in self._tried
         self._tried.add(key)
         return not known
 
     def offer(self, candidate: Certified, decisions: Integers) -> None:
-        """Take a portfolio that keeps every limit if it is better than the best so far."""
+        """Accept a feasible portfolio that improves on the best."""
         if candidate.value < self.value:
             self.best, self.decided = candidate, decisions
 
     def search(self, names: int, root: Relaxation | None = None) -> Certified:
-        """The best portfolio of all branches; `root` is the first relaxation where it is solved already.
-
-        Raises
-        ------
-        InfeasibleError, UndecidedError : where there is none, or its value cannot be proved.
-        """
+        """Return the best of all branches; raise `InfeasibleError` if there is none, `UndecidedError` if unproved."""
         order = count()
         free = np.full(names, Decision.FREE, dtype=np.int8)
         queue: list[tuple[float, int, Integers]] = [(-np.inf, next(order), free)]
@@ -155,7 +138,7 @@ class BranchAndBound(ABC):
             except InfeasibleError as error:
                 self._failure = error
                 continue
-            except UndecidedError as error:  # all that is known of the branch is what its parent says
+            except UndecidedError as error:  # only the parent's bound is known
                 self._failure = error
                 closed.append(Branch(bound, decisions, None))
                 continue
@@ -170,7 +153,6 @@ class BranchAndBound(ABC):
         return self._settled(closed + [Branch(bound, decisions, None) for bound, _, decisions in queue])
 
     def _settled(self, closed: list[Branch]) -> Certified:
-        """The best portfolio, with the least bound of all branches."""
         if self.best is None:
             failure = self._failure
             if isinstance(failure, InfeasibleError):
@@ -184,7 +166,7 @@ class BranchAndBound(ABC):
                 f"{self.limits} leave a gap of {best.value - bound:.1e} after {self.programs} programs"
             )
         near = [branch for branch in closed if branch.bound <= best.value + TIE]
-        uniqueness = UniquenessProof(Uniqueness.UNDECIDED if self.unique else Uniqueness.NOT_ASKED)
+        uniqueness = UniquenessProof(Uniqueness.UNDECIDED if self.unique else Uniqueness.NOT_CHECKED)
         if self.unique and len(near) == 1:
             uniqueness = self.alone(near[0])
         optimality = replace(best.optimality, lower_bound=bound, gap=best.value - bound)

@@ -1,7 +1,7 @@
-"""Proofs that need no solver: optimality by weak duality, infeasibility by Farkas, uniqueness by curvature or rank.
+"""Solver-independent proofs: optimality by weak duality, infeasibility by Farkas' lemma.
 
-Every function takes a point and multipliers from anywhere and checks them against the program with plain arithmetic,
-so that a reader can repeat the check from the stored numbers.
+Each function checks a given point and multipliers with plain arithmetic, so that readers can repeat it from stored
+numbers.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from finskillbench.engines.optimisation.program import Cone, ConicProgram
 
 @dataclass(frozen=True, slots=True)
 class Optimality:
-    """A point's objective beside a proved lower bound on every feasible point's.
+    """Objective of a point, and a proved lower bound for all feasible points.
 
     `gap` = objective − lower_bound, `stationarity` = ||Px + q + A'z||_inf, `violation` = greatest distance of a row
-    from its cone (the point itself), `complementarity` = |s'z|.
+    from its cone, `complementarity` = |s'z|.
     """
 
     objective: float
@@ -43,7 +43,7 @@ class Infeasibility:
 
 
 def project(program: ConicProgram, vector: Floats, *, dual: bool) -> Floats:
-    """Nearest point of K (or of K*, where equality rows are free) to a row vector."""
+    """Project a row vector onto K, or onto K* (equality rows free)."""
     result = vector.copy()
     for block in program.blocks:
         part = vector[block.rows]
@@ -52,11 +52,11 @@ def project(program: ConicProgram, vector: Floats, *, dual: bool) -> Floats:
         elif block.cone is Cone.NONNEGATIVE:
             result[block.rows] = np.maximum(part, 0.0)
         else:
-            result[block.rows] = _project_second_order(part)
+            result[block.rows] = _project_norm_cone(part)
     return result
 
 
-def _project_second_order(part: Floats) -> Floats:
+def _project_norm_cone(part: Floats) -> Floats:
     head, length = part[0], float(np.linalg.norm(part[1:]))
     if length <= head:
         return part
@@ -67,7 +67,7 @@ def _project_second_order(part: Floats) -> Floats:
 
 
 def prove_optimal(program: ConicProgram, x: Floats, z: Floats) -> Optimality:
-    """Bound the optimum from below by weak duality, whatever the quality of x and z.
+    """Bound the optimum from below by weak duality, for any x and z.
 
     With z projected onto K* and r = Px + q + A'z, every feasible y with |y_j| <= X_j has
     ½y'Py + q'y + c >= −½x'Px − b'z + r'y + c >= −½x'Px − b'z − |r|'X + c.
@@ -90,7 +90,7 @@ def prove_optimal(program: ConicProgram, x: Floats, z: Floats) -> Optimality:
 
 
 def prove_infeasible(program: ConicProgram, z: Floats) -> Infeasibility:
-    """Check a Farkas ray; the proof holds when `margin` is positive."""
+    """Check a Farkas ray; a positive `margin` proves infeasibility."""
     dual = project(program, z, dual=True)
     scale = float(np.abs(dual).max(initial=0.0))
     if scale == 0.0 or not np.isfinite(dual).all():

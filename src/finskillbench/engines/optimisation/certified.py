@@ -1,4 +1,4 @@
-"""Solve a formulation and prove the result: a certified optimum, or a checked proof that nothing is feasible."""
+"""Certified solution of a formulation: a proved optimum, or a checked infeasibility proof."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ from finskillbench.engines.optimisation.certificate import Infeasibility, Optima
 from finskillbench.engines.optimisation.face import solve_by_cones, solve_on_face
 from finskillbench.engines.optimisation.formulation import Formulation
 from finskillbench.engines.optimisation.polish import polish
-from finskillbench.engines.optimisation.program import Cone, ConicProgram, Solution, solve
+from finskillbench.engines.optimisation.program import Cone, ConicProgram, Solution, solve_conic
 from finskillbench.engines.optimisation.uniqueness import Uniqueness, UniquenessProof, prove_unique
 from finskillbench.errors import FinSkillBenchError
 
 ACCEPTED_GAP = 1e-7
-"""Largest proved gap, in the objective's unit, of a solution called optimal; most are under 1e-12."""
+"""Largest proved gap of an optimum, in the objective's unit; most are under 1e-12."""
 ACCEPTED_VIOLATION = 1e-9
-"""Largest violation of a constraint by a solution called optimal."""
+"""Largest constraint violation of an optimum."""
 _EXACT = 1e-12
-"""Gap and violation of a polished solution that no other can improve on in double precision."""
+"""Gap and violation at double precision."""
 
 
 class InfeasibleError(FinSkillBenchError):
-    """No portfolio keeps all the limits; `proof` is the checked Farkas ray, `multipliers` its weight on each limit.
+    """No portfolio keeps all limits; `proof` is the checked Farkas ray, `multipliers` its weight on each limit.
 
-    `complete` is false where decisions on names took several branches, each refuted by a ray of its own: the ray here
-    is the last branch's and proves nothing alone.
+    `complete` is False if several branches were refuted separately; the ray is then the last branch's only.
     """
 
     def __init__(
@@ -43,7 +42,7 @@ class InfeasibleError(FinSkillBenchError):
 
 
 class UndecidedError(FinSkillBenchError):
-    """The solver stopped without a point or a ray that can be proved; the problem lies in its grey band."""
+    """The solver found neither a provable point nor a provable ray."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +53,10 @@ class Certified:
     ----------
     weights : (n,) fractions of NAV.
     value : the minimised goal at the weights.
-    optimality : bound, gap and residuals; with decisions on names `lower_bound` is the least over all branches.
+    optimality : bound, gap and residuals; `lower_bound` is the least over all branches.
     uniqueness : proof or refutation.
-    multipliers : (rows,) dual solution of the final convex program, from which the bound can be recomputed.
-    nodes : convex programs solved; 1 unless decisions on names needed branching.
+    multipliers : (rows,) dual solution of the final convex program; reproduces the bound.
+    nodes : number of convex programs solved.
     """
 
     weights: Floats
@@ -69,7 +68,7 @@ class Certified:
 
 
 class ProvedPoint:
-    """A pair (x, z) of primal and dual values, and what it proves."""
+    """A primal-dual pair (x, z) with its certificate."""
 
     __slots__ = ("multipliers", "proof", "x")
 
@@ -79,7 +78,6 @@ class ProvedPoint:
 
     @property
     def error(self) -> float:
-        """The larger of gap and violation."""
         return max(abs(self.proof.gap), self.proof.violation)
 
 
@@ -88,15 +86,11 @@ def certify(
 ) -> Certified:
     """Solve a convex program and prove its optimum.
 
-    Where the value alone matters, `unique=False` spares the question whether the weights are the only ones; None asks
-    only where a cone binds. `cones` are the second-order blocks expected to bind; the others are left out until they
-    have to be added, and all are there from the start where nothing can be proved that way. Where a bound to within
-    `ACCEPTED_GAP` is enough, `polished=False` leaves the interior point as it is.
+    `unique` False skips the uniqueness check; None checks only if a cone binds. `cones` are the second-order blocks
+    expected to bind; others are added when violated, or from the start if nothing can be proved otherwise. `polished`
+    False keeps the interior point, enough for a bound to within `ACCEPTED_GAP`.
 
-    Raises
-    ------
-    InfeasibleError : with a checked Farkas ray.
-    UndecidedError : when nothing can be proved.
+    Raises `InfeasibleError` with a checked Farkas ray, `UndecidedError` if nothing can be proved.
     """
     if cones is not None:
         try:
@@ -108,12 +102,7 @@ def certify(
 
 @np.errstate(over="ignore", invalid="ignore")
 def certify_tie(formulation: Formulation, cap: str, earlier: Floats) -> Certified:
-    """Minimise over the optimal face of an earlier goal, as `face.solve_on_face` has it, and prove it in the program.
-
-    Raises
-    ------
-    UndecidedError : when nothing can be proved.
-    """
+    """Certify a minimum over an earlier goal's optimal face; raise `UndecidedError` if unproved."""
     found = solve_on_face(formulation.program, cap, earlier)
     if found is None:
         raise UndecidedError("the optimal face of the earlier goal is not flat")
@@ -122,9 +111,9 @@ def certify_tie(formulation: Formulation, cap: str, earlier: Floats) -> Certifie
 
 @np.errstate(over="ignore", invalid="ignore")  # a diverging iteration ends in numbers that prove nothing
 def find(formulation: Formulation, cones: Collection[str] | None = None) -> Solution:
-    """A finite point from the solver; infeasibility is proved here, optimality is not."""
+    """Return a finite solver point, or raise `InfeasibleError` with a proof; optimality is unproved."""
     program = formulation.program
-    solution = solve(program) if cones is None else solve_by_cones(program, cones)
+    solution = solve_conic(program) if cones is None else solve_by_cones(program, cones)
     if "PrimalInfeasible" in solution.status:
         proof = prove_infeasible(program, solution.z)
         if proof.margin > 0:
@@ -139,13 +128,13 @@ def find(formulation: Formulation, cones: Collection[str] | None = None) -> Solu
 def certify_solution(
     formulation: Formulation, solution: Solution, *, unique: bool | None, polished: bool = True
 ) -> Certified:
-    """As `certify`, from a solution that `find` has found."""
+    """Certify a solution of `find`."""
     point = proved(formulation.program, solution, polished=polished)
     return _accepted(formulation, point, unique=unique, status=solution.status)
 
 
 def proved(program: ConicProgram, solution: Solution, *, polished: bool) -> ProvedPoint:
-    """The raw or the polished pair, whichever its certificate finds better."""
+    """Return the raw or the polished pair, by certificate."""
     refined = polish(program, solution) if polished else None
     better = None if refined is None else ProvedPoint(program, *refined)
     if better is not None and better.error < _EXACT:
@@ -157,9 +146,8 @@ def proved(program: ConicProgram, solution: Solution, *, polished: bool) -> Prov
 def _accepted(
     formulation: Formulation, point: ProvedPoint, *, unique: bool | None, status: str = "Solved"
 ) -> Certified:
-    """The point with its proof, if that is good enough to be called one."""
     proof, z = point.proof, point.multipliers
-    if not (abs(proof.gap) <= ACCEPTED_GAP and proof.violation <= ACCEPTED_VIOLATION):  # so that NaN is refused
+    if not (abs(proof.gap) <= ACCEPTED_GAP and proof.violation <= ACCEPTED_VIOLATION):  # also refuses NaN
         raise UndecidedError(
             f"the solver stopped with status {status}, gap {proof.gap:.1e} and violation {proof.violation:.1e}"
         )
@@ -169,14 +157,14 @@ def _accepted(
         weights=point.x[formulation.weights].copy(),
         value=proof.objective,
         optimality=proof,
-        uniqueness=prove_unique(formulation, point.x, z) if unique else UniquenessProof(Uniqueness.NOT_ASKED),
+        uniqueness=prove_unique(formulation, point.x, z) if unique else UniquenessProof(Uniqueness.NOT_CHECKED),
         multipliers=z,
         nodes=1,
     )
 
 
 def _conflict(formulation: Formulation, ray: Floats) -> dict[str, float]:
-    """Greatest multiplier of each block of limits in a Farkas ray, the irrelevant ones left out."""
+    """Greatest multiplier of each block of limits in a Farkas ray, without negligible ones."""
     sizes = {block.label: float(np.abs(ray[block.rows]).max()) for block in formulation.program.blocks}
     largest = max(sizes.values())
     return {label: size / largest for label, size in sizes.items() if size > 1e-6 * largest}

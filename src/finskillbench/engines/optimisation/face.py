@@ -1,6 +1,6 @@
-"""Programs whose conic limits rarely bind, and goals that settle an earlier one's ties, solved in their small core.
+"""Reduced programs: lazily added second-order cones, and tie-breaking goals on an optimal face.
 
-The proofs are those of the whole program: nothing here needs to be trusted.
+Certificates refer to the whole program, so these methods need no trust.
 """
 
 from __future__ import annotations
@@ -12,28 +12,35 @@ import numpy as np
 
 from finskillbench.arrays import Floats, Integers
 from finskillbench.engines.optimisation.polish import polish
-from finskillbench.engines.optimisation.program import Block, Cone, ConicProgram, Solution, part_of, solve
+from finskillbench.engines.optimisation.program import (
+    Cone,
+    ConicProgram,
+    ConstraintBlock,
+    Solution,
+    solve_conic,
+    subprogram,
+)
 
 _CLEAR = 1e-8
-"""A cone kept by less than this may bind."""
+"""Minimum slack of a cone that cannot bind."""
 _POSITIVE = 1e-7
-"""A multiplier above this is positive beyond the solver's noise: its row is tight on the whole optimal face."""
+"""Larger multipliers exceed the solver's noise: their rows are tight on the whole optimal face."""
 
 
 def solve_by_cones(program: ConicProgram, first: Collection[str] = ()) -> Solution:
-    """As `solve`, with second-order cones added only as points break them, except the blocks `first`.
+    """Solve with second-order cones added only when violated, except the blocks `first`.
 
-    A linear program takes a third of the time of one with a dense covariance in it, and of the limits on tracking
-    error and concentration most do not bind. A cone left out has multipliers of zero. Large programs, whose covariance
-    is in factors, have all of them from the beginning.
+    A linear program takes a third of the time of one with a dense covariance, and most tracking-error and concentration
+    limits do not bind. Omitted cones get zero multipliers. Large programs in factor form include all cones from the
+    start.
     """
     small = isinstance(program.matrix, np.ndarray)
     cones = [block for block in program.blocks if block.cone is Cone.SECOND_ORDER and small]
     left_out = [block for block in cones if block.label not in first]
     while left_out:
         parts = [(block.label, block.cone, _rows(block)) for block in program.blocks if block not in left_out]
-        core, order = part_of(program, parts)
-        found = solve(core)
+        core, order = subprogram(program, parts)
+        found = solve_conic(core)
         slack = program.rhs - program.matrix @ found.x
         broken = [block for block in left_out if not _keeps(slack[block.rows])]
         if not broken or "PrimalInfeasible" in found.status:
@@ -41,11 +48,11 @@ def solve_by_cones(program: ConicProgram, first: Collection[str] = ()) -> Soluti
             z[order] = found.z
             return replace(found, z=z, s=slack)
         left_out = [block for block in left_out if block not in broken]
-    return solve(program)
+    return solve_conic(program)
 
 
 def broken_cones(program: ConicProgram, x: Floats) -> list[str]:
-    """Labels of the second-order blocks that the (N,) point does not keep, or only just."""
+    """Return the labels of the second-order blocks that the (N,) point violates or nearly violates."""
     slack = program.rhs - program.matrix @ x
     cones = [block for block in program.blocks if block.cone is Cone.SECOND_ORDER]
     return [block.label for block in cones if not _keeps(slack[block.rows])]
@@ -55,22 +62,20 @@ def _keeps(slack: Floats) -> bool:
     return float(np.linalg.norm(slack[1:])) < slack[0] - _CLEAR
 
 
-def _rows(block: Block) -> Integers:
+def _rows(block: ConstraintBlock) -> Integers:
     return np.arange(block.start, block.stop)
 
 
 def solve_on_face(program: ConicProgram, cap: str, earlier: Floats) -> tuple[Floats, Floats] | None:
-    """Minimise the program over the optimal face of an earlier goal c'x, whose cap c'x <= v is the block `cap`.
+    """Minimise over the optimal face of an earlier goal c'x, capped as c'x <= v by the block `cap`.
 
-    `earlier` are the (rows,) multipliers that prove v the least c'x can be, 0 on the cap itself. Every optimum of the
-    earlier goal keeps the rows with positive multipliers tight, and whatever keeps them tight is an optimum: so they
-    become equations, and an interior is left where the cap leaves none. With c + A'z = 0, adding k z and k on the cap
-    to the multipliers y of the face changes no stationarity; k is what makes those of its rows nonnegative again.
+    `earlier` (rows,) are the multipliers that prove v minimal, 0 on the cap. Optima of the earlier goal are the points
+    with tight rows for all positive multipliers. These rows become equations, which restores an interior. Since c + A'z
+    = 0, adding k z, and k on the cap, to the face's multipliers keeps stationarity; k makes those of its rows
+    nonnegative.
 
-    Returns
-    -------
-    (x, z) of the whole program, or None where a cone binds the earlier goal, the program is too large to be polished,
-    or nothing comes of it.
+    Returns (x, z) of the whole program, or None if a cone binds the earlier goal, the program is too large to polish,
+    or polishing fails.
     """
     if not isinstance(program.matrix, np.ndarray):
         return None
@@ -92,7 +97,7 @@ def solve_on_face(program: ConicProgram, cap: str, earlier: Floats) -> tuple[Flo
             free.append(rows[~tight])
     fixed = np.concatenate([*equations, *lifted])
     parts = [("face", Cone.ZERO, fixed), ("free", Cone.NONNEGATIVE, np.concatenate(free)), *curved]
-    face, order = part_of(program, parts)
+    face, order = subprogram(program, parts)
     refined = polish(face, solve_by_cones(face))
     if refined is None:
         return None

@@ -1,6 +1,6 @@
-"""From a portfolio question to a conic program: weights, trades, variance and limits, whatever the question is.
+"""Conic formulation of portfolio problems: weights, trades, variance and limits.
 
-A caller adds what it minimises and the limits of its mandate, each as a block of rows that bears the limit's name.
+Callers add their objective and limits; each limit is a named block of rows.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats, Integers
-from finskillbench.engines.optimisation.program import Cone, ConicProgram, ProgramBuilder, Term
+from finskillbench.engines.optimisation.program import Coefficients, Cone, ConicProgram, ProgramBuilder
 from finskillbench.engines.statistics.risk_model import RiskModel
 
 Fill = Callable[[Floats], Floats]
-"""From (n,) weights to the values of an auxiliary variable that they imply."""
+"""(n,) weights -> the implied values of an auxiliary variable."""
 
 
 @dataclass(frozen=True)
 class Formulation:
-    """A conic program with what is needed to read it back.
+    """A conic program with the data to interpret it.
 
     `curvature` maps a second-order block to a lower bound on the curvature, in the weights, of ½(||s1||² − s0²);
-    `objective_curvature` is the same of the objective. Both feed the uniqueness proof. `indicators` are the variables
-    in [0, 1] that say who is a holding, None where nothing is to be decided.
+    `objective_curvature` is that of the objective. The uniqueness proof uses both. `indicators` are the holding
+    variables in [0, 1], or None.
     """
 
     program: ConicProgram
@@ -36,7 +36,7 @@ class Formulation:
     fills: tuple[tuple[slice, Fill], ...]
 
     def point(self, weights: Floats) -> Floats:
-        """(N,) the point with these weights and the least auxiliary variables that go with them."""
+        """(N,) Point with these weights and their least auxiliary variables."""
         x = np.zeros(len(self.program.linear))
         for place, fill in self.fills:
             x[place] = fill(weights)
@@ -44,7 +44,7 @@ class Formulation:
 
 
 class FormulationBuilder(ProgramBuilder):
-    """A program over n weights between (n,) bounds whose sizes sum to at most `gross`."""
+    """Builds a program over n weights within (n,) bounds and with gross exposure of at most `gross`."""
 
     def __init__(self, lower: Floats, upper: Floats, gross: float) -> None:
         super().__init__()
@@ -61,12 +61,12 @@ class FormulationBuilder(ProgramBuilder):
         self._fills.append((place, fill))
         return place
 
-    def at_most(self, label: str, limits: Floats, *terms: Term) -> None:
-        """Rows Σ M x[place] <= limits."""
-        self.constrain(label, Cone.NONNEGATIVE, limits, *terms)
+    def at_most(self, label: str, limits: Floats, *coefficients: Coefficients) -> None:
+        """Add rows Σ M x[place] <= limits."""
+        self.constrain(label, Cone.NONNEGATIVE, limits, *coefficients)
 
     def bound_weights(self, capped: Integers) -> None:
-        """The lower bounds, and the upper ones of the names at `capped`: the others follow from other rows."""
+        """Add all lower bounds, and upper bounds at `capped`; other rows imply the rest."""
         n = self.n
         self.at_most("lower_bound", -self.lower, (self.weights, -np.ones(n)))
         if capped.size == n:
@@ -75,7 +75,7 @@ class FormulationBuilder(ProgramBuilder):
             self.at_most("upper_bound", self.upper[capped], (self.weights, np.eye(n)[capped]))
 
     def add_trades(self, place: slice, current: Floats, bounds: Floats, fill: Fill) -> slice:
-        """Absolute trades u >= |x − current| of the variables at `place`; half their sum is the one-way turnover."""
+        """Add absolute trades u >= |x − current| of the variables at `place`; half their sum is one-way turnover."""
         ones = np.ones(len(current))
         trades = self.auxiliary(bounds, fill)
         self.at_most("buys", current, (place, ones), (trades, -ones))
@@ -83,11 +83,10 @@ class FormulationBuilder(ProgramBuilder):
         return trades
 
     def add_turnover(self, trades: slice[int, int, Any]) -> None:
-        """Add half the sum of the absolute trades to the objective."""
         self.add_linear(trades, np.full(trades.stop - trades.start, 0.5))
 
     def cap_turnover(self, label: str, trades: slice[int, int, Any], cap: float) -> None:
-        """Half the sum of the absolute trades is at most `cap`."""
+        """Limit one-way turnover to `cap`."""
         self.at_most(label, np.array([cap], dtype=np.float64), (trades, np.full((1, trades.stop - trades.start), 0.5)))
 
     def add_squared_distance(self, place: slice, anchor: Floats) -> None:
@@ -96,9 +95,9 @@ class FormulationBuilder(ProgramBuilder):
         self.add_linear(place, -2 * anchor)
         self.constant += float(anchor @ anchor)
 
-    def cap_norm(self, label: str, cap: float, centre: Floats, *terms: Term, curvature: float) -> None:
-        """||centre − Σ M x[place]|| <= cap; the rows of the terms are counted from the head, which is row 0."""
-        self.constrain(label, Cone.SECOND_ORDER, np.concatenate([[cap], centre]), *terms)
+    def cap_norm(self, label: str, cap: float, centre: Floats, *coefficients: Coefficients, curvature: float) -> None:
+        """Add ||centre − Σ M x[place]|| <= cap; row offsets count from the head, row 0."""
+        self.constrain(label, Cone.SECOND_ORDER, np.concatenate([[cap], centre]), *coefficients)
         self.curvature[label] = curvature
 
     def cap_square(
@@ -107,21 +106,21 @@ class FormulationBuilder(ProgramBuilder):
         ends: tuple[float, float],
         count: int,
         slope: tuple[slice, Floats],
-        *terms: Term,
+        *coefficients: Coefficients,
         curvature: float,
     ) -> None:
-        """||y||² <= t for `count` rows y that are half the terms, as ||(2y, t/a − a)|| <= t/a + a.
+        """Add ||y||² <= t for `count` rows y, half the given ones, as ||(2y, t/a − a)|| <= t/a + a.
 
-        `ends` are the constants of t/a + a and t/a − a, `slope` minus the coefficients of t/a; a² near t keeps the cone
-        well scaled.
+        `ends` are the constants of t/a + a and t/a − a, `slope` is minus the coefficients of t/a; a² near t scales the
+        cone.
         """
         head, tail = ends
-        rows = (*terms, slope, (*slope, 1 + count))
+        rows = (*coefficients, slope, (*slope, 1 + count))
         self.constrain(label, Cone.SECOND_ORDER, np.concatenate([[head], np.zeros(count), [tail]]), *rows)
         self.curvature[label] = curvature
 
     def add_indicators(self, labels: tuple[str, str], floor: Floats, ceiling: Floats, fill: Fill) -> slice:
-        """Indicators between `floor` and `ceiling`, which leave [0, 1] or one of its ends."""
+        """Add indicators between `floor` and `ceiling`, each 0 or 1."""
         ones = np.ones(len(floor))
         self.indicators = self.auxiliary(ones, fill)
         self.at_most(labels[0], -floor, (self.indicators, -ones))
@@ -129,7 +128,6 @@ class FormulationBuilder(ProgramBuilder):
         return self.indicators
 
     def formulation(self) -> Formulation:
-        """What has been added so far, assembled."""
         return Formulation(
             program=self.build(),
             weights=self.weights,
@@ -141,10 +139,10 @@ class FormulationBuilder(ProgramBuilder):
 
 
 class CovarianceRoot:
-    """R with Σ = R'R, applied to the weights: dense below n rows, through k factor variables above.
+    """R with Σ = R'R, applied to the weights: dense below n rows, with k factor variables above.
 
-    `rows(scale, skip)` gives the terms of a block whose rows, after `skip` head rows, are the `count` rows scale·R w;
-    `factors` are the factor variables, or None where there are none.
+    `rows(scale, skip)` gives the `count` rows scale·R w after `skip` head rows; `factors` are the factor variables or
+    None.
     """
 
     def __init__(self, risk: RiskModel, builder: FormulationBuilder) -> None:
@@ -169,12 +167,11 @@ class CovarianceRoot:
             self._builder.add_quadratic(self._builder.weights, 2 * scale * self._risk.diagonal)
 
     def image(self, weights: Floats) -> Floats:
-        """R w."""
         exposure = self._risk.root @ weights
         return exposure if self.factors is None else np.concatenate([exposure, np.sqrt(self._risk.diagonal) * weights])
 
-    def rows(self, scale: float, skip: int) -> list[Term]:
-        """Terms whose rows are `skip` zeros, then scale·R w."""
+    def rows(self, scale: float, skip: int) -> list[Coefficients]:
+        """Return coefficients with `skip` zero rows, then scale·R w."""
         weights = self._builder.weights
         if self.factors is None:
             return [(weights, scale * self._risk.root, skip)]

@@ -1,14 +1,13 @@
-"""Which variables a system of rows leaves free to move: a basis argument on what bounds and pairs do not settle.
+"""Directions in which a system of rows leaves the weights free.
 
-On an optimal face every tight row reads a'd = 0 for the difference d of two optima, so that the face holds one
-portfolio if every d with M d = 0 leaves the weights where they are. M has thousands of rows, but nearly all of them
-have one entry (a bound: d_j = 0) or two (a trade beside its weight: a d_i + b d_j = 0). These are substituted away, and
-of M a few coupling rows (budget, sectors, factors) are left, A in r rows and c columns.
+On an optimal face every tight row reads a'd = 0 for the difference d of two optima. The optimum is unique if every d
+with M d = 0 leaves the weights unchanged. M has thousands of rows, but nearly all have one entry (a bound: d_j = 0) or
+two (a trade and its weight: a d_i + b d_j = 0). Substitution removes these and leaves few coupling rows (budget,
+sectors, factors): A with r rows and c columns.
 
-Of A, QR with column pivoting picks a basis: A P = Q [R1 R2; 0 0] with R1 regular, as many columns as the rank. Then
-A d = 0 is the same as d_B = −Y d_N with Y = R1⁻¹ R2: each column j outside the basis gives one direction, 1 in j and
-−Y_j in the basis, and these are all there are. A weight moves if it stands behind j, or behind a column of the basis
-in whose row Y_j is not zero. Cost: O(r² c), linear in names, where a null space in full takes c² numbers.
+QR with column pivoting gives a basis: A P = Q [R1 R2; 0 0] with R1 regular. Then A d = 0 means d_B = −Y d_N with Y =
+R1⁻¹ R2: each nonbasic column j gives one direction, 1 in j and −Y_j in the basis. A weight moves if it follows j, or a
+basic column with a non-zero entry in Y_j. Cost: O(r² c), linear in names; a full null space takes c² numbers.
 
 Source: Golub & Van Loan (2013), Matrix Computations, 4th ed., section 5.4.2 (rank-revealing QR by column pivoting).
 """
@@ -24,20 +23,20 @@ from scipy import linalg as _linalg
 from finskillbench.arrays import Floats, Integers
 from finskillbench.engines.optimisation.program import sparse
 
-linalg: Any = _linalg  # SciPy comes without types
+linalg: Any = _linalg  # SciPy is untyped
 
 _RANK = 1e-9
-"""A pivot below this share of the first, times the larger dimension, is zero: rows are scaled to a largest of 1."""
+"""Pivots below this share of the first, times the larger dimension, are zero; rows have a largest entry of 1."""
 _MOVES = 1e-9
-"""A direction of length 1 that moves no weight by more than this moves none."""
+"""Smallest weight change of a unit direction that counts."""
 _BALANCED = 0.1
-"""Of a row with two entries, the one substituted is at least so large beside the other: nothing grows by much."""
+"""Minimum relative size of a substituted entry, which limits growth."""
 _PINNED = -1
 
 
 @dataclass
 class _Reduction:
-    """Rows left over columns left, and for each variable the column that it follows, times what (`_PINNED`: none)."""
+    """Remaining rows and columns; each variable follows a column (`_PINNED`: none) times a ratio."""
 
     rows: Any
     follows: Integers
@@ -45,10 +44,7 @@ class _Reduction:
 
 
 def moving_directions(matrix: Any, weights: slice, most: int) -> Floats:
-    """(N, d) directions of length 1 in the null space of a sparse (m, N) matrix that move a weight, `most` at most.
-
-    None (d = 0) where every direction of the null space leaves the weights as they are.
-    """
+    """(N, d <= most) Unit directions in the null space of a sparse (m, N) matrix that move a weight."""
     left = _reduced(sparse.csr_matrix(matrix))
     rows, columns = left.rows.shape
     size = len(left.follows)
@@ -57,19 +53,19 @@ def moving_directions(matrix: Any, weights: slice, most: int) -> Floats:
     has_weights = np.zeros(columns, dtype=bool)
     behind = left.follows[weights]
     has_weights[behind[behind != _PINNED]] = True
-    basis, others, coupling = _basis(left.rows.toarray() if rows else np.zeros((0, columns)))
+    basis, nonbasic, coupling = _basis(left.rows.toarray() if rows else np.zeros((0, columns)))
     length = np.sqrt(1.0 + np.square(coupling).sum(axis=0))
     moved = np.abs(coupling[has_weights[basis]]).max(axis=0, initial=0.0)
-    moves = np.flatnonzero(has_weights[others] | (moved > _MOVES * length))[:most]
+    moves = np.flatnonzero(has_weights[nonbasic] | (moved > _MOVES * length))[:most]
     directions = np.zeros((columns, len(moves)))
-    directions[others[moves], np.arange(len(moves))] = 1.0
+    directions[nonbasic[moves], np.arange(len(moves))] = 1.0
     directions[basis] = -coupling[:, moves]
     full = np.where(left.follows != _PINNED, left.ratio, 0.0)[:, None] * directions[left.follows]
     return full / np.linalg.norm(full, axis=0)
 
 
 def _basis(rows: Floats) -> tuple[Integers, Integers, Floats]:
-    """Columns of a basis, the others, and Y with A_others = A_basis Y."""
+    """Return basic columns, nonbasic columns, and Y with A_nonbasic = A_basic Y."""
     count: int = rows.shape[1]
     if not rows.any():
         return np.zeros(0, dtype=np.intp), np.arange(count), np.zeros((0, count))
@@ -81,11 +77,11 @@ def _basis(rows: Floats) -> tuple[Integers, Integers, Floats]:
 
 
 def _reduced(matrix: Any) -> _Reduction:
-    """Take out rows of one and of two entries, again and again; rows have a largest entry of 1 before and after."""
+    """Eliminate rows with one or two entries repeatedly; rows are scaled to a largest entry of 1."""
     size: int = matrix.shape[1]
     left = _Reduction(_scaled(matrix), np.arange(size), np.ones(size))
     while True:
-        left.rows.data[np.abs(left.rows.data) <= _RANK] = 0.0  # what cancelled
+        left.rows.data[np.abs(left.rows.data) <= _RANK] = 0.0  # cancelled entries
         left.rows.eliminate_zeros()
         entries = np.diff(left.rows.indptr)
         left.rows = left.rows[np.flatnonzero(entries)]
@@ -101,7 +97,6 @@ def _reduced(matrix: Any) -> _Reduction:
 
 
 def _scaled(rows: Any) -> Any:
-    """The rows that are not empty, each over its largest entry in size."""
     rows = sparse.csr_matrix(rows)
     rows.eliminate_zeros()
     rows = rows[np.flatnonzero(np.diff(rows.indptr))]
@@ -111,7 +106,7 @@ def _scaled(rows: Any) -> Any:
 
 
 def _pin(left: _Reduction, columns: Integers) -> None:
-    """Columns that cannot move, and the variables behind them."""
+    """Fix columns and the variables that follow them."""
     count: int = left.rows.shape[1]
     kept = np.setdiff1d(np.arange(count), columns)
     place = np.full(count, _PINNED)
@@ -121,16 +116,16 @@ def _pin(left: _Reduction, columns: Integers) -> None:
 
 
 def _substitute(left: _Reduction, pairs: Integers) -> None:
-    """Of a d_i + b d_j = 0 let d_i follow d_j; one row for each variable, none that follows leads another."""
+    """Replace d_i by d_j for a d_i + b d_j = 0: one row per variable, and no follower leads another."""
     count: int = left.rows.shape[1]
     of_pairs = left.rows[pairs]
     columns, values = of_pairs.indices.reshape(-1, 2), of_pairs.data.reshape(-1, 2)
     used = np.bincount(left.rows.indices, minlength=count)
-    # The variable that fewer rows know follows, where its entry is not much the smaller one.
+    # The variable in fewer rows follows, unless its entry is much smaller.
     size = np.abs(values)
-    second = (used[columns[:, 1]] < used[columns[:, 0]]) & (size[:, 1] >= _BALANCED * size[:, 0])
-    second |= size[:, 0] < _BALANCED * size[:, 1]
-    at = second.astype(np.intp)
+    use_right = (used[columns[:, 1]] < used[columns[:, 0]]) & (size[:, 1] >= _BALANCED * size[:, 0])
+    use_right |= size[:, 0] < _BALANCED * size[:, 1]
+    at = use_right.astype(np.intp)
     row = np.arange(len(pairs))
     follower, leader = columns[row, at], columns[row, 1 - at]
     ratio = -values[row, 1 - at] / values[row, at]

@@ -1,4 +1,4 @@
-"""Weights that each lie in one of several intervals: as held, traded by a ticket at least, nothing or above a floor."""
+"""Certified optimisation of weights within unions of intervals, as from minimum tickets and position floors."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from finskillbench.engines.optimisation.formulation import Formulation
 from finskillbench.engines.optimisation.uniqueness import Uniqueness, UniquenessProof
 
 SLACK = 1e-9
-"""A weight within this of an interval lies in it."""
+"""Tolerance of interval membership."""
 _CLOSE = 1e-6
-"""A weight of an interior point this close to an interval counts as inside; the gap that is left is proved."""
+"""Tolerance for interior points; the remaining gap is proved."""
 _RAISED = 0.1
-"""Share of the way across a gap from which a rounding goes up, at the second try."""
+"""Share of a gap from which the second rounding goes up."""
 Interval = tuple[float, float]
 
 
-def common(first: Iterable[Interval], second: Iterable[Interval]) -> list[Interval]:
-    """The intersection of two unions of intervals, ascending; what only touches is a point."""
-    pairs = ((max(a, c), min(b, d)) for a, b in first for c, d in second)
+def intersect(left: Iterable[Interval], right: Iterable[Interval]) -> list[Interval]:
+    """Intersect two unions of intervals, ascending; touching ends give a point."""
+    pairs = ((max(a, c), min(b, d)) for a, b in left for c, d in right)
     return sorted((low, high) for low, high in pairs if low <= high)
 
 
 def ticket_intervals(held: float, ticket: float) -> list[Interval]:
-    """The weights that a name may be traded to: left alone, sold or bought by a ticket at least, or sold in full."""
+    """Return the weights reachable by no trade, a trade of at least a ticket, or a full sale."""
     if ticket <= 0:
         return [(-np.inf, np.inf)]
     points = sorted({0.0, held} if abs(held) < ticket else {held})
@@ -52,7 +52,7 @@ def ticket_intervals(held: float, ticket: float) -> list[Interval]:
 
 @dataclass(frozen=True)
 class Intervals:
-    """(n, k) ends of the intervals of n weights, ascending; a row of fewer than k repeats its last one."""
+    """(n, k) Ends of the ascending intervals of n weights; short rows repeat the last one."""
 
     lower: Floats
     upper: Floats
@@ -60,12 +60,7 @@ class Intervals:
 
     @classmethod
     def of(cls, allowed: Sequence[Sequence[Interval]]) -> Intervals:
-        """The intervals of each name, ascending and apart.
-
-        Raises
-        ------
-        ValueError : for a name without any.
-        """
+        """Collect the ascending, disjoint intervals of each name; raise ValueError for a name without any."""
         if not all(allowed):
             raise ValueError("a weight without an allowed interval")
         most = max(len(one) for one in allowed)
@@ -73,23 +68,23 @@ class Intervals:
         return cls(padded[:, :, 0], padded[:, :, 1], np.array([len(one) for one in allowed]))
 
     def ends(self, decisions: Integers) -> tuple[Floats, Floats]:
-        """(n,) least and greatest weights where `decisions` (2n,) count the intervals cut off below and above."""
+        """(n,) Least and greatest weights; `decisions` (2n,) count the intervals cut off below and above."""
         n, names = len(self.count), np.arange(len(self.count))
         last = self.count - 1 - decisions[n:]
         return self.lower[names, decisions[:n]], self.upper[names, last]
 
     def outside(self, weights: Floats) -> Floats:
-        """(n,) distance of each weight from the nearest of its intervals, 0 within `SLACK`."""
+        """(n,) Distance of each weight to its nearest interval, 0 within the tolerance."""
         away = np.maximum(self.lower - weights[:, None], weights[:, None] - self.upper).min(axis=1)
         return np.where(away > _CLOSE, away, 0.0)
 
     def below(self, weights: Floats) -> Integers:
-        """(n,) the last interval that begins at or below each weight."""
+        """(n,) Last interval that begins at or below each weight."""
         begun = self.lower <= weights[:, None] + SLACK
         return np.maximum(np.minimum(begun.sum(axis=1), self.count) - 1, 0)
 
     def rounded(self, weights: Floats, raised: float) -> Integers:
-        """(2n,) decisions that leave each weight one interval: the one above from a share `raised` of a gap on."""
+        """(2n,) Decisions that leave one interval per weight: the upper one from a share `raised` of a gap."""
         names, below = np.arange(len(self.count)), self.below(weights)
         above = np.minimum(below + 1, self.count - 1)
         start, stop = self.upper[names, below], self.lower[names, above]
@@ -99,10 +94,7 @@ class Intervals:
 
 
 class IntervalSearch(BranchAndBound):
-    """The least value of a convex program over weights in intervals, proved, and whether it is attained only once.
-
-    A branch cuts off intervals of a name below or above a gap and relaxes what is between those left to their hull.
-    """
+    """Certified minimum over weights in intervals: each branch cuts intervals off at a gap and relaxes the rest."""
 
     limits = "minimum tickets and limits by name"
     most_programs = 400
@@ -115,15 +107,10 @@ class IntervalSearch(BranchAndBound):
 
     @abstractmethod
     def program(self, lower: Floats, upper: Floats) -> Formulation:
-        """The convex program of weights between (n,) bounds."""
+        """Build the convex program of weights within (n,) bounds."""
 
     def minimum(self, relaxed: Certified | None = None) -> Certified:
-        """The optimum; `relaxed` is that of the program without gaps, whose bounds may be wider, where it is known.
-
-        Raises
-        ------
-        InfeasibleError, UndecidedError : where there is none, or its value cannot be proved.
-        """
+        """Return the optimum; `relaxed` is the one without gaps, if known. Raises as `search`."""
         if relaxed is None:
             return self.search(2 * len(self.intervals.count))
         self.programs = 1
@@ -131,15 +118,15 @@ class IntervalSearch(BranchAndBound):
         within = bool(((relaxed.weights >= lower - SLACK) & (relaxed.weights <= upper + SLACK)).all())
         return self.search(2 * len(self.intervals.count), relaxation(relaxed) if within else None)
 
-    @np.errstate(over="ignore", invalid="ignore")  # numbers of a diverging iteration prove nothing
+    @np.errstate(over="ignore", invalid="ignore")  # a diverging iteration gives numbers that prove nothing
     def relax(self, decisions: Integers) -> Relaxation:
-        """The branch with the gaps of its open names ignored; polished where it may be an answer."""
+        """Relax the gaps of open names; polish if the point may be an answer."""
         self.programs += 1
         formulation = self.program(*self.intervals.ends(decisions))
         found = find(formulation, self.cones)
         weights = found.x[formulation.weights]
         point = proved(formulation.program, found, polished=not self.broken(weights).any())
-        uniqueness = UniquenessProof(Uniqueness.NOT_ASKED)
+        uniqueness = UniquenessProof(Uniqueness.NOT_CHECKED)
         return Relaxation(point.proof.lower_bound, point.x[formulation.weights], uniqueness)
 
     def _certify(self, decisions: Integers, *, unique: bool) -> Certified:
@@ -147,16 +134,16 @@ class IntervalSearch(BranchAndBound):
         return certify(self.program(*self.intervals.ends(decisions)), cones=self.cones, unique=unique)
 
     def broken(self, weights: Floats) -> Floats:
-        """(n,) how far each weight is from being allowed."""
+        """(n,) Distance of each weight from its allowed set."""
         return self.intervals.outside(weights)
 
     def possible(self, decisions: Integers) -> bool:
-        """Whether a branch may hold an answer, as far as counting tells."""
+        """Check necessary conditions of a branch."""
         del decisions
         return True
 
     def propose(self, decisions: Integers, relaxed: Relaxation) -> None:
-        """The relaxation with every weight in the interval that it is in or next to."""
+        """Round each weight to its own or a neighbouring interval and certify."""
         for raised in (0.5, _RAISED) if self.broken(relaxed.values).any() else (0.5,):
             rounded = self._within(decisions, self.intervals.rounded(relaxed.values, raised))
             if not self.possible(rounded) or not self.first_try(rounded.tobytes()):
@@ -167,13 +154,12 @@ class IntervalSearch(BranchAndBound):
                 continue
 
     def _within(self, decisions: Integers, rounded: Integers) -> Integers:
-        """Rounded decisions inside those of a branch."""
         n, last = len(self.intervals.count), self.intervals.count - 1
         chosen = np.clip(rounded[:n], decisions[:n], last - decisions[n:])
         return np.concatenate([chosen, last - chosen]).astype(np.int8)
 
     def choose(self, decisions: Integers, relaxed: Relaxation, bound: float) -> int | None:
-        """The gap, numbered by name, of the open weight that is furthest from what is allowed."""
+        """Return the gap, numbered by name, of the open weight with the largest violation."""
         n = len(self.intervals.count)
         low, high = decisions[:n].astype(int), self.intervals.count - 1 - decisions[n:]
         away = np.where(low < high, self.broken(relaxed.values), 0.0)
@@ -184,7 +170,7 @@ class IntervalSearch(BranchAndBound):
         return name * self.gaps + min(max(below, int(low[name])), int(high[name]) - 1)
 
     def children(self, decisions: Integers, name: int) -> Iterable[Integers]:
-        """The intervals below the gap, and those above it."""
+        """Return the branches below and above the gap."""
         return (child for child in self._sides(decisions, *divmod(name, self.gaps)) if self.possible(child))
 
     def _sides(self, decisions: Integers, name: int, gap: int) -> Iterator[Integers]:
@@ -195,7 +181,7 @@ class IntervalSearch(BranchAndBound):
             yield child
 
     def alone(self, branch: Branch) -> UniquenessProof:
-        """By the branch's program, solved once more with the question."""
+        """Solve the branch's program again with the uniqueness check."""
         try:
             found = self._certify(branch.decisions, unique=True).uniqueness
         except (InfeasibleError, UndecidedError):

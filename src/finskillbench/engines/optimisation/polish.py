@@ -1,7 +1,7 @@
-"""From an interior-point solution to the exact one: Newton on the active constraints.
+"""Newton refinement of interior-point solutions on the active constraints.
 
-An interior point stops a little inside its bounds, so a weight at a cap comes out as 0.0599999998. Solving the
-stationarity system of the constraints found active puts it on the cap, to rounding.
+An interior point stops inside of its bounds: a weight at a cap becomes 0.0599999998. Solving the stationarity system of
+the active constraints puts it on the cap, to rounding.
 """
 
 from __future__ import annotations
@@ -12,31 +12,28 @@ import numpy as np
 from scipy import linalg as _linalg
 
 from finskillbench.arrays import Floats, Integers
-from finskillbench.engines.optimisation.program import Block, Cone, ConicProgram, Solution, dense
+from finskillbench.engines.optimisation.program import Cone, ConicProgram, ConstraintBlock, Solution, dense
 
 _LARGEST_SYSTEM = 600
-"""Dense Newton systems above this many unknowns are not worth their cubic cost; the interior point stands."""
+"""Maximum unknowns of a dense Newton system, whose cost is cubic."""
 _REGULARISATION = 1e-11
 _CORRECTIONS = 4
-"""Sets of active rows tried; the first is right unless a limit only just binds."""
+"""Active sets tried; the first is right unless a limit barely binds."""
 _BROKEN = 1e-13
-"""A slack below minus this is a broken row, not rounding."""
+"""Slacks below minus this are violations, not rounding."""
 _ROUNDING = 2e-16
-"""Residuals of this size are rounding; no step improves on them."""
+"""Residuals of this size are rounding."""
 _NEAR, _STALLED = 1e-12, 0.25
-"""Below the first, a step that leaves more than the second of a residual has met the rounding of the system."""
+"""Below the first, stop if a step leaves more than the second of the residual."""
 
-linalg: Any = _linalg  # SciPy comes without types
+linalg: Any = _linalg  # SciPy is untyped
 _LU = linalg.get_lapack_funcs(("getrf", "getrs"), dtype=np.float64)
 _CHOLESKY = linalg.get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
-"""LAPACK's factorisations and substitutions; the wrappers of SciPy cost as much as the work at this size."""
+"""LAPACK factorisation and substitution; SciPy's wrappers cost as much as the work at this size."""
 
 
 def polish(program: ConicProgram, solution: Solution) -> tuple[Floats, Floats] | None:
-    """Refine (x, z); None where the system is too large or the iteration leaves the finite numbers.
-
-    The caller compares certificates before and after and keeps the better: nothing here needs to be trusted.
-    """
+    """Refine (x, z) for a comparison of certificates; None if the system is too large or diverges."""
     linear, refined = _active_rows(program, solution), None
     for _ in range(_CORRECTIONS):
         refined = _newton(program, solution, linear)
@@ -50,10 +47,7 @@ def polish(program: ConicProgram, solution: Solution) -> tuple[Floats, Floats] |
 
 
 def _corrected(program: ConicProgram, linear: Integers, x: Floats, z: Floats) -> Integers:
-    """Active rows without those whose multiplier came out negative, and with those the point breaks.
-
-    Where a multiplier and its slack both nearly vanish, the interior point cannot tell which of the two is zero.
-    """
+    """Drop active rows with negative multipliers and add violated rows, where the interior point is ambiguous."""
     slack = program.rhs - program.matrix @ x
     active = np.zeros(slack.size, dtype=bool)
     active[linear] = True
@@ -67,14 +61,14 @@ def _corrected(program: ConicProgram, linear: Integers, x: Floats, z: Floats) ->
 def _newton(
     program: ConicProgram, solution: Solution, linear: Integers, steps: int = 4
 ) -> tuple[Floats, Floats] | None:
-    """Newton's method on the stationarity and the tightness of the rows `linear` and of the cones that bind."""
-    curved = [block for block in _second_order(program) if _is_active(block, solution)]
+    """Apply Newton's method to stationarity and the tightness of the rows `linear` and the binding cones."""
+    curved = [block for block in _norm_cones(program) if _is_active(block, solution)]
     if program.linear.size + linear.size + len(curved) > _LARGEST_SYSTEM:
         return None
     active, quadratic = dense(program.matrix[linear]), dense(program.quadratic)
     cones = [_Curve.of(dense(program.matrix[block.rows]), program.rhs[block.rows]) for block in curved]
     x = solution.x.copy()
-    # Most active rows are bounds: what they pin leaves the system, and their multipliers follow from stationarity.
+    # Most active rows are bounds: eliminate their variables; stationarity gives their multipliers.
     lone, pinned = _pins(active)
     x[pinned] = program.rhs[linear[lone]] / active[lone, pinned]
     rest = np.delete(np.arange(len(linear)), lone)
@@ -92,7 +86,7 @@ def _newton(
         if error <= _ROUNDING or (error < _NEAR and error > _STALLED * before):
             break
         before = error
-        if system is None or cones:  # without cones nothing in it changes
+        if system is None or cones:  # without cones the system is constant
             hessian = quadratic + sum(n * cone.hessian for n, cone in zip(nu, cones, strict=True))
             kind = _Saddle if hessian.any() else _Gram
             system = kind.of(hessian[np.ix_(free, free)], np.vstack([matrix, gradients])[:, free])
@@ -114,19 +108,19 @@ def _newton(
 
 
 def _pins(rows: Floats) -> tuple[Integers, Integers]:
-    """Rows with a single entry and the columns of these entries, each column once."""
+    """Return the rows with a single entry and its columns, each column once."""
     filled = rows != 0
     lone = np.flatnonzero(filled.sum(axis=1) == 1)
     pinned, first = np.unique(filled[lone].argmax(axis=1), return_index=True)
     return lone[first], pinned
 
 
-def _second_order(program: ConicProgram) -> list[Block]:
+def _norm_cones(program: ConicProgram) -> list[ConstraintBlock]:
     return [block for block in program.blocks if block.cone is Cone.SECOND_ORDER]
 
 
-def _is_active(block: Block, solution: Solution) -> bool:
-    """Complementarity decides: on the boundary z0 is of order one, in the interior it vanishes."""
+def _is_active(block: ConstraintBlock, solution: Solution) -> bool:
+    """Test complementarity: on the boundary z0 is of order one, in the interior it vanishes."""
     head, tail = solution.s[block.start], solution.s[block.start + 1 : block.stop]
     return solution.z[block.start] > head - float(np.linalg.norm(tail))
 
@@ -151,26 +145,22 @@ class _Curve(NamedTuple):
 
     @classmethod
     def of(cls, rows: Floats, rhs: Floats) -> _Curve:
-        """With its Hessian, which is constant."""
         return cls(rows, rhs, rows[1:].T @ rows[1:] - np.outer(rows[0], rows[0]))
 
     def slack(self, x: Floats) -> Floats:
-        """s."""
         return self.rhs - self.rows @ x
 
     def value(self, x: Floats) -> float:
-        """½(||s1||² − s0²)."""
         slack = self.slack(x)
         return float(0.5 * (slack[1:] @ slack[1:] - slack[0] ** 2))
 
     def gradient(self, x: Floats) -> Floats:
-        """(N,), in x."""
         slack = self.slack(x)
         return self.rows[0] * slack[0] - self.rows[1:].T @ slack[1:]
 
 
 class _Saddle(NamedTuple):
-    """[[H, J'], [J, 0]] with its factors; active rows may be dependent, hence regularised and refined."""
+    """[[H, J'], [J, 0]], regularised and refined since active rows may be dependent."""
 
     matrix: Floats
     factor: Floats
@@ -178,7 +168,6 @@ class _Saddle(NamedTuple):
 
     @classmethod
     def of(cls, hessian: Floats, jacobian: Floats) -> _Saddle | None:
-        """Factorise; None where that fails."""
         n, m = hessian.shape[0], jacobian.shape[0]
         matrix = np.zeros((n + m, n + m))
         matrix[:n, :n], matrix[:n, n:], matrix[n:, :n] = hessian, jacobian.T, jacobian
@@ -189,7 +178,7 @@ class _Saddle(NamedTuple):
         return None if fault else cls(matrix, factor, pivots)
 
     def solve(self, target: Floats) -> Floats:
-        """The solution, twice refined."""
+        """Solve with two refinements."""
         substitute = _LU[1]
         step, _ = substitute(self.factor, self.pivots, target)
         for _ in range(2):
@@ -198,24 +187,23 @@ class _Saddle(NamedTuple):
 
 
 class _Gram(NamedTuple):
-    """[[0, J'], [J, 0]], a linear program's: its halves are least squares in JJ', a tenth of the work."""
+    """[[0, J'], [J, 0]] of a linear program: least squares in JJ', a tenth of the work."""
 
     jacobian: Floats
     factor: Floats
 
     @classmethod
     def of(cls, hessian: Floats, jacobian: Floats) -> _Gram | None:
-        """Factorise; None where that fails. The Hessian is zero."""
         regular = jacobian @ jacobian.T
         np.einsum("ii->i", regular)[:] += _REGULARISATION
         factor, fault = _CHOLESKY[0](regular, lower=True, overwrite_a=True)
         return None if fault else cls(jacobian, factor)
 
     def solve(self, target: Floats) -> Floats:
-        """The least step in x, and the multipliers nearest to stationarity; twice refined."""
+        """Return the least step in x and the multipliers nearest to stationarity, refined twice."""
         m, n = self.jacobian.shape
         step = np.zeros_like(target)
-        for _ in range(3 if m else 0):  # without active rows nothing is to be met, and there is no multiplier
+        for _ in range(3 if m else 0):  # without active rows there is nothing to solve
             x, y = step[:n], step[n:]
             left = np.stack([target[n:] - self.jacobian @ x, self.jacobian @ (target[:n] - self.jacobian.T @ y)], 1)
             found, _ = _CHOLESKY[1](self.factor, left, lower=True)

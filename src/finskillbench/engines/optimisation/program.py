@@ -1,10 +1,9 @@
-"""A conic program over weights, built block by block and solved by Clarabel.
+"""Conic programs over weights, built block by block and solved by Clarabel.
 
     minimise ½ x'Px + q'x + c   subject to   A x + s = b,   s in K
 
-x starts with the n weights; auxiliary variables (factor exposures, absolute trades, holding indicators) follow.
-Each variable carries a bound |x_j| <= X_j implied by the constraints, which turns approximate dual solutions into
-proofs (see `certificate`).
+x starts with the n weights; auxiliary variables (factor exposures, absolute trades, holding indicators) follow. Each
+variable has an implied bound |x_j| <= X_j, which turns approximate dual solutions into proofs (`certificate`).
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ import scipy.sparse as _sparse
 
 from finskillbench.arrays import Floats, Integers
 
-clarabel: Any = _clarabel  # a native module without type information
+clarabel: Any = _clarabel  # native module without types
 
 
 class Cone(StrEnum):
-    """The cones in use: equality, nonnegative slack, and ||s[1:]|| <= s[0]."""
+    """Supported cones: equality, nonnegative slack, and ||s[1:]|| <= s[0]."""
 
     ZERO = "zero"
     NONNEGATIVE = "nonnegative"
@@ -32,8 +31,8 @@ class Cone(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """A named run of rows of A that lies in one cone."""
+class ConstraintBlock:
+    """A named range of rows of A in one cone."""
 
     label: str
     cone: Cone
@@ -42,12 +41,11 @@ class Block:
 
     @property
     def rows(self) -> slice:
-        """The rows of the block."""
         return slice(self.start, self.stop)
 
 
 class SparseMatrix(Protocol):
-    """What is used of a SciPy matrix in compressed columns, which comes without types."""
+    """Interface of SciPy's untyped compressed-column matrices."""
 
     @property
     def shape(self) -> tuple[int, int]: ...
@@ -61,39 +59,39 @@ class SparseMatrix(Protocol):
 
 
 Matrix: TypeAlias = Floats | SparseMatrix
-sparse: Any = _sparse  # SciPy's sparse matrices have no type information
+sparse: Any = _sparse  # SciPy's sparse matrices are untyped
 
 
 @dataclass(frozen=True)
 class ConicProgram:
-    """The program in standard form; `bounds` is (N,) with |x_j| <= bounds_j on the feasible set.
+    """The program in standard form; `bounds` (N,) with |x_j| <= bounds_j on the feasible set.
 
-    P and A are dense arrays where the program is small: at 30 names a third of the time went into sparse bookkeeping.
+    Small programs have dense P and A: at 30 names, sparse bookkeeping took a third of the time.
     """
 
     quadratic: Matrix
     linear: Floats
     matrix: Matrix
     rhs: Floats
-    blocks: tuple[Block, ...]
+    blocks: tuple[ConstraintBlock, ...]
     bounds: Floats
     constant: float
 
     def objective(self, x: Floats) -> float:
-        """½ x'Px + q'x + c."""
+        """Return ½ x'Px + q'x + c."""
         return float(0.5 * x @ (self.quadratic @ x) + self.linear @ x) + self.constant
 
 
-Term = tuple[slice, Floats] | tuple[slice, Floats, int]
-"""Variables, their coefficients M (one-dimensional: a diagonal), and the block's row where M starts (0 if left out)."""
+Coefficients = tuple[slice, Floats] | tuple[slice, Floats, int]
+"""Variables, coefficients M (one-dimensional: a diagonal), and optionally M's first row within the block."""
 
 Piece = tuple[int, int, Floats]
-"""Row and column where a matrix, or the diagonal of one, is added."""
+"""Row and column of an added matrix, or of an added diagonal."""
 
 
 @dataclass
 class ProgramBuilder:
-    """Collects variables, objective terms and constraint blocks; `build` returns the standard form."""
+    """Collects variables, objective and constraint blocks; `build` returns the standard form."""
 
     size: int = 0
     constant: float = 0.0
@@ -102,35 +100,33 @@ class ProgramBuilder:
     _quadratic: list[Piece] = field(default_factory=list)
     _entries: list[Piece] = field(default_factory=list)
     _rhs: list[Floats] = field(default_factory=list)
-    _blocks: list[Block] = field(default_factory=list)
+    _blocks: list[ConstraintBlock] = field(default_factory=list)
     _rows: int = 0
 
     def variables(self, bounds: Floats) -> slice:
-        """Add len(bounds) variables with |x_j| <= bounds_j; returns their positions."""
+        """Add len(bounds) variables with |x_j| <= bounds_j; return their positions."""
         place = slice(self.size, self.size + len(bounds))
         self._bounds.append(bounds)
         self.size = place.stop
         return place
 
     def add_linear(self, place: slice, coefficients: Floats) -> None:
-        """Add q'x terms."""
         self._linear.append((place, coefficients))
 
     def add_quadratic(self, place: slice, hessian: Floats) -> None:
-        """Add ½ x'Hx terms; a one-dimensional `hessian` is a diagonal."""
+        """Add ½ x'Hx; a one-dimensional `hessian` is a diagonal."""
         self._quadratic.append((place.start, place.start, hessian))
 
-    def constrain(self, label: str, cone: Cone, rhs: Floats, *terms: Term) -> None:
-        """Add rows `rhs − Σ M x[place]` in `cone`; see `Term`."""
+    def constrain(self, label: str, cone: Cone, rhs: Floats, *coefficients: Coefficients) -> None:
+        """Add rows `rhs − Σ M x[place]` in `cone`; see `Coefficients`."""
         count = len(rhs)
-        for place, matrix, *first in terms:
+        for place, matrix, *first in coefficients:
             self._entries.append((self._rows + (first[0] if first else 0), place.start, matrix))
         self._rhs.append(rhs)
-        self._blocks.append(Block(label, cone, self._rows, self._rows + count))
+        self._blocks.append(ConstraintBlock(label, cone, self._rows, self._rows + count))
         self._rows += count
 
     def build(self) -> ConicProgram:
-        """Assemble the matrices, dense or sparse by their size."""
         linear = np.zeros(self.size)
         for place, coefficients in self._linear:
             linear[place] += coefficients
@@ -146,7 +142,6 @@ class ProgramBuilder:
 
 
 def _assembled(pieces: list[Piece], shape: tuple[int, int]) -> Matrix:
-    """The sum of the pieces; several may fall on one place."""
     if shape[0] * shape[1] <= _DENSE_ENTRIES:
         result = np.zeros(shape)
         for top, left, matrix in pieces:
@@ -172,21 +167,23 @@ def _entries_of(piece: Piece) -> tuple[Integers, Integers, Floats]:
 
 
 def dense(matrix: Matrix) -> Floats:
-    """The matrix as an array, whichever way it is kept."""
+    """Return the matrix as a dense array."""
     return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
 
 
-def part_of(program: ConicProgram, parts: Sequence[tuple[str, Cone, Integers]]) -> tuple[ConicProgram, Integers]:
-    """The program with these rows only, each part of them in its own cone; and the rows in their new order."""
+def subprogram(program: ConicProgram, parts: Sequence[tuple[str, Cone, Integers]]) -> tuple[ConicProgram, Integers]:
+    """Return the program of selected rows, each part in its cone, and the row order."""
     order = np.concatenate([rows for _, _, rows in parts])
     stops = np.cumsum([len(rows) for _, _, rows in parts]).tolist()
     starts = [0, *stops[:-1]]
-    blocks = tuple(Block(label, cone, a, b) for (label, cone, _), a, b in zip(parts, starts, stops, strict=True))
+    blocks = tuple(
+        ConstraintBlock(label, cone, a, b) for (label, cone, _), a, b in zip(parts, starts, stops, strict=True)
+    )
     return replace(program, matrix=program.matrix[order], rhs=program.rhs[order], blocks=blocks), order
 
 
 class _Columns(NamedTuple):
-    """What Clarabel reads of a SciPy matrix in compressed columns; as lists, which it takes over twice as fast."""
+    """Compressed columns as lists, which Clarabel reads over twice as fast as a SciPy matrix."""
 
     data: list[float]
     indices: list[int]
@@ -198,7 +195,6 @@ class _Columns(NamedTuple):
 
 
 def _compressed(matrix: Matrix) -> Any:
-    """The matrix in compressed columns, as Clarabel wants it."""
     if not isinstance(matrix, np.ndarray):
         return matrix
     rows, columns = len(matrix), len(matrix.T)
@@ -210,7 +206,7 @@ def _compressed(matrix: Matrix) -> Any:
 
 
 def _upper(matrix: Matrix) -> Any:
-    """The upper triangle in compressed columns; a linear program's is empty."""
+    """Upper triangle in compressed columns; empty for linear programs."""
     if not isinstance(matrix, np.ndarray):
         return sparse.csc_matrix(sparse.triu(matrix))
     return _compressed(np.triu(matrix)) if matrix.any() else _Columns([], [], [0] * (len(matrix) + 1), matrix.shape, 0)
@@ -218,7 +214,7 @@ def _upper(matrix: Matrix) -> Any:
 
 @dataclass(frozen=True)
 class Solution:
-    """What the solver returned: `status` in its own words, primal x, dual z, slack s. Nothing here is proved yet."""
+    """Unproved solver output: Clarabel's `status`, primal x, dual z, slack s."""
 
     status: str
     x: Floats
@@ -227,9 +223,9 @@ class Solution:
 
 
 _DENSE_ENTRIES = 100_000
-"""Matrices up to this size are kept as arrays; 30 names with turnover and name counts stay below a third of it."""
+"""Largest dense matrix; 30 names with turnover and name counts use under a third."""
 _SUPERNODAL = 200_000
-"""Entries of A from which the supernodal factorisation is the faster one."""
+"""Entries of A from which supernodal factorisation is faster."""
 _CONES = {
     Cone.ZERO: clarabel.ZeroConeT,
     Cone.NONNEGATIVE: clarabel.NonnegativeConeT,
@@ -237,19 +233,17 @@ _CONES = {
 }
 
 
-def solve(program: ConicProgram, *, tolerance: float | None = None) -> Solution:
-    """Solve by Clarabel at a tolerance far below the ones scores use; certificates judge the result.
-
-    By default what is small enough to be polished afterwards stops a little earlier than the rest.
-    """
+def solve_conic(program: ConicProgram, *, tolerance: float | None = None) -> Solution:
+    """Solve with Clarabel, less tightly for small programs, which are polished; certificates judge the result."""
     if tolerance is None:
         tolerance = 1e-9 if isinstance(program.matrix, np.ndarray) else 1e-11
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_threads = 1
-    settings.presolve_enable = False  # it looks for infinite limits, and there are none
-    # The supernodal factorisation pays for large dense blocks only (1.7 times faster at 1,500 names and 252 factors,
-    # half as fast at 500 names and 60).
+    settings.presolve_enable = False  # it only searches for infinite limits
+    # Supernodal factorisation pays for large dense blocks only: 1.7 times faster at 1,500 names and 252 factors, half
+    # as fast
+    # at 500 names and 60.
     matrix = _compressed(program.matrix)
     settings.direct_solve_method = "faer" if matrix.nnz > _SUPERNODAL else "qdldl"
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance

@@ -1,4 +1,4 @@
-"""Is the optimum the only one? A proof by curvature or by rank, or a witness that it is not."""
+"""Uniqueness of an optimum: proof by curvature or rank, or a second optimum."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ import numpy as np
 from finskillbench.arrays import Floats
 from finskillbench.engines.optimisation.formulation import Formulation
 from finskillbench.engines.optimisation.freedom import moving_directions
-from finskillbench.engines.optimisation.program import Block, Cone, dense, sparse
+from finskillbench.engines.optimisation.program import Cone, ConstraintBlock, dense, sparse
 
 _POSITIVE = 1e-7
-"""A multiplier above this is positive beyond the solver's noise (objectives are of order 0.01 to 1)."""
+"""Larger multipliers exceed the solver's noise (objectives are of order 0.01 to 1)."""
 _RESOLVED = 1e4
 """A positive multiplier z keeps its slack under gap/z at every optimum; z over this many gaps keeps it under 1e-4.
 
-The slack of a cone with multiplier z and head s leaves the ray of the optimum by at most √(2 s gap/z)."""
+The slack of a cone with multiplier z and head s is within √(2 s gap/z) of the optimum's ray.
+"""
 _AS_GOOD = 1e-9
-"""Another portfolio is as good when its objective is within this of the optimum's."""
+"""Objective tolerance of another optimum."""
 _DISTINCT = 1e-6
-"""Two optima are different when a weight differs by more than this."""
+"""Minimum weight difference of distinct optima."""
 _MOST_TRIED = 200
-"""Directions of a large program along which a second optimum is looked for; one is enough to refute."""
+"""Maximum directions of a large program tried for a second optimum."""
 
 
 class Uniqueness(StrEnum):
-    """Outcome of the check."""
+    """Outcome of the uniqueness check."""
 
     CURVATURE = "unique: the Lagrangian is strictly convex in the weights"
     RANK = "unique: the constraints with positive multipliers determine the weights"
     BRANCHES = "unique: alone in its branch of the name counts, and no other branch comes as near"
     MULTIPLE = "not unique: another optimum is known"
     UNDECIDED = "undecided"
-    NOT_ASKED = "not asked: the value alone is the answer"
+    NOT_CHECKED = "not asked: the value alone is the answer"
 
     @property
     def proved(self) -> bool:
-        """Whether the optimum is proved to be the only one."""
         return self in (Uniqueness.CURVATURE, Uniqueness.RANK, Uniqueness.BRANCHES)
 
 
@@ -52,23 +52,22 @@ class UniquenessProof:
 
 
 def prove_unique(formulation: Formulation, x: Floats, z: Floats) -> UniquenessProof:
-    """Decide uniqueness of the weights at an optimal pair (x, z).
+    """Check uniqueness of the weights at an optimal pair (x, z).
 
-    Curvature: with quadratic multipliers ν of the second-order blocks, another optimum w would give
-    L(w) <= f* = L(w*) although L is strongly convex with modulus m > 0. Rank: on the optimal face every row with a
-    positive multiplier is tight, and the slack of a cone with a positive multiplier (z0, z1) lies on the one ray
-    (z0, −z1) of the cone that is orthogonal to it; if that leaves the weights no direction, the face holds one
-    portfolio.
+    Curvature: with quadratic multipliers ν of the second-order blocks, another optimum w would give L(w) <= f* = L(w*),
+    although L is strongly convex with modulus m > 0. Rank: on the optimal face, rows with positive multipliers are
+    tight. The slack of a cone with positive multiplier (z0, z1) is on the orthogonal ray (z0, −z1). If no direction of
+    the weights remains, the optimum is unique.
     """
     program = formulation.program
     slack = program.rhs - program.matrix @ x
     gap = abs(float(slack @ z))
     modulus = formulation.objective_curvature
-    curved_blocks: list[Block] = []
+    curved_blocks: list[ConstraintBlock] = []
     for block in program.blocks:
         if block.cone is Cone.SECOND_ORDER and z[block.start] > _POSITIVE:
             curved_blocks.append(block)
-            if slack[block.start] > 0:  # a limit of exactly zero has no multiplier of the quadratic form
+            if slack[block.start] > 0:  # a zero limit has no multiplier of the quadratic form
                 modulus += z[block.start] / slack[block.start] * formulation.curvature[block.label]
     if modulus > _POSITIVE:
         return UniquenessProof(Uniqueness.CURVATURE, modulus=float(modulus))
@@ -82,7 +81,7 @@ def prove_unique(formulation: Formulation, x: Floats, z: Floats) -> UniquenessPr
             if block.cone is not Cone.SECOND_ORDER
         ]
     )
-    # Two optima of a convex quadratic differ by a direction it does not see, so its rows pin the face as well.
+    # Optima of a convex quadratic differ by a direction in its null space, so its rows constrain the face too.
     rows, curved = program.matrix[tight], program.quadratic
     if isinstance(rows, np.ndarray) and isinstance(curved, np.ndarray):
         rays = [
@@ -104,17 +103,13 @@ def prove_unique(formulation: Formulation, x: Floats, z: Floats) -> UniquenessPr
 
 
 def _off_ray(rows: Floats, multiplier: Floats) -> Floats:
-    """The rows of a cone without their part along the ray that is orthogonal to its multiplier."""
+    """Remove the component of a cone's rows along the ray orthogonal to its multiplier."""
     ray = np.concatenate([multiplier[:1], -multiplier[1:]]) / np.linalg.norm(multiplier)
     return rows - np.outer(ray, ray @ rows)
 
 
 def _null_space(matrix: Floats) -> Floats:
-    """(N, d) directions that every row of an array leaves free; of large programs `moving_directions` gives them.
-
-    A row with a single entry pins its variable, and most rows are such bounds: they are taken out first, again and
-    again, so that the dense decomposition sees only what bounds do not settle.
-    """
+    """(N, d) Null space of a dense matrix; rows with a single entry fix their variable and are eliminated first."""
     pattern = (matrix != 0).astype(float)
     rows, free = np.ones(matrix.shape[0], dtype=bool), np.ones(matrix.shape[1], dtype=bool)
     while (lone := rows & (pattern @ free.astype(float) == 1)).any():
@@ -131,7 +126,7 @@ def _null_space(matrix: Floats) -> Floats:
 
 
 def _other_optimum(formulation: Formulation, x: Floats, slack: Floats, directions: Floats) -> UniquenessProof:
-    """Walk along each direction of the optimal face within the slacks; a real step to as good a point refutes."""
+    """Search along each direction of the optimal face, within the slacks, for a second optimum."""
     program = formulation.program
     inequality = np.concatenate(
         [np.arange(block.start, block.stop) for block in program.blocks if block.cone is Cone.NONNEGATIVE]
@@ -142,7 +137,7 @@ def _other_optimum(formulation: Formulation, x: Floats, slack: Floats, direction
         falling = rate > 1e-12
         step = max(float(np.min(slack[inequality][falling] / rate[falling], initial=1.0)), 0.0)
         while step * float(np.abs(direction[formulation.weights]).max()) > 2 * _DISTINCT:
-            step /= 2  # half way to the nearest bound at first, less where a cone ends sooner
+            step /= 2  # half way to the nearest bound, less if a cone ends sooner
             other = x + step * direction
             if _in_cones(formulation, other) and program.objective(other) <= best + _AS_GOOD:
                 return UniquenessProof(Uniqueness.MULTIPLE, witness=other[formulation.weights])

@@ -1,4 +1,1 @@
-"""Portfolio construction: optimise, rebalance, combine views; every answer comes with a certificate.
-
-The modules are pure functions on arrays and frozen dataclasses: no files, no clock, no globals.
-"""
+"""Portfolio construction with certificates: optimisation, rebalancing, Black-Litterman views."""

@@ -1,4 +1,4 @@
-"""Black-Litterman: equilibrium returns, views, posterior, and the portfolio it implies.
+"""Black-Litterman model: equilibrium returns, views, posterior, and implied portfolio.
 
 Sources: Black & Litterman (1992); He & Litterman (1999) for the posterior covariance of the mean; Idzorek (2005) for
 the confidence of a view and for legs weighted by market capitalisation.
@@ -15,7 +15,7 @@ import numpy as np
 from finskillbench.arrays import Floats
 from finskillbench.engines.optimisation.certified import Certified
 from finskillbench.engines.portfolio.optimise import optimise
-from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
+from finskillbench.engines.portfolio.problem import Objective, PortfolioLimits, PortfolioProblem
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
 
@@ -24,15 +24,12 @@ RISK_AVERSION = 2.5
 TAU = 0.05
 """Uncertainty of the equilibrium mean, as a fraction of Σ."""
 LEAST_DOUBT = 1e-6
-"""How far a confidence is from 0 and from 1 at least: Ω must be finite and positive."""
+"""Minimum distance of a confidence from 0 and 1, so that Ω is finite and positive."""
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """One analyst view: annual decimal return, confidence above 0 and below 1.
-
-    An absolute view quotes the total return of `symbols`; a relative one by how much `symbols` beat `against`.
-    """
+class AnalystView:
+    """An annual return with confidence in (0, 1): absolute for `symbols`, or relative, their excess over `against`."""
 
     kind: Literal["absolute", "relative"]
     symbols: tuple[str, ...]
@@ -43,7 +40,7 @@ class View:
 
 @dataclass(frozen=True)
 class Picks:
-    """Views as arrays: P (k, n), Q (k,) in excess of cash and confidences (k,)."""
+    """Views as arrays: P (k, n), Q (k,) in excess of cash, confidences (k,)."""
 
     matrix: Floats
     expected: Floats
@@ -52,25 +49,19 @@ class Picks:
 
 @dataclass(frozen=True)
 class Posterior:
-    """Equilibrium π (n,), posterior mean (n,) and posterior standard deviation of the mean (n,), decimals per year.
-
-    All are excess returns over cash.
-    """
+    """Equilibrium π, posterior mean and its standard deviation, each (n,), excess returns over cash per year."""
 
     equilibrium: Floats
     mean: Floats
     standard_deviation: Floats
 
 
-def picks_of(tickers: Sequence[str], views: Sequence[View], market_weights: Floats, cash: float) -> Picks:
-    """Read views: +1 on `symbols` and −1 on `against`, shared out by market weight within each.
+def picks_of(tickers: Sequence[str], views: Sequence[AnalystView], market_weights: Floats, cash: float) -> Picks:
+    """Convert views to rows of P: +1 on `symbols` and −1 on `against`, split by market weight.
 
-    The risk-free rate `cash` is deducted from the total return of an absolute view; it cancels out of a relative one.
-
-    Raises
-    ------
-    InputError : for an unknown or repeated symbol, a missing or superfluous leg, a leg without market weight, or a
-        confidence that is not above 0 and below 1.
+    Deducts the risk-free rate `cash` from absolute views; it cancels out of relative ones. Raises `InputError` for
+    unknown or repeated symbols, missing or superfluous legs, legs without market weight, or confidences outside of (0,
+    1).
     """
     place = {ticker: index for index, ticker in enumerate(tickers)}
     matrix = np.zeros((len(views), len(tickers)))
@@ -97,33 +88,34 @@ def picks_of(tickers: Sequence[str], views: Sequence[View], market_weights: Floa
 
 
 def view_variances(risk: RiskModel, picks: Picks, tau: float = TAU) -> Floats:
-    """(k,) prior variance τ p_kΣp_k' of what each view is about."""
+    """(k,) Prior variance τ p_kΣp_k' of each view."""
     return tau * np.array([risk.variance(pick) for pick in picks.matrix])
 
 
 def idzorek(confidence: Floats, variances: Floats) -> Floats:
-    """(k,) diagonal of Ω: (1 − c_k) / c_k times the prior variance of the view.
+    """(k,) Diagonal of Ω: (1 − c_k) / c_k times the prior variance of the view.
 
-    Idzorek (2005) defines the confidence as the share of the tilt that a certain view would cause, each view taken
-    alone; this is the Ω that moves p_k'μ by that share.
+    Idzorek (2005) defines confidence as the share of the tilt that a certain view would cause, each view alone. This Ω
+    moves p_k'μ by that share.
     """
     return (1 - confidence) / confidence * variances
 
 
 def equilibrium(risk: RiskModel, market_weights: Floats, risk_aversion: float = RISK_AVERSION) -> Floats:
-    """(n,) excess returns under which the market portfolio is optimal."""
+    """(n,) Excess returns under which the market portfolio is optimal."""
     return risk_aversion * risk.times(market_weights)
 
 
-def posterior(risk: RiskModel, prior: Floats, picks: Picks, uncertainty: Floats, *, tau: float = TAU) -> Posterior:
-    """Posterior of views with Ω = diag(uncertainty) and a prior of mean (n,) and covariance τΣ.
+def posterior_returns(
+    risk: RiskModel, prior: Floats, picks: Picks, uncertainty: Floats, *, tau: float = TAU
+) -> Posterior:
+    """Compute the posterior of views with Ω = diag(uncertainty) and a prior of mean (n,) and covariance τΣ.
 
-    The update form π + τΣP'(PτΣP' + Ω)^-1 (Q − Pπ) equals the paper's double inverse and inverts a matrix no larger
-    than the number of views.
+    The update form π + τΣP'(PτΣP' + Ω)^-1 (Q − Pπ) equals the paper's double inverse and inverts only a (k, k) matrix.
     """
     if len(picks.matrix) == 0:
         return Posterior(prior, prior, np.sqrt(tau * risk.variances))
-    spread = tau * np.array([risk.times(pick) for pick in picks.matrix])  # τΣp_k', a row for each view
+    spread = tau * np.array([risk.times(pick) for pick in picks.matrix])  # τΣp_k', one row per view
     between = picks.matrix @ spread.T
     gain = np.linalg.solve(between + np.diag(uncertainty), np.eye(len(uncertainty)))
     mean = prior + spread.T @ (gain @ (picks.expected - picks.matrix @ prior))
@@ -139,23 +131,20 @@ def optimal_weights(
     risk_aversion: float = RISK_AVERSION,
     unique: bool = True,
 ) -> Certified:
-    """Long-only, fully invested maximum of μ'w − (δ/2) w'Σw; `unique` as in `optimise`."""
+    """Maximise μ'w − (δ/2) w'Σw, long-only and fully invested; `unique` as in `optimise`."""
     problem = PortfolioProblem(
         tickers=tickers,
         risk=risk,
         objective=Objective.MAX_SHARPE,
-        limits=Limits(),
+        limits=PortfolioLimits(),
         expected_returns=mean,
         risk_aversion=risk_aversion / 2,
     )
     return optimise(problem, unique=unique)
 
 
-def cut_off(risk: RiskModel, mean: Floats, *, risk_aversion: float = RISK_AVERSION) -> tuple[Floats, Floats]:
-    """What short positions cut off leave of two optima: (δΣ)^-1 μ, and that of a fully invested portfolio.
-
-    Both are scaled to 1 afterwards; neither is the long-only optimum wherever a short position was cut off.
-    """
+def without_shorts(risk: RiskModel, mean: Floats, *, risk_aversion: float = RISK_AVERSION) -> tuple[Floats, Floats]:
+    """Return two optima without their short positions, rescaled to 1: (δΣ)^-1 μ, and the fully invested one."""
     free, budget = np.linalg.solve(risk_aversion * risk.matrix, np.column_stack([mean, np.ones(risk.size)])).T
     kept = [np.maximum(weights, 0.0) for weights in (free, free + (1 - free.sum()) / budget.sum() * budget)]
     return kept[0] / kept[0].sum(), kept[1] / kept[1].sum()

@@ -1,4 +1,4 @@
-"""From a portfolio problem to a conic program: one block for each limit, named after it."""
+"""Conic formulation of a portfolio problem, with one named block per limit."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from finskillbench.arrays import Booleans, Floats, Integers
 from finskillbench.engines.optimisation.branching import Decision
 from finskillbench.engines.optimisation.formulation import CovarianceRoot, Formulation, FormulationBuilder
-from finskillbench.engines.optimisation.program import Cone, Term
-from finskillbench.engines.portfolio.measures import check_limits, sector_weights
-from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem, required
+from finskillbench.engines.optimisation.program import Coefficients, Cone
+from finskillbench.engines.portfolio.measures import check_limits, portfolio_sector_weights
+from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem, require_array
 
 
-class Goal(StrEnum):
-    """What the program minimises: the problem's objective, one-way turnover, trading costs, a distance, or a limit."""
+class PortfolioGoal(StrEnum):
+    """Minimised quantity: the problem's objective, one-way turnover, trading costs, a distance, or a limit."""
 
     OBJECTIVE = "objective"
     TURNOVER = "turnover"
@@ -27,25 +27,25 @@ class Goal(StrEnum):
 
 
 @dataclass(frozen=True)
-class Aim:
-    """A goal with what belongs to it.
+class PortfolioAim:
+    """A goal with its parameters.
 
-    TURNOVER refers to `problem.current` and replaces the cap on it; COST minimises costs'|w − current|, `costs` (n,);
-    DISTANCE minimises ||w − anchor||²; LIMIT minimises the value at which `limit` is kept, in its place: max_weight,
-    max_tracking_error, factor_neutrality (its tolerance) or the name of a sector; `objective_cap` adds
-    `problem.value(w) <= objective_cap` to any goal.
+    TURNOVER refers to `problem.current` and replaces the turnover limit. COST minimises costs'|w − current|, with
+    `costs` (n,). DISTANCE minimises ||w − anchor||². LIMIT minimises the attainable value of `limit`: max_weight,
+    max_tracking_error, factor_neutrality (its tolerance) or a sector. `objective_cap` adds `problem.value(w) <=
+    objective_cap` to any goal.
     """
 
-    goal: Goal = Goal.OBJECTIVE
+    goal: PortfolioGoal = PortfolioGoal.OBJECTIVE
     objective_cap: float | None = None
     anchor: Floats | None = None
     costs: Floats | None = None
     limit: str = ""
 
 
-def formulate(
+def formulate_portfolio(
     problem: PortfolioProblem,
-    aim: Aim,
+    aim: PortfolioAim,
     *,
     decisions: Integers | None = None,
     holdings: Booleans | None = None,
@@ -55,8 +55,7 @@ def formulate(
 
     Parameters
     ----------
-    decisions : (n,) decisions on who is a holding; the name counts are relaxed by indicators in [0, 1], with what is
-        decided fixed. None leaves the counts out.
+    decisions : (n,) holding decisions; name counts are relaxed by indicators in [0, 1]. None omits the counts.
     holdings : (n,) mask of names that must be held.
     bounds : (n,) least and greatest weights, instead of those of the limits.
     """
@@ -69,21 +68,18 @@ def formulate(
 
 
 class _PortfolioBuilder(FormulationBuilder):
-    """The program of a problem under construction; every method adds one limit or the goal."""
-
-    def __init__(self, problem: PortfolioProblem, aim: Aim, lower: Floats, upper: Floats) -> None:
+    def __init__(self, problem: PortfolioProblem, aim: PortfolioAim, lower: Floats, upper: Floats) -> None:
         # A fully invested portfolio has Σ|w| = 1 + 2·(short sales).
         super().__init__(lower, upper, 1.0 + 2.0 * float(np.maximum(-lower, 0.0).sum()))
         self.problem, self.aim = problem, aim
         self.root = CovarianceRoot(problem.risk, self)
-        self.level = self._level() if aim.goal is Goal.LIMIT else None
+        self.level = self._level() if aim.goal is PortfolioGoal.LIMIT else None
 
     def state(self, decisions: Integers | None) -> Formulation:
-        """Every block in turn."""
         n, limits, aim = self.n, self.problem.limits, self.aim
         self._add_goal(aim)
         self.constrain("fully_invested", Cone.ZERO, np.ones(1), (self.weights, np.ones((1, n))))
-        # Of a long-only budget no weight exceeds 1: a third of the rows of a problem without a cap.
+        # In a long-only budget no weight exceeds 1; omitting these rows saves a third without a cap.
         if aim.limit == "max_weight":
             self.bound_weights(np.flatnonzero(self.upper < 0.0))
             self._limit("upper_bound", self.upper, self.upper >= 1.0, (self.weights, np.ones(n)))
@@ -94,18 +90,18 @@ class _PortfolioBuilder(FormulationBuilder):
             member = (sectors[:, None] == np.array(self.problem.sectors)[None, :]).astype(np.float64)
             caps = np.array(list(limits.sector_limits.values()))
             self._limit("sector_limits", caps, sectors == aim.limit, (self.weights, member))
-        if aim.goal in (Goal.TURNOVER, Goal.COST) or limits.max_turnover is not None:
+        if aim.goal in (PortfolioGoal.TURNOVER, PortfolioGoal.COST) or limits.max_turnover is not None:
             self._add_trades(aim)
         if limits.max_tracking_error is not None:
-            offset = self.root.image(required(self.problem.benchmark, "benchmark weights"))
+            offset = self.root.image(require_array(self.problem.benchmark, "benchmark weights"))
             smallest = self.problem.risk.smallest_eigenvalue
             rows, most = self.root.rows(-1.0, 1), limits.max_tracking_error
             if self.level is not None and aim.limit == "max_tracking_error":
                 rows, most = [*rows, (self.level, -np.ones((1, 1)))], 0.0
             self.cap_norm("max_tracking_error", most, -offset, *rows, curvature=smallest)
         if limits.neutral_factors:
-            exposures = required(self.problem.exposures, "factor exposures").T
-            centre = exposures @ required(self.problem.benchmark, "benchmark weights")
+            exposures = require_array(self.problem.exposures, "factor exposures").T
+            centre = exposures @ require_array(self.problem.benchmark, "benchmark weights")
             tolerance = np.full(len(centre), limits.neutrality_tolerance)
             free = np.full(len(centre), aim.limit == "factor_neutrality")
             for label, sign in (("factor_neutrality_above", 1.0), ("factor_neutrality_below", -1.0)):
@@ -116,8 +112,10 @@ class _PortfolioBuilder(FormulationBuilder):
             self._add_objective_cap(aim.objective_cap)
         return self.formulation()
 
-    def _limit(self, label: str, caps: Floats, free: Booleans, term: Term, offset: Floats | float = 0.0) -> None:
-        """Rows of a limit; those that are `free` are limited by the value that LIMIT minimises."""
+    def _limit(
+        self, label: str, caps: Floats, free: Booleans, term: Coefficients, offset: Floats | float = 0.0
+    ) -> None:
+        """Add a limit's rows; `free` ones are bounded by the variable that LIMIT minimises."""
         if self.level is None or not free.any():
             self.at_most(label, caps + offset, term)
         else:
@@ -125,24 +123,24 @@ class _PortfolioBuilder(FormulationBuilder):
             self.at_most(label, np.where(free, 0.0, caps) + offset, term, level)
 
     def _level(self) -> slice[int, int, Any]:
-        """The variable that LIMIT minimises, with the most that it can be of any portfolio between the bounds."""
+        """Add the variable that LIMIT minimises, with its upper bound within the weight bounds."""
         problem, name = self.problem, self.aim.limit
         if name == "max_tracking_error":
             most = (1 + self.gross) * float(np.sqrt(problem.risk.variances.max()))
         elif name == "factor_neutrality":
-            most = (1 + self.gross) * float(np.abs(required(problem.exposures, "factor exposures")).max())
+            most = (1 + self.gross) * float(np.abs(require_array(problem.exposures, "factor exposures")).max())
         else:
             most = self.gross
         level = self.auxiliary(np.array([most]), lambda weights: np.array([level_of(problem, name, weights)]))
         self.add_linear(level, np.ones(1))
         return level
 
-    def _add_goal(self, aim: Aim) -> None:
+    def _add_goal(self, aim: PortfolioAim) -> None:
         problem = self.problem
-        if aim.goal is Goal.DISTANCE:
-            self.add_squared_distance(self.weights, required(aim.anchor, "anchor"))
+        if aim.goal is PortfolioGoal.DISTANCE:
+            self.add_squared_distance(self.weights, require_array(aim.anchor, "anchor"))
             self.objective_curvature = 2.0
-        if aim.goal is not Goal.OBJECTIVE:
+        if aim.goal is not PortfolioGoal.OBJECTIVE:
             return
         smallest = problem.risk.smallest_eigenvalue
         if problem.objective in (Objective.MAX_RETURN, Objective.MAX_SHARPE):
@@ -158,21 +156,20 @@ class _PortfolioBuilder(FormulationBuilder):
             self.add_squared_distance(self.weights, problem.inverse_variance)
             self.objective_curvature = 2.0 + smallest
 
-    def _add_trades(self, aim: Aim) -> None:
-        """Absolute trades, with their cost or half sum minimised, or this capped."""
-        current = required(self.problem.current, "current portfolio")
-        # A trade need not exceed |w − w0|: lowering it to that keeps every limit and does not raise the goal.
+    def _add_trades(self, aim: PortfolioAim) -> None:
+        current = require_array(self.problem.current, "current portfolio")
+        # Optimal trades need not exceed |w − w0|.
         bounds = np.maximum(np.abs(self.lower - current), np.abs(self.upper - current))
         trades = self.add_trades(self.weights, current, bounds, lambda weights: np.abs(weights - current))
-        if aim.goal is Goal.COST:
-            self.add_linear(trades, required(aim.costs, "trading costs"))
-        if aim.goal is Goal.TURNOVER:
+        if aim.goal is PortfolioGoal.COST:
+            self.add_linear(trades, require_array(aim.costs, "trading costs"))
+        if aim.goal is PortfolioGoal.TURNOVER:
             self.add_turnover(trades)
         elif self.problem.limits.max_turnover is not None:
             self.cap_turnover("max_turnover", trades, self.problem.limits.max_turnover)
 
     def _add_name_counts(self, decisions: Integers) -> None:
-        """Indicators δ: w >= lower + (held − lower)·δ, w <= stub + (upper − stub)·δ, Σδ in the counts."""
+        """Add indicators δ: w >= lower + (held − lower)·δ, w <= stub + (upper − stub)·δ, Σδ in the counts."""
         n, weights, limits = self.n, self.weights, self.problem.limits
         held, stub, apart = limits.least_held, limits.most_not_held, limits.min_position is not None
         floor, ceiling = decisions == Decision.LONG, decisions != Decision.OFF
@@ -219,7 +216,7 @@ class _PortfolioBuilder(FormulationBuilder):
 
 
 def level_of(problem: PortfolioProblem, limit: str, weights: Floats) -> float:
-    """The value of what a limit of `Goal.LIMIT`, or that on turnover, limits."""
+    """Return the measured value of a limit of `PortfolioGoal.LIMIT`, or of turnover."""
     if limit in problem.limits.sector_limits:
-        return sector_weights(weights, problem.sectors)[limit]
+        return portfolio_sector_weights(weights, problem.sectors)[limit]
     return check_limits(problem, weights)[limit].value

@@ -1,4 +1,4 @@
-"""What a portfolio is: turnover, tracking error, exposures, names; and which limits it keeps."""
+"""Measures of a portfolio (turnover, tracking error, exposures, names) and its limit checks."""
 
 from __future__ import annotations
 
@@ -9,26 +9,25 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.engines.holdings import HOLDING_THRESHOLD
-from finskillbench.engines.portfolio.problem import PortfolioProblem, required
+from finskillbench.engines.portfolio.problem import PortfolioProblem, require_array
 from finskillbench.engines.statistics.risk_model import RiskModel
 
 FEASIBILITY_TOLERANCE = 5e-4
-"""How far a submitted portfolio may exceed a limit (5 basis points of NAV): the rounding of a weight list."""
+"""Tolerated excess over a limit (5 basis points of NAV): rounding of a weight list."""
 BROKEN = 0.05
-"""Excess over a limit, as a share of it, from which a submitted portfolio is worth nothing: 15.75 % under 15 %."""
+"""Relative excess that makes a submitted portfolio worthless: 15.75 % under a limit of 15 %."""
 ROUNDING = 5.001e-4
-"""What a number written with three decimals may miss."""
+"""Rounding error of a number with three decimals."""
 MOST_CASH = 0.005
-"""What the weights may miss of the full budget at most without cost, however many names were rounded."""
+"""Maximum deviation from the full budget at no cost, for any number of rounded names."""
 COUNTS = ("min_names", "max_names")
-"""Limits on the number of holdings."""
 BROKEN_BETA = 0.005
-"""The same of an active beta, whose limit is no fraction of NAV but a small number beside a market beta of 1."""
+"""Counterpart of `BROKEN` for active betas, whose limits are small relative to a market beta of 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitCheck:
-    """One limit as met by given weights: the measured value, the limit, by how much it is exceeded (<= 0 is kept)."""
+    """Measured value, limit and excess (<= 0 is kept) of one limit."""
 
     value: float
     limit: float
@@ -36,33 +35,33 @@ class LimitCheck:
 
 
 def clean(weights: Floats) -> Floats:
-    """(n,) weights with the rounding residue of a solver (below 1e-12) set to zero."""
+    """(n,) Weights with a solver's rounding residue (below 1e-12) set to zero."""
     return np.where(np.abs(weights) < 1e-12, 0.0, weights)
 
 
-def turnover(weights: Floats, current: Floats) -> float:
-    """One-way turnover Σ|w − w0|/2, a fraction of NAV."""
+def one_way_turnover(weights: Floats, current: Floats) -> float:
+    """Return one-way turnover Σ|w − w0|/2, a fraction of NAV."""
     return float(np.abs(weights - current).sum() / 2)
 
 
 def tracking_error(weights: Floats, benchmark: Floats, risk: RiskModel) -> float:
-    """Annualised tracking error sqrt((w−b)'Σ(w−b)), decimal per year. Source: Grinold & Kahn (1999), ch. 3."""
+    """Return the annualised tracking error sqrt((w−b)'Σ(w−b)). Source: Grinold & Kahn (1999), ch. 3."""
     return float(np.sqrt(max(risk.variance(weights - benchmark), 0.0)))
 
 
 ZERO_WEIGHT = 1e-9
-"""A weight of at most this is 0."""
+"""Largest weight that counts as 0."""
 COUNT_SLACK = 5e-5
-"""What a holding may miss of the threshold and still count: the rounding of its weight to a basis point."""
+"""Tolerance of the holding threshold: rounding of a weight to a basis point."""
 
 
 def name_count(weights: Floats, slack: float = COUNT_SLACK) -> int:
-    """Number of holdings: |weights| of at least `HOLDING_THRESHOLD`, `slack` forgiven."""
+    """Count the holdings: |weights| of at least `HOLDING_THRESHOLD`, less `slack`."""
     return int((np.abs(weights) >= HOLDING_THRESHOLD - slack).sum())
 
 
-def sector_weights(weights: Floats, sectors: tuple[str, ...]) -> dict[str, float]:
-    """Total weight of each sector, in order of first appearance."""
+def portfolio_sector_weights(weights: Floats, sectors: tuple[str, ...]) -> dict[str, float]:
+    """Return the total weight of each sector, in order of first appearance."""
     totals: dict[str, float] = dict.fromkeys(sectors, 0.0)
     for sector, weight in zip(sectors, weights, strict=True):
         totals[sector] += float(weight)
@@ -70,15 +69,11 @@ def sector_weights(weights: Floats, sectors: tuple[str, ...]) -> dict[str, float
 
 
 def check_limits(problem: PortfolioProblem, weights: Floats) -> Mapping[str, LimitCheck]:
-    """Measure every limit that the problem sets, and the budget, on the weights themselves.
+    """Measure the budget and all limits of the problem.
 
-    Keys: fully_invested, long_only, and the names of the mandate's fields (max_weight, sector_limits, min_names ...).
-    The excess of a name count is in whole names, of a least position the weight that is to be sold or bought at the
-    least for one name; of everything else in the limit's own unit.
-
-    Raises
-    ------
-    DimensionError : when a limit refers to an array that the problem does not give; it is never skipped.
+    Keys are fully_invested, long_only, and the mandate's fields (max_weight, sector_limits, min_names ...). Excess is
+    in the limit's unit: whole names for counts; for a least position, the smallest trade that corrects one name. Raises
+    `DimensionError` if a limit's array is missing.
     """
     limits = problem.limits
     total = float(weights.sum())
@@ -94,19 +89,19 @@ def check_limits(problem: PortfolioProblem, weights: Floats) -> Mapping[str, Lim
     if limits.max_weight is not None:
         checks["max_weight"] = LimitCheck(high, limits.max_weight, high - limits.max_weight)
     if limits.sector_limits:
-        totals = sector_weights(weights, problem.sectors)
+        totals = portfolio_sector_weights(weights, problem.sectors)
         worst = max(limits.sector_limits, key=lambda name: totals.get(name, 0.0) - limits.sector_limits[name])
         cap, total = limits.sector_limits[worst], totals.get(worst, 0.0)
         checks["sector_limits"] = LimitCheck(total, cap, total - cap)
     if limits.max_turnover is not None:
-        traded = turnover(weights, required(problem.current, "current portfolio"))
+        traded = one_way_turnover(weights, require_array(problem.current, "current portfolio"))
         checks["max_turnover"] = LimitCheck(traded, limits.max_turnover, traded - limits.max_turnover)
     if limits.max_tracking_error is not None:
-        error = tracking_error(weights, required(problem.benchmark, "benchmark weights"), problem.risk)
+        error = tracking_error(weights, require_array(problem.benchmark, "benchmark weights"), problem.risk)
         checks["max_tracking_error"] = LimitCheck(error, limits.max_tracking_error, error - limits.max_tracking_error)
     if limits.neutral_factors:
-        exposures = required(problem.exposures, "factor exposures")
-        active = float(np.abs(exposures.T @ (weights - required(problem.benchmark, "benchmark weights"))).max())
+        exposures = require_array(problem.exposures, "factor exposures")
+        active = float(np.abs(exposures.T @ (weights - require_array(problem.benchmark, "benchmark weights"))).max())
         tolerance = limits.neutrality_tolerance
         checks["factor_neutrality"] = LimitCheck(active, tolerance, active - tolerance)
     if limits.min_position is not None:
@@ -122,25 +117,22 @@ def check_limits(problem: PortfolioProblem, weights: Floats) -> Mapping[str, Lim
 
 
 def band(name: str, limit: float) -> float:
-    """Return the excess beyond `FEASIBILITY_TOLERANCE` from which a limit is wholly broken."""
+    """Return the excess beyond `FEASIBILITY_TOLERANCE` of a wholly broken limit."""
     return max(BROKEN * abs(limit), BROKEN_BETA if name == "factor_neutrality" else FEASIBILITY_TOLERANCE)
 
 
 def breach(name: str, check: LimitCheck) -> float:
-    """How badly a limit is broken: 0 within `FEASIBILITY_TOLERANCE`, 1 from `band` beyond it, linear in between.
-
-    A count of names is kept or wholly broken.
-    """
+    """Grade a breach: 0 within `FEASIBILITY_TOLERANCE`, rising linearly to 1 at `band` beyond it; counts are 0 or 1."""
     if name in COUNTS:
         return float(check.excess > 0)
     return float(np.clip((check.excess - FEASIBILITY_TOLERANCE) / band(name, check.limit), 0.0, 1.0))
 
 
 def forgiven_budget(names: int) -> float:
-    """What the weights of so many names may miss of the full budget without cost: the rounding of each, not all."""
+    """Return the tolerated deviation from the full budget: the rounding of so many weights, within bounds."""
     return min(max(ROUNDING * names, FEASIBILITY_TOLERANCE), MOST_CASH)
 
 
 def violations(problem: PortfolioProblem, weights: Floats, tolerance: float = FEASIBILITY_TOLERANCE) -> list[str]:
-    """Names of the limits that the weights exceed by more than `tolerance`."""
+    """Return the limits that are exceeded by more than `tolerance`."""
     return [name for name, check in check_limits(problem, weights).items() if check.excess > tolerance]

@@ -1,9 +1,8 @@
-"""What is asked of a portfolio: objective, limits, and the arrays they act on.
+"""Portfolio problems: objective, limits, and their arrays.
 
-Definitions used everywhere (and shown to the agent by the subtasks): a portfolio is fully invested (Σw = 1);
-turnover is one-way, Σ|w − w0|/2; tracking error is annualised, sqrt((w−b)'Σ(w−b)); neutrality is active,
-|β_f'(w−b)| at most the tolerance; a holding is a weight of at least
-`HOLDING_THRESHOLD`; under a least position a weight is 0 or at least that.
+Definitions (shown to agents by the subtasks): fully invested, Σw = 1; one-way turnover, Σ|w − w0|/2; annualised
+tracking error, sqrt((w−b)'Σ(w−b)); active neutrality, |β_f'(w−b)| at most the tolerance; a holding is a weight of at
+least `HOLDING_THRESHOLD`; with a least position, weights are 0 or at least that.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import DimensionError, InputError
 
 STUB = HOLDING_THRESHOLD - 1e-4
-"""Greatest weight of a name that is not a holding: under the threshold by more than a count forgives."""
+"""Greatest weight of a non-holding: below the threshold by more than a count's tolerance."""
 
 
 class Objective(StrEnum):
-    """The four objectives; each is minimised in the form of `PortfolioProblem.value`."""
+    """Objectives, each minimised in the form of `PortfolioProblem.value`."""
 
     MAX_SHARPE = "max_sharpe"
     MIN_VARIANCE = "min_variance"
@@ -33,12 +32,12 @@ class Objective(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of a mandate, fractions of NAV unless said; None means not limited.
+class PortfolioLimits:
+    """Limits of a mandate, as fractions of NAV; None means no limit.
 
-    `min_position` is the least weight of a name that is held at all; `sector_limits` maps a sector to its cap;
-    `max_turnover` is one-way against the current portfolio;
-    `max_tracking_error` is a decimal per year; `neutral_factors` are kept within `neutrality_tolerance` (beta units).
+    `min_position` is the least weight of a held name, `sector_limits` the cap per sector. `max_turnover` is one-way
+    from the current portfolio, `max_tracking_error` per year. `neutral_factors` are kept within `neutrality_tolerance`
+    (betas).
     """
 
     long_only: bool = True
@@ -55,17 +54,15 @@ class Limits:
 
     @property
     def decide_names(self) -> bool:
-        """Whether a limit asks which names are held."""
+        """True if a limit depends on the set of holdings."""
         return any(limit is not None for limit in (self.min_position, self.min_names, self.max_names))
 
     @property
     def least_held(self) -> float:
-        """Least weight of a name that is held."""
         return max(self.min_position or 0.0, HOLDING_THRESHOLD)
 
     @property
     def most_not_held(self) -> float:
-        """Greatest weight of a name that is not held."""
         return STUB if self.min_position is None else 0.0
 
 
@@ -76,20 +73,20 @@ class PortfolioProblem:
     Attributes
     ----------
     tickers : n symbols, the order of every array.
-    risk : covariance, annualised.
-    objective, risk_aversion : what is optimised; λ enters max_sharpe only.
-    expected_returns : (n,) decimals per year; None where the objective needs none.
-    limits : see `Limits`.
-    sectors : n sector names, or empty without sector limits.
-    benchmark, current : (n,) weights, or None where no limit refers to them.
-    exposures : (n, k) betas of `limits.neutral_factors`, in that order, or None.
-    ceilings : (n,) further upper bounds name by name, or None.
+    risk : annualised covariance.
+    objective, risk_aversion : λ enters max_sharpe only.
+    expected_returns : (n,) decimals per year, None if not needed.
+    limits : see `PortfolioLimits`.
+    sectors : n sector names, empty without sector limits.
+    benchmark, current : (n,) weights, None if no limit refers to them.
+    exposures : (n, k) betas of `limits.neutral_factors`, or None.
+    ceilings : (n,) further upper bounds by name, or None.
     """
 
     tickers: tuple[str, ...]
     risk: RiskModel
     objective: Objective
-    limits: Limits
+    limits: PortfolioLimits
     expected_returns: Floats | None = None
     risk_aversion: float = 1.0
     sectors: tuple[str, ...] = ()
@@ -119,20 +116,18 @@ class PortfolioProblem:
 
     @property
     def size(self) -> int:
-        """Number of names n."""
         return len(self.tickers)
 
     @property
     def inverse_variance(self) -> Floats:
-        """(n,) weights proportional to 1/Σ_ii, the anchor of risk_parity."""
+        """(n,) Weights proportional to 1/Σ_ii, the anchor of risk_parity."""
         inverse = 1.0 / self.risk.variances
         return inverse / inverse.sum()
 
     def value(self, weights: Floats) -> float:
-        """The objective in its minimisation form.
+        """Return the objective in its minimisation form (specification: data, Truth).
 
-        max_sharpe: λ w'Σw − μ'w; min_variance: w'Σw; max_return: −μ'w;
-        risk_parity: ||w − w_invvar||² + ½ w'Σw (specification: data, Truth).
+        max_sharpe: λ w'Σw − μ'w; min_variance: w'Σw; max_return: −μ'w; risk_parity: ||w − w_invvar||² + ½ w'Σw.
         """
         if self.objective is Objective.MAX_RETURN:
             return -float(self.mean @ weights)
@@ -146,33 +141,28 @@ class PortfolioProblem:
 
     @property
     def mean(self) -> Floats:
-        """Expected returns, (n,); asked for only by objectives that need them."""
+        """(n,) Expected returns; raises `DimensionError` if missing."""
         if self.expected_returns is None:
             raise DimensionError(f"objective {self.objective} needs expected_returns")
         return self.expected_returns
 
     def lower_bounds(self) -> Floats:
-        """(n,) least weights: zero when long-only, else −1, and `min_weight` where set."""
+        """(n,) Least weights: 0 if long-only, else −1, and `min_weight` if set."""
         floor = 0.0 if self.limits.long_only else -1.0
         if self.limits.min_weight is not None:
             floor = max(floor, self.limits.min_weight)
         return np.full(self.size, floor)
 
     def upper_bounds(self) -> Floats:
-        """(n,) greatest weights: the cap, else 1 (long-only, fully invested) or 2 (short sales allowed)."""
+        """(n,) Greatest weights: the cap, else 1 (long-only) or 2 (short sales allowed)."""
         cap = self.limits.max_weight
         ceiling = 1.0 if self.limits.long_only else 2.0
         bound = np.full(self.size, ceiling if cap is None else min(cap, ceiling))
         return bound if self.ceilings is None else np.minimum(bound, self.ceilings)
 
 
-def required(array: Floats | None, name: str) -> Floats:
-    """The array that a limit refers to.
-
-    Raises
-    ------
-    DimensionError : when the problem does not give it.
-    """
+def require_array(array: Floats | None, name: str) -> Floats:
+    """Return the array that a limit needs; raise `DimensionError` if the problem lacks it."""
     if array is None:
         raise DimensionError(f"a limit refers to the {name}, which the problem does not give")
     return array

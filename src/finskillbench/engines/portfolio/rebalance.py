@@ -1,4 +1,4 @@
-"""Rebalance at the least trading cost: the best objective first, then the cheapest trades that gain enough of it."""
+"""Two-stage rebalancing: optimise the objective, then minimise the cost of a required share of the improvement."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from finskillbench.arrays import Floats
 from finskillbench.engines.fields import mapping, number, values_from
 from finskillbench.engines.optimisation.certified import Certified, find
 from finskillbench.engines.optimisation.formulation import Formulation
-from finskillbench.engines.optimisation.intervals import SLACK, Intervals, IntervalSearch, common, ticket_intervals
-from finskillbench.engines.portfolio.formulation import Aim, Goal, formulate
+from finskillbench.engines.optimisation.intervals import SLACK, Intervals, IntervalSearch, intersect, ticket_intervals
+from finskillbench.engines.portfolio.formulation import PortfolioAim, PortfolioGoal, formulate_portfolio
 from finskillbench.engines.portfolio.optimise import optimise
-from finskillbench.engines.portfolio.problem import PortfolioProblem, required
+from finskillbench.engines.portfolio.problem import PortfolioProblem, require_array
 from finskillbench.errors import InputError
 
 _SAME = 1e-9
-"""Two values of the objective this close are the same."""
+"""Tolerance of equal objective values."""
 
 _ROUGH = 1e-6
-"""A trade of an interior point below this is rounding."""
+"""Smaller trades of an interior point are rounding."""
 
 
 @dataclass(frozen=True)
 class TradingTerms:
-    """What trades cost, how small they may be, and what they have to achieve.
+    """Trading costs, minimum trade, and required improvement.
 
     Attributes
     ----------
-    costs : (n,) one-way trading cost of each name, basis points of the amount traded.
-    min_trade : least size of a trade, fraction of NAV; only a sale that closes a position may be smaller.
-    required_improvement : share of the attainable improvement of the objective, above 0 and below 1.
+    costs : (n,) one-way trading costs, basis points of the traded amount.
+    min_trade : minimum trade, fraction of NAV; only sales that close a position may be smaller.
+    required_improvement : share of the attainable improvement of the objective, in (0, 1).
     """
 
     costs: Floats
@@ -42,12 +42,7 @@ class TradingTerms:
 
     @classmethod
     def of(cls, data: Mapping[str, Any], problem: PortfolioProblem) -> Self:
-        """Read the terms of a task input.
-
-        Raises
-        ------
-        InputError : one line naming the field and the remedy.
-        """
+        """Read the fields of a task input; raise `InputError` with field and remedy."""
         costs = values_from(mapping(data, "trading_costs_bps"), problem.tickers, "trading_costs_bps")
         least, share = (number(data, name, "the task") for name in ("min_trade", "required_improvement"))
         if (costs < 0).any():
@@ -57,21 +52,21 @@ class TradingTerms:
         return cls(costs, least, share)
 
     def cost(self, weights: Floats, current: Floats) -> float:
-        """Trading cost of a move, basis points of NAV."""
+        """Return the trading cost of a move, basis points of NAV."""
         return float(self.costs @ np.abs(weights - current))
 
     def least_trades(self, weights: Floats, current: Floats, tolerance: float) -> Floats:
-        """(n,) the least size of the trade in each name: `min_trade`, or a smaller position that is closed."""
+        """(n,) Minimum trade of each name: `min_trade`, or a smaller position that is closed."""
         closed = np.abs(weights) <= tolerance
         return np.where(closed, np.minimum(np.abs(current), self.min_trade), self.min_trade)
 
 
 @dataclass(frozen=True)
 class Rebalancing:
-    """Both stages and the trades (n,), signed changes of weight that sum to zero.
+    """Both stages, and the trades (n,), signed weight changes that sum to zero.
 
-    `required_value` is the objective that the second stage has to reach; `turnover` is one-way, `cost` in basis points
-    of NAV.
+    `required_value` is the objective required of the second stage; `turnover` is one-way, `cost` in basis points of
+    NAV.
     """
 
     target: Certified
@@ -83,80 +78,59 @@ class Rebalancing:
     cost: float
 
 
-def rebalance(problem: PortfolioProblem, terms: TradingTerms, *, most_programs: int = 400) -> Rebalancing:
-    """Two-stage rebalancing from `problem.current`, w0.
+def rebalance(problem: PortfolioProblem, trading: TradingTerms, *, most_programs: int = 400) -> Rebalancing:
+    """Rebalance from `problem.current`, w0, in two stages.
 
-    Stage 1 finds f*, the least objective f under the limits. Stage 2 minimises Σ costs_i |w_i − w0_i| over the
-    portfolios within the limits with f(w) <= f(w0) − required_improvement·(f(w0) − f*), each trade 0 or at least
-    `min_trade`.
-
-    Raises
-    ------
-    InfeasibleError, UndecidedError : as `optimise` and `IntervalSearch.minimum`.
-    InputError : the current portfolio is as good as the optimum, or the limits count names.
+    Stage 1 finds f*, the least objective f under the limits. Stage 2 minimises Σ costs_i |w_i − w0_i| subject to the
+    limits and f(w) <= f(w0) − required_improvement·(f(w0) − f*), with trades of 0 or at least `min_trade`. Raises as
+    `optimise` and `IntervalSearch.minimum`, and `InputError` if the current portfolio is optimal or limits count names.
     """
     if problem.limits.min_names is not None or problem.limits.max_names is not None:
         raise InputError("min_names and max_names are no limits of a rebalancing with a minimum ticket; leave them out")
-    current = required(problem.current, "current portfolio")
+    current = require_array(problem.current, "current portfolio")
     target = optimise(problem, unique=False)
-    value = required_value(problem, target.value, terms)
-    best = cheapest(problem, terms, value, most_programs=most_programs)
+    value = required_value(problem, target.value, trading)
+    best = cheapest(problem, trading, value, most_programs=most_programs)
     trades = best.weights - current
     turnover = float(np.abs(trades).sum() / 2)
-    return Rebalancing(target, value, best, best.weights, trades, turnover, terms.cost(best.weights, current))
+    return Rebalancing(target, value, best, best.weights, trades, turnover, trading.cost(best.weights, current))
 
 
-def required_value(problem: PortfolioProblem, target: float, terms: TradingTerms) -> float:
-    """The objective that has to be reached, given its least value under the limits.
-
-    Raises
-    ------
-    InputError : the current portfolio is as good as that, since it breaks a limit or is the optimum.
-    """
-    start = problem.value(required(problem.current, "current portfolio"))
+def required_value(problem: PortfolioProblem, target: float, trading: TradingTerms) -> float:
+    """Return the required objective for a given optimum; raise `InputError` if there is no improvement to gain."""
+    start = problem.value(require_array(problem.current, "current portfolio"))
     if not start > target + _SAME:
         raise InputError("the objective of current_portfolio is no worse than the optimum's: nothing is to be gained")
-    return start - terms.required_improvement * (start - target)
+    return start - trading.required_improvement * (start - target)
 
 
-def cheapest(problem: PortfolioProblem, terms: TradingTerms, value: float, *, most_programs: int = 400) -> Certified:
-    """The cheapest trades of at least the minimum ticket to an objective of at most `value`.
-
-    Raises
-    ------
-    InfeasibleError, UndecidedError : as `IntervalSearch.minimum`.
-    """
-    aim = Aim(Goal.COST, objective_cap=value, costs=terms.costs)
-    search = _Search(problem, aim, terms.min_trade, most_programs)
+def cheapest(problem: PortfolioProblem, trading: TradingTerms, value: float, *, most_programs: int = 400) -> Certified:
+    """Certify the cheapest admissible trades with an objective of at most `value`; raises as `minimum`."""
+    aim = PortfolioAim(PortfolioGoal.COST, objective_cap=value, costs=trading.costs)
+    search = _Search(problem, aim, trading.min_trade, most_programs)
     best = search.minimum()
-    current = required(problem.current, "current portfolio")
+    current = require_array(problem.current, "current portfolio")
     return replace(best, weights=np.where(np.abs(best.weights - current) <= SLACK, current, best.weights))
 
 
 class _Search(IntervalSearch):
-    """Each name is left alone, traded by the minimum at least, or sold in full."""
+    """Search over names that are kept, traded by at least the minimum, or sold in full."""
 
-    def __init__(self, problem: PortfolioProblem, aim: Aim, ticket: float, most_programs: int) -> None:
+    def __init__(self, problem: PortfolioProblem, aim: PortfolioAim, ticket: float, most_programs: int) -> None:
         self.problem, self.aim = problem, aim
-        held = required(problem.current, "current portfolio").tolist()
+        held = require_array(problem.current, "current portfolio").tolist()
         bounds = zip(problem.lower_bounds().tolist(), problem.upper_bounds().tolist(), strict=True)
         names = zip(held, bounds, strict=True)
-        allowed = Intervals.of([common(ticket_intervals(now, ticket), [bound]) for now, bound in names])
+        allowed = Intervals.of([intersect(ticket_intervals(now, ticket), [bound]) for now, bound in names])
         super().__init__(allowed, most_programs=most_programs)
 
     def program(self, lower: Floats, upper: Floats) -> Formulation:
-        """The least cost of a branch."""
-        return formulate(self.problem, self.aim, bounds=(lower, upper))
+        return formulate_portfolio(self.problem, self.aim, bounds=(lower, upper))
 
 
-def estimate(problem: PortfolioProblem, aim: Aim) -> Floats:
-    """(n,) weights that reach an aim without a minimum trade, as the solver leaves them: nothing is proved of them.
-
-    Raises
-    ------
-    InfeasibleError, UndecidedError : as `find`.
-    """
-    formulation = formulate(problem, aim)
+def approximate_weights(problem: PortfolioProblem, aim: PortfolioAim) -> Floats:
+    """(n,) Unproved solver weights of an aim without a minimum trade; raises as `find`."""
+    formulation = formulate_portfolio(problem, aim)
     weights = find(formulation).x[formulation.weights]
-    current = required(problem.current, "current portfolio")
+    current = require_array(problem.current, "current portfolio")
     return np.where(np.abs(weights - current) < _ROUGH, current, weights)

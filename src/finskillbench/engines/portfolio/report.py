@@ -1,4 +1,4 @@
-"""Results as JSON: weights by ticker, limits as met, proofs in four numbers."""
+"""JSON results: weights by ticker, limit checks, proof summaries."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 
 
 def named(problem: PortfolioProblem, values: Floats) -> dict[str, float]:
-    """Ticker to number, in ticker order."""
+    """Map tickers to values, in order."""
     return {ticker: float(value) for ticker, value in zip(problem.tickers, values, strict=True)}
 
 
 def satisfaction(problem: PortfolioProblem, weights: Floats) -> dict[str, bool]:
-    """One boolean for each limit that is set; being fully invested is assumed of every portfolio, not a limit."""
+    """Return whether each limit is kept, without full investment."""
     found = check_limits(problem, weights)
     return {name: check.excess <= FEASIBILITY_TOLERANCE for name, check in found.items() if name != "fully_invested"}
 
 
 def checks(problem: PortfolioProblem, weights: Floats) -> dict[str, dict[str, float]]:
-    """Measured value and limit of each limit."""
+    """Return measured value and limit of each limit."""
     found = check_limits(problem, weights)
     return {name: {"value": check.value, "limit": check.limit} for name, check in found.items()}
 
 
 def used(problem: PortfolioProblem) -> dict[str, Any]:
-    """What an optimisation was made of: objective, its parameters, the limits by name, the size of the universe."""
+    """Return the inputs of an optimisation: objective, parameters, limit names, universe size."""
     found: dict[str, Any] = {"names": problem.size, "objective": problem.objective.value}
     if problem.objective is Objective.MAX_SHARPE:
         found["risk_aversion"] = problem.risk_aversion
@@ -36,7 +36,7 @@ def used(problem: PortfolioProblem) -> dict[str, Any]:
 
 
 def proof(certified: Certified) -> dict[str, Any]:
-    """Value, proved gap, violation, and whether the optimum is the only one."""
+    """Return value, proved gap, violation and uniqueness."""
     return {
         "objective_value": certified.value,
         "gap": certified.optimality.gap,

@@ -1,4 +1,4 @@
-"""Portfolios that need no thought: equal weights, a known portfolio, the calmest names, all cut to the caps by hand."""
+"""Trivial portfolios: equal weights, known portfolios, low-variance names, cut to the caps."""
 
 from __future__ import annotations
 
@@ -9,39 +9,38 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.engines.optimisation.certified import UndecidedError
-from finskillbench.engines.portfolio.formulation import Goal
+from finskillbench.engines.portfolio.formulation import PortfolioGoal
 from finskillbench.engines.portfolio.measures import violations
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 
 _FEW = 10
-"""Longest list of best names that counts as picking without optimising."""
+"""Maximum number of top names in a pick without optimisation."""
 _LONG = 60
-"""Longest list of calm names that is tried, all of them apart."""
+"""Maximum number of low-variance names, all names apart."""
 _SPREAD = 500
-"""Names of equal weight at most: thinner ones would not count as holdings, and no limit on names could be kept."""
+"""Maximum names of equal weight: smaller weights would not count as holdings."""
 
 
 def trivial_value(problem: PortfolioProblem, *anchors: Floats) -> float:
-    """Best objective among the answers that need no thought.
+    """Return the best objective of trivial answers.
 
-    Equal weights (of the first `_SPREAD` names), and `anchors`, moved to the nearest feasible portfolio; and, where
-    they are feasible as they stand, the benchmark, the current portfolio, inverse-variance weights of all names or of
-    the calmest few only, these cut to the caps by hand, and under max_sharpe equal weights of the few names of highest
-    return.
+    Equal weights (of the first `_SPREAD` names) and `anchors` are moved to the nearest feasible portfolio. Others count
+    if feasible as they are: the benchmark, the current portfolio, inverse-variance weights of all or the calmest names.
+    So do these cut to the caps, and under max_sharpe equal weights of the names with the highest returns.
     """
     spread = min(problem.size, _SPREAD)
     equal = np.where(np.arange(problem.size) < spread, 1.0 / spread, 0.0)
-    # Counts of names are left to chance: branching on them is no trivial answer, and takes long in large universes.
+    # Name counts are left out: branching is no trivial answer and slow in large universes.
     free = replace(problem, limits=replace(problem.limits, min_position=None, min_names=None, max_names=None))
-    moved = [optimise(free, Goal.DISTANCE, anchor=anchor).weights for anchor in (equal, *anchors)]
+    moved = [optimise(free, PortfolioGoal.DISTANCE, anchor=anchor).weights for anchor in (equal, *anchors)]
     known = [weights for weights in (problem.benchmark, problem.current) if weights is not None]
     cut = [within_caps(problem, weights) for weights in (equal, problem.inverse_variance, *known)]
     ready = [*known, *cut, *_calmest(problem)]
     if problem.objective is Objective.MAX_SHARPE:
         best = np.argsort(-problem.mean, kind="stable")
         ready += [np.isin(np.arange(problem.size), best[:few]) / few for few in range(1, _FEW + 1)]
-    # To measure every limit takes longer than the objective: the best one that keeps them is found first.
+    # Limit checks are slower than the objective: sort by objective first.
     for value, weights in sorted(((problem.value(one), one) for one in (*moved, *ready)), key=itemgetter(0)):
         if not violations(problem, weights):
             return value
@@ -49,7 +48,7 @@ def trivial_value(problem: PortfolioProblem, *anchors: Floats) -> float:
 
 
 def within_caps(problem: PortfolioProblem, weights: Floats) -> Floats:
-    """By hand: cut what exceeds a name's or a sector's cap, and give it to the rest in proportion, 200 times."""
+    """Cut excesses over name and sector caps and distribute them in proportion, 200 times."""
     cap = problem.limits.max_weight or 1.0
     weights = weights.copy()
     names = np.array(problem.sectors)
@@ -68,13 +67,12 @@ def within_caps(problem: PortfolioProblem, weights: Floats) -> Floats:
         if not free.any() or not weights[free].sum() > 0:
             break
         weights[free] += (1 - weights.sum()) * weights[free] / weights[free].sum()
-        if np.array_equal(weights, before):  # nor would anything change from here on
+        if np.array_equal(weights, before):  # fixed point
             break
     return weights
 
 
 def _calmest(problem: PortfolioProblem) -> list[Floats]:
-    """Inverse-variance weights of the k names of least variance, and of all: the best hand-made low-risk answers."""
     order = np.argsort(problem.risk.variances, kind="stable")
     lists: list[Floats] = []
     for count in {*range(1, min(problem.size, _LONG) + 1), problem.size}:

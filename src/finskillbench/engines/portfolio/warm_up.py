@@ -1,4 +1,4 @@
-"""A small optimisation for warm processes: the work of a usual script, so that the first real call is not slow."""
+"""A small optimisation that warms up script processes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ _NAMES = 30
 
 
 def solve_small() -> dict[str, Any]:
-    """Optimise 30 names as the portfolio scripts do, from the JSON of the payload to the object that they return.
-
-    Of the size of a usual call on purpose: a forked child does it before its call to touch the memory that the call
-    will need.
-    """
+    """Optimise 30 names as a typical portfolio script does, to touch the memory that later calls need."""
     tickers = [f"W{number:02d}" for number in range(_NAMES)]
     covariance = [[0.01 + 0.05 * (row == column) for column in range(_NAMES)] for row in range(_NAMES)]
     payload = {

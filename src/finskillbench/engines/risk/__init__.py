@@ -1,1 +1,1 @@
-"""Risk engines: covariance in factor form and rolling regressions."""
+"""Risk engines: exposures, mandate monitoring, stress tests, remediation."""

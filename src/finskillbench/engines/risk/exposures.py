@@ -1,8 +1,7 @@
-"""The risk exposures of a portfolio against its benchmark, each by what it alone can cost: one standard deviation.
+"""Ranked risk exposures against the benchmark, by standalone risk.
 
-Tilts, sectors, names, concentration and illiquidity have units of their own (a beta, a weight, an index). What makes
-them comparable is the loss, a fraction of NAV, at one standard deviation of a year's return if nothing else
-happened: the stand-alone risk. That is what they are ranked by; the usual figure stands beside it as evidence.
+Tilts, sectors, names, concentration and illiquidity have different units. They are ranked by the loss, a fraction of
+NAV, at one annual standard deviation of each alone; the usual figure is kept as evidence.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from enum import StrEnum
 import numpy as np
 
 from finskillbench.arrays import FACTORS, Floats
-from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, Portfolio, required
+from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, MarketSnapshot, Portfolio, require_field
 
 
 class ExposureType(StrEnum):
-    """The kinds of exposure, in the order that breaks ties."""
+    """Exposure types, in tie-breaking order."""
 
     FACTOR_TILT = "factor_tilt"
     SECTOR_CONCENTRATION = "sector_concentration"
@@ -28,7 +27,7 @@ class ExposureType(StrEnum):
 
 
 LIST_LENGTH = 5
-"""Exposures in the ranked list."""
+"""Maximum length of the ranked list."""
 MATERIAL: Mapping[ExposureType, float] = {
     ExposureType.FACTOR_TILT: 0.02,
     ExposureType.SECTOR_CONCENTRATION: 0.04,
@@ -36,21 +35,19 @@ MATERIAL: Mapping[ExposureType, float] = {
     ExposureType.CONCENTRATION: 0.07,
     ExposureType.LIQUIDITY_RISK: 0.03,
 }
-"""Stand-alone loss, a fraction of NAV a year, from which an exposure is material and listed."""
+"""Minimum standalone loss of a listed exposure, a fraction of NAV per year."""
 LEAST_HHI = 0.06
-"""Herfindahl index from which a portfolio may be concentrated: below it are more than sixteen names of equal weight."""
+"""Minimum Herfindahl index of a concentrated portfolio: sixteen equal names are just above."""
 PARTICIPATION = 0.20
-"""Share of a day's volume that a seller can be without moving the price."""
+"""Maximum share of daily volume without price impact."""
 HORIZON = 5
-"""Sessions within which a position should be sold."""
+"""Liquidation horizon in sessions."""
 VOLUME_WINDOW = 21
-"""Sessions over which average daily volume is taken."""
+"""Sessions of the average daily volume."""
 NEUTRAL_BETA = 1.0
-"""Market beta of a portfolio without a tilt."""
 PORTFOLIO = "portfolio"
-"""Subject of an exposure of the whole portfolio."""
 _DECIMALS = 12
-"""Magnitudes that agree to so many decimals are tied: the order of a sum must not rank them."""
+"""Decimals to which magnitudes are tied, so that summation order cannot rank them."""
 
 CONVENTIONS: Mapping[str, str] = {
     "weights": "signed fractions of NAV; cash has no beta, sector, name or risk; w the weights, b the "
@@ -77,12 +74,12 @@ CONVENTIONS: Mapping[str, str] = {
     "ranking": f"by magnitude, descending; the first {LIST_LENGTH} are kept; ties in the order of the types above, "
     "then by subject",
 }
-"""The definitions of the ranked list, as the agent reads them."""
+"""Definitions of the ranked list, shown to agents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """One exposure: its kind, what it is to, its stand-alone risk, the usual figure beside it, and both in words."""
+    """One exposure: type, subject, standalone risk, conventional figure, and description."""
 
     type: ExposureType
     subject: str
@@ -92,110 +89,105 @@ class Exposure:
 
     @property
     def order(self) -> tuple[float, int, str]:
-        """Sort key of the ranked list."""
         return -round(self.magnitude, _DECIMALS), tuple(ExposureType).index(self.type), self.subject
 
     @property
     def material(self) -> bool:
-        """Whether it is large enough to be listed."""
         spread = self.type is ExposureType.CONCENTRATION and round(self.evidence, _DECIMALS) < LEAST_HHI
         return round(self.magnitude, _DECIMALS) >= MATERIAL[self.type] and not spread
 
 
-def candidates(portfolio: Portfolio, market: Market) -> tuple[Exposure, ...]:
-    """Every exposure that could be listed, whatever its size.
-
-    Raises
-    ------
-    InputError : the market gives no benchmark, covariance, factor volatility or volumes.
-    """
+def candidates(portfolio: Portfolio, market: MarketSnapshot) -> tuple[Exposure, ...]:
+    """Return all exposures, of any size; raise `InputError` for missing market data."""
     return tuple(_candidates(portfolio, market))
 
 
-def _candidates(portfolio: Portfolio, market: Market) -> Iterator[Exposure]:
-    weights, risk = portfolio.weights, required(market.risk, "covariance_matrix")
-    active = weights - required(market.benchmark, "benchmark_weights")
-    volatility = required(market.factor_volatility, "factor_volatility")
+def _candidates(portfolio: Portfolio, market: MarketSnapshot) -> Iterator[Exposure]:
+    weights, risk = portfolio.weights, require_field(market.risk, "covariance_matrix")
+    active = weights - require_field(market.benchmark, "benchmark_weights")
+    volatility = require_field(market.factor_volatility, "factor_volatility")
     for factor, tilt, beta, spread in zip(
         FACTORS, active @ market.betas, weights @ market.betas, volatility, strict=True
     ):
-        words = f"{factor} beta {beta:+.3f}, {tilt:+.3f} against the benchmark"
-        yield _exposure(ExposureType.FACTOR_TILT, factor, abs(tilt) * spread, beta, words)
+        description = f"{factor} beta {beta:+.3f}, {tilt:+.3f} against the benchmark"
+        yield _exposure(ExposureType.FACTOR_TILT, factor, abs(tilt) * spread, beta, description)
     for sector, members in zip(market.sector_names, market.membership.T, strict=True):
         if active @ members > 0:
             weight = float(weights @ members)
-            own = float(np.sqrt(risk.variance(active * members)))
-            words = f"{sector} sector {weight:.1%}, {active @ members:+.1%} against the benchmark"
-            yield _exposure(ExposureType.SECTOR_CONCENTRATION, sector, own, weight, words)
+            risk_alone = float(np.sqrt(risk.variance(active * members)))
+            description = f"{sector} sector {weight:.1%}, {active @ members:+.1%} against the benchmark"
+            yield _exposure(ExposureType.SECTOR_CONCENTRATION, sector, risk_alone, weight, description)
     deviations = np.sqrt(risk.variances)
     for place in np.flatnonzero(np.abs(weights) > ZERO_WEIGHT):
         ticker, weight = market.tickers[place], float(weights[place])
-        words = f"{ticker} at {weight:.1%}, {active[place]:+.1%} against the benchmark"
-        yield _exposure(ExposureType.SINGLE_NAME, ticker, abs(active[place]) * deviations[place], weight, words)
-    words = f"HHI {hhi(weights):.4f}, five largest names {top(weights, 5):.1%}"
+        description = f"{ticker} at {weight:.1%}, {active[place]:+.1%} against the benchmark"
+        yield _exposure(ExposureType.SINGLE_NAME, ticker, abs(active[place]) * deviations[place], weight, description)
+    description = f"HHI {hhi(weights):.4f}, five largest names {top(weights, 5):.1%}"
     unrelated = float(np.linalg.norm(active * deviations))
-    yield _exposure(ExposureType.CONCENTRATION, PORTFOLIO, unrelated, hhi(weights), words)
+    yield _exposure(ExposureType.CONCENTRATION, PORTFOLIO, unrelated, hhi(weights), description)
     left, days = unsold(portfolio, market), days_to_liquidate(portfolio, market)
     share = float(np.abs(left).sum())
-    words = f"{share:.1%} of NAV not sold in {HORIZON} sessions; {market.tickers[int(np.argmax(days))]} takes "
-    words += f"{days.max():.1f} sessions"
-    yield _exposure(ExposureType.LIQUIDITY_RISK, PORTFOLIO, float(np.sqrt(risk.variance(left))), share, words)
+    description = f"{share:.1%} of NAV not sold in {HORIZON} sessions; {market.tickers[int(np.argmax(days))]} takes "
+    description += f"{days.max():.1f} sessions"
+    yield _exposure(ExposureType.LIQUIDITY_RISK, PORTFOLIO, float(np.sqrt(risk.variance(left))), share, description)
 
 
-def _exposure(kind: ExposureType, subject: str, magnitude: float, evidence: float, words: str) -> Exposure:
-    detail = f"{words}: {magnitude:.2%} of NAV at one standard deviation"
+def _exposure(kind: ExposureType, subject: str, magnitude: float, evidence: float, description: str) -> Exposure:
+    detail = f"{description}: {magnitude:.2%} of NAV at one standard deviation"
     return Exposure(kind, subject, float(magnitude), float(evidence), detail)
 
 
-def ranked(portfolio: Portfolio, market: Market, k: int = LIST_LENGTH) -> tuple[Exposure, ...]:
-    """The first k of the material exposures, by magnitude."""
+def ranked(portfolio: Portfolio, market: MarketSnapshot, k: int = LIST_LENGTH) -> tuple[Exposure, ...]:
+    """Return the k largest material exposures."""
     listed = (one for one in candidates(portfolio, market) if one.material)
     return tuple(sorted(listed, key=lambda one: one.order)[:k])
 
 
-def factor_exposures(weights: Floats, market: Market) -> dict[str, float]:
-    """Σ w β of each factor, for (n,) weights."""
+def factor_betas(weights: Floats, market: MarketSnapshot) -> dict[str, float]:
+    """Return Σ w β by factor, for (n,) weights."""
     return dict(zip(FACTORS, (weights @ market.betas).tolist(), strict=True))
 
 
-def sector_weights(weights: Floats, market: Market) -> dict[str, float]:
-    """Total signed weight of each sector of the universe, for (n,) weights."""
+def weights_by_sector(weights: Floats, market: MarketSnapshot) -> dict[str, float]:
+    """Return signed sector weights, for (n,) weights."""
     return dict(zip(market.sector_names, (weights @ market.membership).tolist(), strict=True))
 
 
 def hhi(weights: Floats) -> float:
-    """Herfindahl index Σ w² of (n,) weights."""
+    """Return the Herfindahl index Σ w² of (n,) weights."""
     return float(weights @ weights)
 
 
 def top(weights: Floats, k: int) -> float:
-    """Total size of the k largest of (n,) weights."""
+    """Return the total size of the k largest of (n,) weights."""
     return float(np.sort(np.abs(weights))[::-1][:k].sum())
 
 
-def days_to_liquidate(portfolio: Portfolio, market: Market) -> Floats:
-    """(n,) sessions to sell each position at `PARTICIPATION` of its volume; infinite for a holding nobody trades."""
-    sold = PARTICIPATION * required(market.dollar_volume, "average_daily_volume_usd")
+def days_to_liquidate(portfolio: Portfolio, market: MarketSnapshot) -> Floats:
+    """(n,) Sessions to sell each position at `PARTICIPATION` of its volume; infinite without volume."""
+    sold = PARTICIPATION * require_field(market.dollar_volume, "average_daily_volume_usd")
     position = np.abs(portfolio.weights) * portfolio.nav
     return np.divide(position, sold, out=np.where(position > 0, np.inf, 0.0), where=sold > 0)
 
 
-def unsold(portfolio: Portfolio, market: Market) -> Floats:
-    """(n,) signed parts of the weights that cannot be sold within `HORIZON` sessions at `PARTICIPATION` of volume."""
-    volume = required(market.dollar_volume, "average_daily_volume_usd")
+def unsold(portfolio: Portfolio, market: MarketSnapshot) -> Floats:
+    """(n,) Signed weights that cannot be sold within `HORIZON` sessions at `PARTICIPATION` of volume."""
+    volume = require_field(market.dollar_volume, "average_daily_volume_usd")
     sellable = HORIZON * PARTICIPATION * volume / portfolio.nav
     return np.sign(portfolio.weights) * np.maximum(np.abs(portfolio.weights) - sellable, 0.0)
 
 
-def illiquid_share(portfolio: Portfolio, market: Market) -> float:
-    """Fraction of NAV that cannot be sold within `HORIZON` sessions at `PARTICIPATION` of volume."""
+def illiquid_share(portfolio: Portfolio, market: MarketSnapshot) -> float:
+    """Return the fraction of NAV that cannot be sold within `HORIZON` sessions at `PARTICIPATION` of volume."""
     nav = np.array([portfolio.nav])
     return float(
-        illiquid_shares(portfolio.weights[None, :], nav, required(market.dollar_volume, "average_daily_volume_usd"))[0]
+        illiquid_shares(
+            portfolio.weights[None, :], nav, require_field(market.dollar_volume, "average_daily_volume_usd")
+        )[0]
     )
 
 
 def illiquid_shares(weights: Floats, nav: Floats, dollar_volume: Floats) -> Floats:
-    """(p,) illiquid shares of p portfolios: weights (p, n), nav (p,) and dollar_volume (n,) or (p, n) in USD."""
+    """(p,) Illiquid shares of p portfolios: weights (p, n), nav (p,) and dollar_volume (n,) or (p, n) in USD."""
     sellable = HORIZON * PARTICIPATION * dollar_volume / nav[:, None]
     return np.maximum(np.abs(weights) - sellable, 0.0).sum(axis=1)

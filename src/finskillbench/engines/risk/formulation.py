@@ -1,7 +1,7 @@
-"""From a portfolio and its mandate to a conic program over weights, cash and trades: one block for each limit.
+"""Conic formulation of remediation over weights, cash and trades, with one block per limit.
 
-x = (weights, cash, auxiliary variables); weights and cash together stay what they are, cash is never negative. Limits
-that a program may exceed (see `Aim`) have one variable for their excess.
+x = (weights, cash, auxiliary variables). The sum of weights and cash is constant, cash is never negative. Soft limits
+(`RemediationAim`) have one excess variable each.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ import numpy as np
 
 from finskillbench.arrays import FACTORS, Floats
 from finskillbench.engines.optimisation.formulation import CovarianceRoot, Fill, Formulation, FormulationBuilder
-from finskillbench.engines.optimisation.program import Cone, Term
-from finskillbench.engines.risk.mandate import Constraint, Kind, Mandate
+from finskillbench.engines.optimisation.program import Coefficients, Cone
+from finskillbench.engines.risk.mandate import Constraint, ConstraintKind, RiskMandate
 from finskillbench.engines.risk.monitor import HARD_KINDS, limit_scales
-from finskillbench.engines.risk.portfolio import Market, Portfolio, required
+from finskillbench.engines.risk.portfolio import MarketSnapshot, Portfolio, require_field
 from finskillbench.engines.risk.semicontinuity import Semicontinuity, semicontinuity_of
 
 GREATEST_GROSS = 10.0
-"""Where a mandate leaves shorts unlimited, portfolios with a larger gross exposure are not considered."""
+"""Maximum gross exposure considered if the mandate does not limit shorts."""
 
 
-class Goal(StrEnum):
-    """What is minimised.
+class RemediationGoal(StrEnum):
+    """Minimised quantity: trading cost, turnover, squared trades, or excess.
 
-    The cost of trades in per cent of NAV, their one-way turnover, their squares (names and cash), or the total relative
-    excess plus the cost: a basis point weighs as much as a limit that is exceeded by one per cent.
+    Cost is in per cent of NAV, turnover one-way, squares cover names and cash. EXCESS is the total relative excess plus
+    the cost: a basis point of cost weighs as much as an excess of one per cent.
     """
 
     COST = "cost"
@@ -37,79 +37,75 @@ class Goal(StrEnum):
 
 
 @dataclass(frozen=True)
-class Aim:
-    """A goal, what names cost to trade (n,) in per cent, and a cap on turnover.
+class RemediationAim:
+    """A goal, costs (n,) in per cent, and the turnover cap; EXCESS relaxes the limits outside of `HARD_KINDS`."""
 
-    Limits outside `HARD_KINDS` may be exceeded with the goal EXCESS. The mandate's own turnover limit is not read: it
-    arrives as `turnover_cap`.
-    """
-
-    goal: Goal
+    goal: RemediationGoal
     costs: Floats | None = None
     turnover_cap: float | None = None
 
     @property
     def soft(self) -> bool:
-        """Whether limits may be exceeded."""
-        return self.goal is Goal.EXCESS
+        return self.goal is RemediationGoal.EXCESS
 
 
 Bounds = tuple[Floats, Floats]
-"""(n,) least and greatest weights."""
+"""(n,) Least and greatest weights."""
 
 
-def weight_bounds(portfolio: Portfolio, mandate: Mandate, *, soft: bool) -> Bounds:
-    """What long_only, gross exposure and, unless `soft`, the greatest position leave of each weight."""
+def weight_bounds(portfolio: Portfolio, mandate: RiskMandate, *, soft: bool) -> Bounds:
+    """Return weight bounds from long_only, gross exposure and, unless `soft`, the position limit."""
     n = len(portfolio.weights)
     gross = _greatest_gross(portfolio, mandate, soft=soft)
-    lower, upper = np.full(n, -gross if mandate.get(Kind.LONG_ONLY) is None else 0.0), np.full(n, gross)
-    cap = mandate.limit(Kind.POSITION_LIMIT_MAX)
+    lower, upper = np.full(n, -gross if mandate.get(ConstraintKind.LONG_ONLY) is None else 0.0), np.full(n, gross)
+    cap = mandate.limit(ConstraintKind.POSITION_LIMIT_MAX)
     return lower, upper if cap is None or soft else np.minimum(upper, cap)
 
 
-def formulate(
-    portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim, bounds: Bounds | None = None
+def formulate_remediation(
+    portfolio: Portfolio,
+    mandate: RiskMandate,
+    market: MarketSnapshot,
+    aim: RemediationAim,
+    bounds: Bounds | None = None,
 ) -> Formulation:
-    """Build the program of weights between `bounds`, which those of a branch narrow; None for `weight_bounds`.
-
-    Raises
-    ------
-    InputError : see `semicontinuity_of`.
-    DimensionError : when a limit refers to an array that the market does not give; it is never skipped.
-    """
+    """Build the program within `bounds`; raise as `semicontinuity_of`, `DimensionError` for missing arrays."""
     return _RemediationBuilder(portfolio, mandate, market, aim, bounds).state()
 
 
-def _greatest_gross(portfolio: Portfolio, mandate: Mandate, *, soft: bool) -> float:
-    """The most that Σ|w| can be."""
-    if mandate.get(Kind.LONG_ONLY) is not None:
+def _greatest_gross(portfolio: Portfolio, mandate: RiskMandate, *, soft: bool) -> float:
+    if mandate.get(ConstraintKind.LONG_ONLY) is not None:
         return float(portfolio.weights.sum()) + portfolio.cash
-    limit = mandate.limit(Kind.GROSS_EXPOSURE_MAX)
+    limit = mandate.limit(ConstraintKind.GROSS_EXPOSURE_MAX)
     return GREATEST_GROSS if limit is None or soft else limit
 
 
 class _RemediationBuilder(FormulationBuilder):
-    """The program under construction; every method adds the blocks of one limit or one term of the goal."""
-
-    def __init__(self, portfolio: Portfolio, mandate: Mandate, market: Market, aim: Aim, bounds: Bounds | None) -> None:
+    def __init__(
+        self,
+        portfolio: Portfolio,
+        mandate: RiskMandate,
+        market: MarketSnapshot,
+        aim: RemediationAim,
+        bounds: Bounds | None,
+    ) -> None:
         self.portfolio, self.mandate, self.market, self.aim = portfolio, mandate, market, aim
         self.rule = semicontinuity_of(mandate, len(market.tickers))
         self.excesses: list[tuple[slice, float]] = []
-        # Fills name no attribute of the builder: it would live on in a cycle until garbage is sought.
+        # Fills hold no reference to the builder, which would keep it alive in a cycle.
         self.total = total = float(portfolio.weights.sum()) + portfolio.cash
-        self.long_only = mandate.get(Kind.LONG_ONLY) is not None
+        self.long_only = mandate.get(ConstraintKind.LONG_ONLY) is not None
         gross = _greatest_gross(portfolio, mandate, soft=aim.soft)
         super().__init__(*(bounds or weight_bounds(portfolio, mandate, soft=aim.soft)), gross)
         most_cash = self.total + (0.0 if self.long_only else gross)
         self.cash = self.auxiliary(np.array([most_cash]), lambda w: np.array([total - w.sum()]))
 
     def state(self) -> Formulation:
-        """Every block in turn."""
         aim, budget = self.aim, (self.weights, np.ones((1, self.n)))
         self.constrain("budget", Cone.ZERO, np.array([self.total]), budget, (self.cash, np.ones(1)))
         self._bound_weights()
         self.at_most("cash_floor", np.zeros(1), (self.cash, -np.ones(1)))
-        if aim.goal is Goal.TRADES:
+        if aim.goal is RemediationGoal.TRADES:
             self._add_squared_trades()
         else:
             self._add_trades()
@@ -123,7 +119,7 @@ class _RemediationBuilder(FormulationBuilder):
         return self.formulation()
 
     def _bound_weights(self) -> None:
-        """What a branch leaves of each weight: one value, or bounds; the gross exposure bounds the others above."""
+        """Fix or bound the weights; gross exposure bounds the rest from above."""
         fixed = self.lower == self.upper
         capped = ~fixed & (self.upper < self.gross)
         if not fixed.any():
@@ -137,7 +133,7 @@ class _RemediationBuilder(FormulationBuilder):
             self.at_most("upper_bound", self.upper[capped], (self.weights, pick[capped]))
 
     def _excess(self, scale: float, bound: float, excess: Fill) -> slice | None:
-        """The excess of a limit as a variable e >= 0, where limits may be exceeded; V adds up e / scale."""
+        """Add the excess variable e >= 0 of a soft limit; V sums e / scale."""
         if not self.aim.soft:
             return None
         place = self.auxiliary(np.array([bound]), lambda w: np.array([max(float(excess(w)), 0.0)]))
@@ -146,18 +142,17 @@ class _RemediationBuilder(FormulationBuilder):
         return place
 
     def _limit(self, label: str, limit: float, excess: slice | None, place: slice, rows: Floats) -> None:
-        """rows @ x <= limit + excess, one excess for all rows; one-dimensional rows are a diagonal."""
-        terms: list[Term] = [] if excess is None else [(excess, -np.ones((len(rows), 1)))]
-        self.at_most(label, np.full(len(rows), limit), (place, rows), *terms)
+        """Add rows @ x <= limit + excess, with a shared excess; one-dimensional rows are a diagonal."""
+        coefficients: list[Coefficients] = [] if excess is None else [(excess, -np.ones((len(rows), 1)))]
+        self.at_most(label, np.full(len(rows), limit), (place, rows), *coefficients)
 
     def _limit_weights(self, label: str, limit: float, scale: float, rows: Floats) -> None:
-        """rows @ weights <= limit, with one excess for all rows; one-dimensional rows are a diagonal."""
+        """Add rows @ weights <= limit, with a shared excess; one-dimensional rows are a diagonal."""
         bound = float(np.abs(rows).max()) * self.gross + abs(limit)
         excess = self._excess(scale, bound, lambda w: (rows * w if rows.ndim == 1 else rows @ w).max() - limit)
         self._limit(label, limit, excess, self.weights, rows)
 
     def _add_trades(self) -> None:
-        """Absolute trades of names, then of cash, with their cost or half sum minimised, or the latter capped."""
         start, cash, aim = self.portfolio.weights, self.portfolio.cash, self.aim
         bounds = np.concatenate([np.abs(start) + self.gross, [abs(cash) + self.total + self.gross]])
         trades = self.add_trades(
@@ -168,39 +163,38 @@ class _RemediationBuilder(FormulationBuilder):
         )
         if aim.turnover_cap is not None:
             self.cap_turnover("turnover_cap", trades, aim.turnover_cap)
-        if aim.goal is Goal.TURNOVER:
+        if aim.goal is RemediationGoal.TURNOVER:
             self.add_turnover(trades)
         elif aim.costs is not None:
             self.add_linear(slice(trades.start, trades.stop - 1), aim.costs)
 
     def _add_limit(self, constraint: Constraint) -> None:
-        """A limit of the mandate that is not a bound, a decision or the turnover."""
         kind, limit, betas = constraint.kind, constraint.value, self.market.betas
         below, scale = limit_scales(constraint)
-        if kind is Kind.BETA_RANGE:
+        if kind is ConstraintKind.BETA_RANGE:
             if constraint.maximum is not None:
                 self._limit_weights(kind, constraint.maximum, scale, betas[:, :1].T)
             if constraint.minimum is not None:
                 self._limit_weights(f"{kind}_below", -constraint.minimum, below, -betas[:, :1].T)
         elif limit is None:
             return
-        elif kind is Kind.POSITION_LIMIT_MAX:
-            if self.aim.soft:  # otherwise it is an upper bound already
+        elif kind is ConstraintKind.POSITION_LIMIT_MAX:
+            if self.aim.soft:  # otherwise an upper bound
                 self._limit_weights(kind, limit, scale, np.ones(self.n))
-        elif kind is Kind.SECTOR_LIMIT_MAX:
+        elif kind is ConstraintKind.SECTOR_LIMIT_MAX:
             self._limit_weights(kind, limit, scale, self.market.membership.T)
-        elif kind is Kind.FACTOR_EXPOSURE_MAX:
+        elif kind is ConstraintKind.FACTOR_EXPOSURE_MAX:
             chosen = betas[:, [FACTORS.index(name) for name in constraint.factors]].T
             self._limit_weights(kind, limit, scale, np.vstack([chosen, -chosen]))
-        elif kind is Kind.CASH_MAX:
+        elif kind is ConstraintKind.CASH_MAX:
             total = self.total
             excess = self._excess(scale, total + self.gross, lambda w: total - w.sum() - limit)
             self._limit(kind, limit, excess, self.cash, np.ones((1, 1)))
-        elif kind is Kind.GROSS_EXPOSURE_MAX:
+        elif kind is ConstraintKind.GROSS_EXPOSURE_MAX:
             self._add_gross(limit, scale)
-        elif kind is Kind.TRACKING_ERROR_MAX:
+        elif kind is ConstraintKind.TRACKING_ERROR_MAX:
             self._add_tracking_error(limit, scale)
-        elif kind is Kind.HHI_MAX:
+        elif kind is ConstraintKind.HHI_MAX:
             self._add_concentration(limit, scale)
 
     def _add_gross(self, limit: float, scale: float) -> None:
@@ -212,22 +206,27 @@ class _RemediationBuilder(FormulationBuilder):
             self.at_most("size_above", np.zeros(n), (self.weights, ones), (sizes, -ones))
             self.at_most("size_below", np.zeros(n), (self.weights, -ones), (sizes, -ones))
             place = sizes
-        self._limit(Kind.GROSS_EXPOSURE_MAX, limit, excess, place, np.ones((1, n)))
+        self._limit(ConstraintKind.GROSS_EXPOSURE_MAX, limit, excess, place, np.ones((1, n)))
 
     def _add_tracking_error(self, limit: float, scale: float) -> None:
-        risk, benchmark = required(self.market.risk, "covariance"), required(self.market.benchmark, "benchmark weights")
+        risk, benchmark = (
+            require_field(self.market.risk, "covariance"),
+            require_field(self.market.benchmark, "benchmark weights"),
+        )
         root = CovarianceRoot(risk, self)
         largest = float(np.sqrt(risk.variances.max())) * (self.gross + float(np.abs(benchmark).sum()))
         excess = self._excess(scale, largest, lambda w: np.sqrt(risk.variance(w - benchmark)) - limit)
-        terms = root.rows(-1.0, 1)
+        coefficients = root.rows(-1.0, 1)
         if excess is not None:
-            terms.append((excess, -np.ones(1)))
-        # A limit that may be exceeded is curved the other way in its excess; the goal has to be the convex one.
+            coefficients.append((excess, -np.ones(1)))
+        # The excess makes a soft limit concave in the wrong direction; the goal provides convexity.
         curvature = 0.0 if self.aim.soft else risk.smallest_eigenvalue
-        self.cap_norm(Kind.TRACKING_ERROR_MAX, limit, -root.image(benchmark), *terms, curvature=curvature)
+        self.cap_norm(
+            ConstraintKind.TRACKING_ERROR_MAX, limit, -root.image(benchmark), *coefficients, curvature=curvature
+        )
 
     def _add_concentration(self, limit: float, scale: float) -> None:
-        n, label = self.n, Kind.HHI_MAX
+        n, label = self.n, ConstraintKind.HHI_MAX
         excess = self._excess(scale, self.gross**2, lambda w: w @ w - limit)
         root = np.sqrt(limit)
         if excess is None:
@@ -237,11 +236,11 @@ class _RemediationBuilder(FormulationBuilder):
             self.cap_square(label, (2 * root, 0.0), n, slope, rows, curvature=0.0)
 
     def _add_counts(self, rule: Semicontinuity) -> None:
-        """The number of holdings, relaxed over the names of which the bounds leave open whether they are held."""
+        """Add the relaxed number of holdings over names whose bounds leave the decision open."""
         on = (self.lower >= rule.on) | (self.upper <= -rule.on)
         free = np.flatnonzero(~on & ((self.upper >= rule.on) | (self.lower <= -rule.on)))
         if not free.size:
-            return  # the branch has settled the number
+            return  # the branch determines the number
         k, pick = len(free), np.eye(self.n)[free]
         counted = self.add_indicators(
             ("counted_floor", "counted_ceiling"),
@@ -261,7 +260,6 @@ class _RemediationBuilder(FormulationBuilder):
         self.at_most("name_count_max", most, (counted, np.ones((1, k))))
 
     def _add_squared_trades(self) -> None:
-        """(w − w0)² of names and cash."""
         self.add_squared_distance(self.weights, self.portfolio.weights)
         self.add_squared_distance(self.cash, np.array([self.portfolio.cash]))
         self.objective_curvature = 2.0

@@ -1,4 +1,4 @@
-"""The P&L of a portfolio with its option overlay and the cost of closing it, and VaR at stressed correlations."""
+"""Stress P&L with an option overlay and liquidation costs, and VaR at stressed correlations."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import numpy as np
 from finskillbench.arrays import FACTORS, Floats
 from finskillbench.engines.fields import list_of, mapping, number, require, table_of
 from finskillbench.engines.risk.exposures import PARTICIPATION, days_to_liquidate
-from finskillbench.engines.risk.portfolio import Market, Portfolio, required
+from finskillbench.engines.risk.portfolio import MarketSnapshot, Portfolio, require_field
 from finskillbench.engines.risk.stress import Scenario, StressResult, apply
 from finskillbench.errors import InputError
 from finskillbench.sums import exact_sum
 
 OVERLAY, LIQUIDATION = "option_overlay", "liquidation"
-"""The entries of the attributions that no factor and no sector explains."""
+"""Attribution entries outside of factors and sectors."""
 Z, SESSIONS = 2.326, 252
-"""Standard deviations of a VaR at 99 %, and sessions in a year."""
+"""Quantile of a 99 % VaR, and sessions per year."""
 _MARKET = FACTORS.index("mkt_rf")
 
 PNL: Mapping[str, str] = {
@@ -33,7 +33,7 @@ PNL: Mapping[str, str] = {
     "additivity": "either attribution adds up to the P&L",
     "shocks": "factor_shocks and sector_sensitivities are decimals (-0.2 is -20 %); market_shocks only describe",
 }
-"""The definitions of the P&L, as the agent reads them."""
+"""Definitions of the P&L, shown to agents."""
 MISSING_BETAS = {
     "missing_betas": "a name that factor_exposures lacks has, for each factor, the mean beta of the names of its "
     "sector that have betas, weighted by their benchmark_weights",
@@ -63,12 +63,12 @@ CORRELATION = {
     "notional x delta, delta = -N(-d1) at today's index and implied_volatility; S is covariance_matrix with its "
     "volatilities and each correlation c replaced by c + correlation_shift x (1 - c)",
 }
-"""The definitions of what a portfolio or a scenario may have beside."""
+"""Definitions of optional parts of a portfolio or scenario."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """Puts on the market: notional as a signed decimal of NAV, strike as a part of today's index, years to expiry."""
+    """Market puts: signed notional (decimal of NAV), strike relative to today's index, years to expiry."""
 
     notional: float
     strike: float
@@ -78,16 +78,11 @@ class Option:
 
     @property
     def delta(self) -> float:
-        """Change of the value of one put per change of the index, today: from -1 to 0."""
+        """Delta of one put today, from -1 to 0."""
         return -_NORMAL.cdf(-_d1(1.0, self.strike, self.years, self.implied_volatility))
 
     def pnl(self, shock: float) -> float:
-        """P&L at a relative move of the market and the stressed volatility.
-
-        Raises
-        ------
-        InputError : the market loses all that it is worth.
-        """
+        """Return the P&L of a relative market move at stressed volatility; raise `InputError` at -100 % or below."""
         if shock <= -1.0:
             raise InputError(f"factor_shocks: mkt_rf is {shock:g}; with an option_overlay give a number above -1")
         stressed = put_value(1.0 + shock, self.strike, self.years, self.stressed_volatility)
@@ -98,7 +93,7 @@ _NORMAL = NormalDist()
 
 
 def put_value(level: float, strike: float, years: float, volatility: float) -> float:
-    """Value of a put by Black's formula, without interest and dividends; all arguments are positive."""
+    """Return a put's value by Black's formula, without interest and dividends, for positive arguments."""
     d1 = _d1(level, strike, years, volatility)
     return strike * _NORMAL.cdf(volatility * math.sqrt(years) - d1) - level * _NORMAL.cdf(-d1)
 
@@ -112,12 +107,7 @@ _OPTION_FIELDS = ("notional", "strike", "years", "implied_volatility", "stressed
 
 
 def overlay_from(task_input: Mapping[str, Any]) -> tuple[Option, ...]:
-    """Read `portfolio.option_overlay`; no options where it is absent.
-
-    Raises
-    ------
-    InputError : one line naming the field and the remedy.
-    """
+    """Read `portfolio.option_overlay`, empty if absent; raise `InputError` with field and remedy."""
     data = mapping(task_input, "portfolio").get("option_overlay")
     if data is None:
         return ()
@@ -135,12 +125,7 @@ def _option(row: Mapping[str, Any], where: str) -> Option:
 
 
 def with_estimated_betas(task_input: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The input with betas for every name of `sector_mapping`: see `MISSING_BETAS`.
-
-    Raises
-    ------
-    InputError : a sector has no name with betas, or none that the benchmark holds.
-    """
+    """Add the estimated betas of `MISSING_BETAS`; raise `InputError` if a sector has no benchmark name with betas."""
     sectors, known = mapping(task_input, "sector_mapping"), mapping(task_input, "factor_exposures")
     missing = [ticker for ticker in sectors if ticker not in known]
     if not missing:
@@ -162,13 +147,8 @@ def with_estimated_betas(task_input: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**task_input, "factor_exposures": {**known, **estimated}}
 
 
-def stress(portfolio: Portfolio, overlay: Sequence[Option], scenario: Scenario, market: Market) -> StressResult:
-    """Everything that a scenario does to a portfolio with its options.
-
-    Raises
-    ------
-    InputError : the scenario needs volumes, a covariance or benchmark weights that the market does not give.
-    """
+def stress(portfolio: Portfolio, overlay: Sequence[Option], scenario: Scenario, market: MarketSnapshot) -> StressResult:
+    """Compute the full effect of a scenario on a portfolio with options; raise `InputError` for missing market data."""
     found = apply(portfolio, scenario, market)
     by_sector, by_factor = dict(found.by_sector), dict(found.by_factor)
     pnl, var = found.pnl, None
@@ -188,13 +168,8 @@ def stress(portfolio: Portfolio, overlay: Sequence[Option], scenario: Scenario, 
     return replace(found, pnl=pnl, by_sector=by_sector, by_factor=by_factor, stressed_var=var)
 
 
-def liquidation_costs(portfolio: Portfolio, widening: float, market: Market) -> Floats:
-    """(n,) what closing each position costs, decimals of NAV, at spreads wider by so many basis points.
-
-    Raises
-    ------
-    InputError : the market gives no volumes, or a holding has none.
-    """
+def liquidation_costs(portfolio: Portfolio, widening: float, market: MarketSnapshot) -> Floats:
+    """(n,) Closing costs, decimals of NAV, at spreads wider by `widening` bp; raise `InputError` without volume."""
     days = days_to_liquidate(portfolio, market)
     if not np.isfinite(days).all():
         name = market.tickers[int(np.argmin(np.isfinite(days)))]
@@ -202,19 +177,16 @@ def liquidation_costs(portfolio: Portfolio, widening: float, market: Market) -> 
     return np.abs(portfolio.weights) * widening / 20000 * np.maximum(1.0, np.sqrt(days))
 
 
-def stressed_var(portfolio: Portfolio, overlay: Sequence[Option], shift: float, market: Market) -> float:
-    """One-day VaR at 99 % after every correlation moved by `shift` of its distance to 1; see `CORRELATION`.
+def stressed_var(portfolio: Portfolio, overlay: Sequence[Option], shift: float, market: MarketSnapshot) -> float:
+    """Return the one-day 99 % VaR after every correlation moved by `shift` of its distance to 1 (`CORRELATION`).
 
-    With volatilities v the shifted covariance is (1 - shift) S + shift v v'.
-
-    Raises
-    ------
-    InputError : the market gives no covariance, or no benchmark where there are options.
+    With volatilities v the shifted covariance is (1 - shift) S + shift v v'. Raises `InputError` for missing
+    covariance, or benchmark with options.
     """
-    risk, exposure = required(market.risk, "covariance_matrix"), portfolio.weights
+    risk, exposure = require_field(market.risk, "covariance_matrix"), portfolio.weights
     if overlay:
         delta = exact_sum(option.notional * option.delta for option in overlay)
-        exposure = exposure + delta * required(market.benchmark, "benchmark_weights")
+        exposure = exposure + delta * require_field(market.benchmark, "benchmark_weights")
     together = float(exposure @ np.sqrt(risk.variances))
     variance = (1.0 - shift) * risk.variance(exposure) + shift * together**2
     return Z * float(np.sqrt(max(variance, 0.0) / SESSIONS))

@@ -1,4 +1,4 @@
-"""Which constraints of a mandate a portfolio breaks, and by how much: one matrix pass for any number of portfolios."""
+"""Constraint checks of any number of portfolios in one matrix pass."""
 
 from __future__ import annotations
 
@@ -11,47 +11,57 @@ import numpy as np
 from finskillbench.arrays import FACTORS, Booleans, Floats, Integers
 from finskillbench.engines.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.risk.batch import Batch
-from finskillbench.engines.risk.mandate import COLUMN, COMPLIANCE_TOLERANCE, RANGES, Constraint, Kind, Mandate
-from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, Portfolio
+from finskillbench.engines.risk.mandate import (
+    COLUMN,
+    COMPLIANCE_TOLERANCE,
+    RANGES,
+    Constraint,
+    ConstraintKind,
+    RiskMandate,
+)
+from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, MarketSnapshot, Portfolio
 
-HARD_KINDS = frozenset({Kind.LONG_ONLY, Kind.POSITION_LIMIT_MIN, Kind.NAME_COUNT, Kind.TURNOVER_MAX_MONTHLY})
-"""The constraints that remediation never gives up; all others count in `relative_excess`."""
+HARD_KINDS = frozenset(
+    {
+        ConstraintKind.LONG_ONLY,
+        ConstraintKind.POSITION_LIMIT_MIN,
+        ConstraintKind.NAME_COUNT,
+        ConstraintKind.TURNOVER_MAX_MONTHLY,
+    }
+)
+"""Constraints that remediation never relaxes; all others count in `total_relative_excess`."""
 LEAST_SCALE = 0.01
-"""An excess is relative to the size of its limit, but to no less than this: a limit may be 0 (no cash)."""
+"""Minimum divisor of a relative excess, since a limit may be 0."""
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
-    """One constraint as met by a portfolio.
+class ConstraintCheck:
+    """Result of one constraint.
 
-    `value` and `excess` are in the unit of the limit (<= 0 is kept; a name count in whole names); `worst` is the
-    ticker, sector or factor that gives the value, where one does.
+    `value` and `excess` (<= 0 is kept) are in the limit's unit, a name count in whole names. `worst` is the ticker,
+    sector or factor behind the value, if any.
     """
 
-    kind: Kind
+    kind: ConstraintKind
     value: float
     excess: float
     passed: bool
     worst: str | None = None
 
 
-def measure(
-    portfolio: Portfolio, mandate: Mandate, market: Market, tolerance: float = COMPLIANCE_TOLERANCE
-) -> tuple[Measure, ...]:
-    """Check every constraint of the mandate, in its order.
+def check_constraints(
+    portfolio: Portfolio, mandate: RiskMandate, market: MarketSnapshot, tolerance: float = COMPLIANCE_TOLERANCE
+) -> tuple[ConstraintCheck, ...]:
+    """Check all constraints of the mandate, in its order.
 
-    `tolerance` is what an excess may be and still pass; of names, how far a weight may be from counting, or from 0 and
-    still not be held.
-
-    Raises
-    ------
-    InputError : a constraint needs a field that the market does not give; it is never skipped.
+    `tolerance` is the largest passing excess. For names it is the distance from the holding threshold, or from 0, that
+    is forgiven. Raises `InputError` for missing market data.
     """
     batch = Batch.within(market, portfolio.weights[None, :], np.array([portfolio.cash]), np.array([portfolio.traded]))
     values, excess = measure_pairs(batch, np.zeros(1, dtype=int), (mandate,), tolerance)
     columns = mandate.columns
     return tuple(
-        Measure(
+        ConstraintCheck(
             constraint.kind,
             float(value),
             float(over),
@@ -66,11 +76,11 @@ def measure_all(
     weights: Floats,
     cash: Floats,
     traded: Floats,
-    mandate: Mandate,
-    market: Market,
+    mandate: RiskMandate,
+    market: MarketSnapshot,
     tolerance: float = COMPLIANCE_TOLERANCE,
 ) -> tuple[Floats, Floats]:
-    """Measure p portfolios of one market against one mandate of c constraints.
+    """Measure p portfolios of one market against a mandate of c constraints.
 
     Parameters
     ----------
@@ -78,7 +88,7 @@ def measure_all(
 
     Returns
     -------
-    values, excess : (p, c) in the mandate's order; `excess` is the distance beyond the limit (<= 0 is kept).
+    values, excess : (p, c) in the mandate's order; `excess` <= 0 is kept.
     """
     batch, count = Batch.within(market, weights, cash, traded), len(weights)
     values, excess = measure_pairs(batch, np.arange(count), (mandate,) * count, tolerance)
@@ -86,50 +96,43 @@ def measure_all(
 
 
 def measure_pairs(
-    batch: Batch, rows: Integers, mandates: Sequence[Mandate], tolerance: float = COMPLIANCE_TOLERANCE
+    batch: Batch, rows: Integers, mandates: Sequence[RiskMandate], tolerance: float = COMPLIANCE_TOLERANCE
 ) -> tuple[Floats, Floats]:
-    """Measure m pairs, each of a portfolio of the batch and a mandate: every portfolio once, then limits by lookup.
+    """Measure m pairs of a batch portfolio and a mandate; each portfolio is measured once.
 
     Parameters
     ----------
-    rows : (m,) the portfolio of each pair. mandates : m, the mandate of each.
+    rows : (m,) portfolio of each pair. mandates : m, mandate of each.
 
     Returns
     -------
-    values, excess : (m, kinds) in the order of `mandate.COLUMN`; `excess` is the distance beyond the limit (<= 0 is
-        kept), nan where the mandate does not limit the kind.
+    values, excess : (m, kinds) in the order of `mandate.COLUMN`; `excess` <= 0 is kept, nan without a limit.
 
-    Raises
-    ------
-    InputError : a mandate limits the tracking error and a market of the batch gives no covariance or no benchmark.
+    Raises `InputError` if a tracking-error limit lacks covariance or benchmark.
     """
-    low, high = np.concatenate([mandate.limits for mandate in mandates]).reshape(-1, 2, len(Kind)).swapaxes(0, 1)
-    tracked = not np.isnan(low[:, COLUMN[Kind.TRACKING_ERROR_MAX]]).all()
+    low, high = (
+        np.concatenate([mandate.limits for mandate in mandates]).reshape(-1, 2, len(ConstraintKind)).swapaxes(0, 1)
+    )
+    tracked = not np.isnan(low[:, COLUMN[ConstraintKind.TRACKING_ERROR_MAX]]).all()
     of_portfolio, most, least, empty = _measured(batch, tracked, tolerance)
     values = of_portfolio[rows]
-    limited = np.flatnonzero(~np.isnan(high[:, COLUMN[Kind.FACTOR_EXPOSURE_MAX]]))
+    limited = np.flatnonzero(~np.isnan(high[:, COLUMN[ConstraintKind.FACTOR_EXPOSURE_MAX]]))
     listed = np.array([mandates[pair].limited_factors for pair in limited.tolist()]).reshape(-1, len(FACTORS))
     sizes = np.abs(batch.exposures[rows[limited]])
-    values[limited, COLUMN[Kind.FACTOR_EXPOSURE_MAX]] = (sizes * listed).max(axis=1)
+    values[limited, COLUMN[ConstraintKind.FACTOR_EXPOSURE_MAX]] = (sizes * listed).max(axis=1)
     excess = np.maximum(low - values, values - high)
-    count, floor = COLUMN[Kind.NAME_COUNT], COLUMN[Kind.POSITION_LIMIT_MIN]
+    count, floor = COLUMN[ConstraintKind.NAME_COUNT], COLUMN[ConstraintKind.POSITION_LIMIT_MIN]
     excess[:, count] = np.maximum(low[:, count] - most[rows], least[rows] - high[:, count])
-    # Nothing held, nothing too small.
+    # An empty portfolio has no position below the minimum.
     excess[empty[rows] & ~np.isnan(low[:, floor]), floor] = 0.0
     return values, excess
 
 
-def relative_excess(values: Floats, excess: Floats, mandate: Mandate) -> float:
-    """V: sum of excess over the size of its limit, over the constraints that remediation may give up.
+def total_relative_excess(values: Floats, excess: Floats, mandate: RiskMandate) -> float:
+    """Return V: the sum of relative excesses over the constraints that remediation may relax.
 
-    Parameters
-    ----------
-    values, excess : (c,) of one portfolio, as `measure_all` returns them; the value says which end of a range is
-        broken.
-
-    Returns
-    -------
-    V, dimensionless; 0 where all of these constraints are kept.
+    `values`, `excess` (c,) are those of one portfolio from `measure_all`; the value identifies the broken end of a
+    range.
     """
     total = 0.0
     for constraint, value, over in zip(mandate.constraints, values, excess, strict=True):
@@ -140,19 +143,21 @@ def relative_excess(values: Floats, excess: Floats, mandate: Mandate) -> float:
 
 
 def limit_scales(constraint: Constraint) -> tuple[float, float]:
-    """What an excess below the minimum, and above the maximum (or beyond the value), is divided by in V."""
+    """Return the divisors in V for an excess below the minimum and above the maximum."""
     ends = (constraint.minimum, constraint.maximum) if constraint.kind in RANGES else (constraint.value,) * 2
     low, high = (max(abs(end or 0.0), LEAST_SCALE) for end in ends)
     return low, high
 
 
 def constraint_report(
-    portfolio: Portfolio, mandate: Mandate, market: Market, tolerance: float = COMPLIANCE_TOLERANCE
+    portfolio: Portfolio, mandate: RiskMandate, market: MarketSnapshot, tolerance: float = COMPLIANCE_TOLERANCE
 ) -> dict[str, Any]:
-    """The answer of constraint monitoring: verdicts, values, limits, and the distance beyond a broken limit."""
+    """Return the answer of constraint monitoring: verdicts, values, limits, and excesses."""
     rows: list[dict[str, Any]] = []
-    for constraint, found in zip(mandate.constraints, measure(portfolio, mandate, market, tolerance), strict=True):
-        whole = constraint.kind is Kind.NAME_COUNT
+    for constraint, found in zip(
+        mandate.constraints, check_constraints(portfolio, mandate, market, tolerance), strict=True
+    ):
+        whole = constraint.kind is ConstraintKind.NAME_COUNT
         row: dict[str, Any] = {"type": found.kind.value, "status": "PASS" if found.passed else "FAIL"}
         row["value"] = int(found.value) if whole else found.value
         if constraint.kind in RANGES:
@@ -170,10 +175,10 @@ def constraint_report(
 
 
 _WORST_FIELD = {
-    Kind.LONG_ONLY: "worst_symbol",
-    Kind.POSITION_LIMIT_MAX: "worst_symbol",
-    Kind.POSITION_LIMIT_MIN: "worst_symbol",
-    Kind.SECTOR_LIMIT_MAX: "worst_sector",
+    ConstraintKind.LONG_ONLY: "worst_symbol",
+    ConstraintKind.POSITION_LIMIT_MAX: "worst_symbol",
+    ConstraintKind.POSITION_LIMIT_MIN: "worst_symbol",
+    ConstraintKind.SECTOR_LIMIT_MAX: "worst_sector",
 }
 
 
@@ -182,55 +187,55 @@ def _held(weights: Floats, tolerance: float) -> Booleans:
 
 
 def _measured(batch: Batch, tracked: bool, tolerance: float) -> tuple[Floats, Integers, Integers, Booleans]:
-    """Each portfolio by itself, with or without its tracking error.
+    """Measure each portfolio, optionally with tracking error.
 
     Returns
     -------
-    values : (p, kinds), nan for what depends on the mandate (factor_exposure_max) or is not asked for.
-    most, least : (p,) number of holdings when a weight within `tolerance` of counting does, or does not.
-    empty : (p,) whether nothing is held; the extremes over the holdings are then 0.
+    values : (p, kinds), nan for factor_exposure_max (depends on the mandate) and unrequested kinds.
+    most, least : (p,) number of holdings with and without weights within `tolerance` of the threshold.
+    empty : (p,) True if nothing is held; extremes over holdings are then 0.
     """
-    # Names by portfolios: reductions over the names then add whole rows of memory.
+    # Names by portfolios: reductions over names then add contiguous rows.
     weights = np.ascontiguousarray(batch.weights.T)
     sizes = np.abs(weights)
     held = _held(weights, tolerance)
     empty = np.logical_not(held.any(axis=0))
-    values = np.full((len(batch.weights), len(Kind)), np.nan)
+    values = np.full((len(batch.weights), len(ConstraintKind)), np.nan)
     for kind, value in {
-        Kind.LONG_ONLY: np.where(held, weights, np.inf).min(axis=0),
-        Kind.POSITION_LIMIT_MAX: np.where(held, weights, -np.inf).max(axis=0),
-        Kind.POSITION_LIMIT_MIN: np.where(held, sizes, np.inf).min(axis=0),
+        ConstraintKind.LONG_ONLY: np.where(held, weights, np.inf).min(axis=0),
+        ConstraintKind.POSITION_LIMIT_MAX: np.where(held, weights, -np.inf).max(axis=0),
+        ConstraintKind.POSITION_LIMIT_MIN: np.where(held, sizes, np.inf).min(axis=0),
     }.items():
         values[:, COLUMN[kind]] = np.where(empty, 0.0, value)
-    values[:, COLUMN[Kind.SECTOR_LIMIT_MAX]] = batch.heaviest_sector
+    values[:, COLUMN[ConstraintKind.SECTOR_LIMIT_MAX]] = batch.heaviest_sector
     if tracked:
-        values[:, COLUMN[Kind.TRACKING_ERROR_MAX]] = batch.tracking_error
-    values[:, COLUMN[Kind.BETA_RANGE]] = batch.exposures[:, 0]
-    values[:, COLUMN[Kind.TURNOVER_MAX_MONTHLY]] = batch.traded
-    values[:, COLUMN[Kind.CASH_MAX]] = batch.cash
-    values[:, COLUMN[Kind.GROSS_EXPOSURE_MAX]] = sizes.sum(axis=0)
-    values[:, COLUMN[Kind.HHI_MAX]] = (weights**2).sum(axis=0)
+        values[:, COLUMN[ConstraintKind.TRACKING_ERROR_MAX]] = batch.tracking_error
+    values[:, COLUMN[ConstraintKind.BETA_RANGE]] = batch.exposures[:, 0]
+    values[:, COLUMN[ConstraintKind.TURNOVER_MAX_MONTHLY]] = batch.traded
+    values[:, COLUMN[ConstraintKind.CASH_MAX]] = batch.cash
+    values[:, COLUMN[ConstraintKind.GROSS_EXPOSURE_MAX]] = sizes.sum(axis=0)
+    values[:, COLUMN[ConstraintKind.HHI_MAX]] = (weights**2).sum(axis=0)
     counts = [
         (sizes >= HOLDING_THRESHOLD - slack).sum(axis=0)
         for slack in (ZERO_WEIGHT, tolerance, 2 * ZERO_WEIGHT - tolerance)
     ]
-    values[:, COLUMN[Kind.NAME_COUNT]], most, least = counts
+    values[:, COLUMN[ConstraintKind.NAME_COUNT]], most, least = counts
     return values, most, least, empty
 
 
 def _worst(constraint: Constraint, batch: Batch, tolerance: float) -> str | None:
-    """Where the value of the one portfolio comes from; of several, the first by name, whatever their order."""
+    """Return the source of a single portfolio's value; ties go to the first name."""
     weights, ((market, _),) = batch.weights[0], batch.runs
     match constraint.kind:
-        case Kind.LONG_ONLY:
+        case ConstraintKind.LONG_ONLY:
             sizes = weights
-        case Kind.POSITION_LIMIT_MAX:
+        case ConstraintKind.POSITION_LIMIT_MAX:
             sizes = -weights
-        case Kind.POSITION_LIMIT_MIN:
+        case ConstraintKind.POSITION_LIMIT_MIN:
             sizes = np.abs(weights)
-        case Kind.SECTOR_LIMIT_MAX:
+        case ConstraintKind.SECTOR_LIMIT_MAX:
             return _first(-batch.sector_weights[0], batch.sector_names)
-        case Kind.FACTOR_EXPOSURE_MAX:
+        case ConstraintKind.FACTOR_EXPOSURE_MAX:
             places = [FACTORS.index(factor) for factor in constraint.factors]
             return _first(-np.abs(batch.exposures[0, places]), constraint.factors)
         case _:

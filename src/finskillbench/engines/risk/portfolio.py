@@ -1,4 +1,4 @@
-"""What the risk engines measure: a portfolio, and the market of its date."""
+"""Portfolio and market snapshot, the inputs of the risk engines."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from finskillbench.errors import DimensionError, InputError
 T = TypeVar("T")
 
 ZERO_WEIGHT = 1e-9
-"""A weight of at most this size is none: the name is not held."""
+"""Largest weight of a name that is not held."""
 
 
 @dataclass(frozen=True)
-class Market:
-    """The universe of n names on one date; an optional field is None where the task does not give it.
+class MarketSnapshot:
+    """Universe of n names on one date; optional fields are None if the task lacks them.
 
     Attributes
     ----------
-    tickers, sectors : n symbols, the order of every array, and the sector of each.
+    tickers, sectors : n symbols, the order of every array, and their sectors.
     betas : (n, 6) slopes on `FACTORS`.
     benchmark : (n,) weights, sum 1.
-    risk : covariance, annualised.
+    risk : annualised covariance.
     dollar_volume : (n,) average daily volume, USD.
     factor_volatility : (6,) annualised standard deviations of the returns of `FACTORS`.
     """
@@ -52,24 +52,24 @@ class Market:
 
     @cached_property
     def sector_names(self) -> tuple[str, ...]:
-        """The distinct sectors, sorted: the order of every array by sector."""
+        """Sorted distinct sectors: the order of arrays by sector."""
         return tuple(sorted(set(self.sectors)))
 
     @cached_property
     def membership(self) -> Floats:
-        """(n, sectors) 1 where a name belongs to a sector, else 0."""
-        return np.array([[float(own == name) for name in self.sector_names] for own in self.sectors])
+        """(n, sectors) 1 if a name belongs to a sector, else 0."""
+        return np.array([[float(sector == name) for name in self.sector_names] for sector in self.sectors])
 
     @cached_property
     def betas_by_sector(self) -> Floats:
-        """(n, sectors, 7) the betas of a name, and a 1, in the column of its sector, 0 in the others."""
+        """(n, sectors, 7) Betas and a 1 in the column of the name's sector, 0 elsewhere."""
         of_name = np.hstack([self.betas, np.ones((len(self.tickers), 1))])
         return self.membership[:, :, None] * of_name[:, None, :]
 
 
 @dataclass(frozen=True)
 class Portfolio:
-    """A portfolio: signed weights and cash as fractions of NAV (they sum to 1), NAV in USD.
+    """Signed weights and cash as fractions of NAV (sum 1), NAV in USD.
 
     `traded` is the one-way turnover already made this month, a fraction of NAV.
     """
@@ -81,17 +81,12 @@ class Portfolio:
 
 
 def turnover_of(trades: Floats) -> float:
-    """One-way turnover of (n,) signed weight changes; cash mirrors their sum, so it counts as a trade too."""
+    """Return one-way turnover of (n,) signed weight changes; the offsetting cash change counts as a trade."""
     return float((np.abs(trades).sum() + abs(trades.sum())) / 2)
 
 
-def required(value: T | None, field: str) -> T:
-    """What a measure needs from an optional field of the market; it is never skipped.
-
-    Raises
-    ------
-    InputError : when the task does not give the field.
-    """
+def require_field(value: T | None, field: str) -> T:
+    """Return an optional market field; raise `InputError` if it is missing."""
     if value is None:
         raise InputError(f"{field} is missing; inject it from the task data")
     return value

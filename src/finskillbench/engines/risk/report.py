@@ -1,4 +1,4 @@
-"""Results as JSON: ranked exposures, risk figures, stress attributions, trades."""
+"""JSON results: ranked exposures, risk figures, stress attributions, trades."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from finskillbench.arrays import Floats
 from finskillbench.engines.risk.exposures import (
     Exposure,
     days_to_liquidate,
-    factor_exposures,
+    factor_betas,
     hhi,
     illiquid_share,
-    sector_weights,
     top,
+    weights_by_sector,
 )
-from finskillbench.engines.risk.mandate import Mandate
+from finskillbench.engines.risk.mandate import RiskMandate
 from finskillbench.engines.risk.monitor import constraint_report
-from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, Portfolio, turnover_of
-from finskillbench.engines.risk.remediation import Remedy, Stage, after
+from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, MarketSnapshot, Portfolio, turnover_of
+from finskillbench.engines.risk.remediation import Remedy, SolvedProgram, portfolio_after
 from finskillbench.engines.risk.stress import StressResult
-from finskillbench.engines.risk.trading import Terms
+from finskillbench.engines.risk.trading import TradingRules
 
 LEAST_TRADE = 1e-7
-"""A weight that changes by no more has not been traded: the accuracy of a solver."""
+"""Smallest weight change of a trade: the accuracy of a solver."""
 
 
 def exposure_list(exposures: Sequence[Exposure]) -> list[dict[str, Any]]:
-    """Ranked exposures as risk identification answers them."""
+    """Return ranked exposures as the answer of risk identification."""
     return [
         {
             "rank": rank,
@@ -44,13 +44,8 @@ def exposure_list(exposures: Sequence[Exposure]) -> list[dict[str, Any]]:
     ]
 
 
-def risk_figures(portfolio: Portfolio, market: Market) -> dict[str, Any]:
-    """Liquidity and concentration; `days_to_liquidate` of a holding that nobody trades is null.
-
-    Raises
-    ------
-    InputError : the market gives no volumes.
-    """
+def risk_figures(portfolio: Portfolio, market: MarketSnapshot) -> dict[str, Any]:
+    """Return liquidity (null days without volume) and concentration; raise `InputError` if the market lacks volumes."""
     held = np.flatnonzero(np.abs(portfolio.weights) > ZERO_WEIGHT)
     days = days_to_liquidate(portfolio, market).tolist()
     return {
@@ -58,13 +53,13 @@ def risk_figures(portfolio: Portfolio, market: Market) -> dict[str, Any]:
         "illiquid_share": illiquid_share(portfolio, market),
         "hhi": hhi(portfolio.weights),
         "five_largest": top(portfolio.weights, 5),
-        "sector_weights": sector_weights(portfolio.weights, market),
-        "factor_betas": factor_exposures(portfolio.weights, market),
+        "sector_weights": weights_by_sector(portfolio.weights, market),
+        "factor_betas": factor_betas(portfolio.weights, market),
     }
 
 
 def stress_answer(result: StressResult) -> dict[str, Any]:
-    """P&L, both attributions and, where correlations move, the VaR as stress testing answers them."""
+    """Return the answer of stress testing: P&L, attributions and, if correlations move, VaR."""
     answer: dict[str, Any] = {
         "estimated_pnl_pct": result.pnl,
         "attribution": {
@@ -79,13 +74,13 @@ def stress_answer(result: StressResult) -> dict[str, Any]:
     return answer if result.stressed_var is None else answer | {"stressed_var_pct": result.stressed_var}
 
 
-def traded(remedy: Remedy) -> Floats:
-    """(n,) the trades of a remedy, 0 where no more is left of a name than what the solver cannot tell from it."""
+def significant_trades(remedy: Remedy) -> Floats:
+    """(n,) Trades of a remedy, 0 below the solver's accuracy."""
     return np.where(np.abs(remedy.trades) <= LEAST_TRADE, 0.0, remedy.trades)
 
 
-def trade_list(portfolio: Portfolio, trades: Floats, market: Market) -> list[dict[str, Any]]:
-    """One entry for each name whose weight changes, in ticker order; `trades` (n,) are signed weight changes."""
+def trade_list(portfolio: Portfolio, trades: Floats, market: MarketSnapshot) -> list[dict[str, Any]]:
+    """List one entry per changed name, in ticker order; `trades` (n,) are signed weight changes."""
     return [
         {
             "symbol": ticker,
@@ -100,28 +95,27 @@ def trade_list(portfolio: Portfolio, trades: Floats, market: Market) -> list[dic
 
 
 def remedy_answer(
-    remedy: Remedy, portfolio: Portfolio, mandate: Mandate, market: Market, terms: Terms
+    remedy: Remedy, portfolio: Portfolio, mandate: RiskMandate, market: MarketSnapshot, rules: TradingRules
 ) -> dict[str, Any]:
-    """The trades as risk remediation answers them, the mandate with its headroom measured after them, and the proof."""
-    trades = traded(remedy)
+    """Return the answer of risk remediation: trades, limit checks with headroom, and proof."""
+    trades = significant_trades(remedy)
     return {
         "trades": trade_list(portfolio, trades, market),
         "total_turnover": turnover_of(trades),
         "post_trade_compliant": remedy.compliant,
-        "cost_bps": 100 * terms.cost(trades),
-        "checks": constraint_report(after(portfolio, trades), terms.target(mandate), market)["constraints"],
+        "cost_bps": 100 * rules.cost(trades),
+        "checks": constraint_report(portfolio_after(portfolio, trades), rules.target(mandate), market)["constraints"],
         "proof": {
             "unique": not remedy.stages or remedy.stages[-1].certified.uniqueness.outcome.proved,
-            "stages": [_proof(stage) for stage in remedy.stages],
+            "stages": [_proof(program) for program in remedy.stages],
         },
     }
 
 
-def _proof(stage: Stage) -> dict[str, Any]:
-    """What a program minimised, its value, the proved gap and the largest violation."""
-    found = stage.certified
+def _proof(program: SolvedProgram) -> dict[str, Any]:
+    found = program.certified
     return {
-        "goal": stage.aim.goal.value,
+        "goal": program.aim.goal.value,
         "value": found.value,
         "gap": found.optimality.gap,
         "violation": found.optimality.violation,

@@ -1,4 +1,4 @@
-"""What position_limit_min and name_count ask of each name: not to be held, or to be held by enough."""
+"""Semicontinuous weights from position_limit_min and name_count: not held, or held by a minimum."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.engines.holdings import HOLDING_THRESHOLD
-from finskillbench.engines.optimisation.intervals import Interval, common
-from finskillbench.engines.risk.mandate import Kind, Mandate
+from finskillbench.engines.optimisation.intervals import Interval, intersect
+from finskillbench.engines.risk.mandate import ConstraintKind, RiskMandate
 from finskillbench.errors import InputError
 
 STUB = HOLDING_THRESHOLD - 1e-6
-"""Greatest weight of a name that is not a holding; just under the threshold, so that the feasible set is closed."""
+"""Greatest weight of a non-holding, just below the threshold so that the feasible set is closed."""
 SLACK = 1e-9
-"""A weight, a turnover or an excess within this of its limit keeps it."""
+"""Tolerance of weights, turnover and excesses."""
 CLEAR = 1e-7
-"""How far above the threshold a counted name is held, so that it counts whoever adds it up, and however."""
+"""Margin above the threshold, so that a counted name counts under any rounding."""
 
 
 @dataclass(frozen=True)
 class Semicontinuity:
-    """Each |weight| is at most `off` or at least `on`; of the second sort there are `least` to `most`.
+    """Each |weight| is at most `off` or at least `on`; `least` to `most` weights are at least `on`.
 
-    `gap` says that a weight in between breaks the mandate whatever the others are (position_limit_min).
+    `gap` means that weights in between break the mandate by themselves (position_limit_min).
     """
 
     off: float
@@ -34,12 +34,12 @@ class Semicontinuity:
     gap: bool
 
     def allowed(self, low: float, high: float) -> list[Interval]:
-        """The weights between two bounds that are no position under the floor."""
+        """Return the weights between two bounds without positions below the floor."""
         sides = ((-np.inf, -self.on), (-self.off, self.off), (self.on, np.inf))
-        return common(sides if self.on else ((-np.inf, np.inf),), ((low, high),))
+        return intersect(sides if self.on else ((-np.inf, np.inf),), ((low, high),))
 
     def miscounted(self, weights: Floats) -> Floats:
-        """(n,) 0, or more for each holding where there are too many of them, for each other name where too few."""
+        """(n,) Scores of the names that could correct a broken count, else 0."""
         size = np.abs(weights)
         held = size >= self.on - SLACK
         if held.sum() > self.most:
@@ -47,14 +47,9 @@ class Semicontinuity:
         return np.where(held, 0.0, 1.0 + size) if held.sum() < self.least else np.zeros(len(size))
 
 
-def semicontinuity_of(mandate: Mandate, names: int) -> Semicontinuity | None:
-    """What position_limit_min and name_count ask of `names` names; None where the mandate has neither.
-
-    Raises
-    ------
-    InputError : for a position_limit_min so small that a holding may not count, beside a name_count.
-    """
-    floor, counts = mandate.get(Kind.POSITION_LIMIT_MIN), mandate.get(Kind.NAME_COUNT)
+def semicontinuity_of(mandate: RiskMandate, names: int) -> Semicontinuity | None:
+    """Derive the rule, or None; raise `InputError` for name_count with too small a position minimum."""
+    floor, counts = mandate.get(ConstraintKind.POSITION_LIMIT_MIN), mandate.get(ConstraintKind.NAME_COUNT)
     least = int(counts.minimum) if counts is not None and counts.minimum is not None else 0
     most = int(counts.maximum) if counts is not None and counts.maximum is not None else names
     smallest = floor.value if floor is not None else None

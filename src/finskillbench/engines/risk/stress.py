@@ -1,4 +1,4 @@
-"""What a scenario does to a portfolio: P&L, and two attributions that each add up to it."""
+"""Stress P&L of portfolios under scenarios, attributed by sector and by factor."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import FACTORS, SECTORS, Floats, Integers
-from finskillbench.engines.fields import listed, mapping, number, shown, table_of
+from finskillbench.engines.fields import describe_value, listed, mapping, number, table_of
 from finskillbench.engines.risk.batch import Batch
-from finskillbench.engines.risk.portfolio import Market, Portfolio
+from finskillbench.engines.risk.portfolio import MarketSnapshot, Portfolio
 from finskillbench.errors import InputError
 
 KINDS = ("historical_replay", "hypothetical")
 SECTOR_SENSITIVITY = "sector_sensitivity"
-"""The seventh entry of the attribution by factor: what the sectors' own sensitivities contribute."""
+"""Factor attribution's seventh entry: contribution of sector sensitivities."""
 BY_FACTOR = (*FACTORS, SECTOR_SENSITIVITY)
 WIDEST = 5000.0
-"""Basis points by which bid-ask spreads can widen, at most."""
+"""Maximum widening of bid-ask spreads in basis points."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """Decimal shocks of the six `FACTORS` (6,), and decimal sensitivities of sectors.
+    """Decimal shocks of the six `FACTORS` (6,), and decimal sector sensitivities.
 
-    A sector without a sensitivity of its own has that of its proxy. `spread_widening_bp` and `correlation_shift` (the
-    part of its distance to 1 by which every correlation moves) are None where the scenario moves neither.
+    Sectors without a sensitivity use their proxy's. `spread_widening_bp` and `correlation_shift` (the part of its
+    distance to 1 by which every correlation moves) are None if unchanged.
     """
 
     scenario_id: str
@@ -41,9 +41,9 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class StressResult:
-    """P&L, a decimal of NAV, and its split by sector held and by `BY_FACTOR`; a loss is negative.
+    """P&L (decimal of NAV, a loss is negative), by held sector and by `BY_FACTOR`.
 
-    `stressed_var` is a decimal of NAV, positive; None where the scenario moves no correlations.
+    `stressed_var` is a positive decimal of NAV, None if correlations do not move.
     """
 
     pnl: float
@@ -53,19 +53,14 @@ class StressResult:
 
 
 def scenario_from(data: object) -> Scenario:
-    """Read a stress scenario; every one of the six factors needs a shock, 0 where there is none.
-
-    Raises
-    ------
-    InputError : an unknown type, factor or sector, a factor without shock, a number of the wrong kind.
-    """
+    """Read a stress scenario; raise `InputError` for unknown types, factors or sectors, and invalid numbers."""
     if (scenario := table_of(data)) is None:
         raise InputError("stress_scenario must be an object; inject it from the task data")
     identity, kind, name = (scenario.get(field, "") for field in ("scenario_id", "type", "name"))
     if not isinstance(identity, str) or not isinstance(name, str):
         raise InputError("stress_scenario: scenario_id and name must be text")
     if kind not in KINDS:
-        raise InputError(f"stress_scenario: type must be one of {', '.join(KINDS)}, not {shown(kind)}")
+        raise InputError(f"stress_scenario: type must be one of {', '.join(KINDS)}, not {describe_value(kind)}")
     shocks, sensitivities = (mapping(scenario, field) for field in ("factor_shocks", "sector_sensitivities"))
     for field, table, known in (
         ("factor_shocks", shocks, FACTORS),
@@ -74,7 +69,7 @@ def scenario_from(data: object) -> Scenario:
         unknown = sorted(str(key) for key in set(table) - set(known))
         if unknown:
             raise InputError(f"stress_scenario: {field} names {listed(unknown[:5])}; known: {', '.join(known)}")
-    own = {
+    direct = {
         sector: number(sensitivities, sector, "sector_sensitivities") for sector in SECTORS if sector in sensitivities
     }
     return Scenario(
@@ -82,29 +77,27 @@ def scenario_from(data: object) -> Scenario:
         kind=kind,
         name=name,
         factor_shocks=np.array([number(shocks, factor, "factor_shocks") for factor in FACTORS]),
-        sector_sensitivities=own | _by_proxy(scenario.get("sector_proxies"), own),
+        sector_sensitivities=direct | _by_proxy(scenario.get("sector_proxies"), direct),
         spread_widening_bp=_within(scenario, "spread_widening_bp", WIDEST),
         correlation_shift=_within(scenario, "correlation_shift", 1.0),
     )
 
 
-def _by_proxy(data: object, own: Mapping[str, float]) -> dict[str, float]:
-    """The sensitivities of the sectors that have a proxy; nothing where the scenario names none."""
+def _by_proxy(data: object, direct: Mapping[str, float]) -> dict[str, float]:
     if data is None:
         return {}
     if (proxies := table_of(data)) is None:
         raise InputError("stress_scenario: sector_proxies must map a sector to the sector whose sensitivity it takes")
     for sector, proxy in proxies.items():
-        if sector not in SECTORS or sector in own or proxy not in own:
+        if sector not in SECTORS or sector in direct or proxy not in direct:
             raise InputError(
-                f"stress_scenario: sector_proxies gives {shown(sector)} the sensitivity of {shown(proxy)}; name a "
-                "sector without a sensitivity and one that has its own"
+                f"stress_scenario: sector_proxies gives {describe_value(sector)} the sensitivity of "
+                f"{describe_value(proxy)}; name a sector without a sensitivity and one that has its own"
             )
-    return {sector: own[str(proxy)] for sector, proxy in proxies.items()}
+    return {sector: direct[str(proxy)] for sector, proxy in proxies.items()}
 
 
 def _within(scenario: Mapping[str, Any], field: str, largest: float) -> float | None:
-    """A number from 0 to `largest`, or None where the scenario does not give it."""
     if scenario.get(field) is None:
         return None
     value = number(scenario, field, "stress_scenario", largest=largest)
@@ -113,13 +106,8 @@ def _within(scenario: Mapping[str, Any], field: str, largest: float) -> float | 
     return value
 
 
-def apply(portfolio: Portfolio, scenario: Scenario, market: Market) -> StressResult:
-    """P&L of one portfolio under one scenario.
-
-    Raises
-    ------
-    InputError : the scenario gives no sensitivity for a sector held.
-    """
+def apply(portfolio: Portfolio, scenario: Scenario, market: MarketSnapshot) -> StressResult:
+    """Compute the P&L of one portfolio; raise `InputError` if a held sector has no sensitivity."""
     batch = Batch.within(market, portfolio.weights[None, :], np.array([portfolio.cash]), np.array([portfolio.traded]))
     first = np.zeros(1, dtype=int)
     pnl, by_factor, by_sector = apply_pairs(batch, first, (scenario,), first)
@@ -127,17 +115,17 @@ def apply(portfolio: Portfolio, scenario: Scenario, market: Market) -> StressRes
         pnl=float(pnl[0]),
         by_sector={
             sector: amount
-            for sector, amount, own in zip(
+            for sector, amount, held in zip(
                 batch.sector_names, by_sector[0].tolist(), batch.sectors_held[0], strict=True
             )
-            if own
+            if held
         },
         by_factor=dict(zip(BY_FACTOR, by_factor[0].tolist(), strict=True)),
     )
 
 
-def apply_all(weights: Floats, scenarios: Sequence[Scenario], market: Market) -> tuple[Floats, Floats, Floats]:
-    """P&L of p portfolios of one market under s scenarios.
+def apply_all(weights: Floats, scenarios: Sequence[Scenario], market: MarketSnapshot) -> tuple[Floats, Floats, Floats]:
+    """Compute the P&L of p portfolios of one market under s scenarios.
 
     Parameters
     ----------
@@ -146,11 +134,7 @@ def apply_all(weights: Floats, scenarios: Sequence[Scenario], market: Market) ->
     Returns
     -------
     pnl : (p, s). by_factor : (p, s, 7) in the order of `BY_FACTOR`. by_sector : (p, s, sectors) in the order of
-    `market.sector_names`, 0 for a sector not held.
-
-    Raises
-    ------
-    InputError : a scenario gives no sensitivity for a sector that one of the portfolios holds.
+        `market.sector_names`, 0 if not held. Raises `InputError` if a held sector has no sensitivity.
     """
     count = len(weights)
     batch = Batch.within(market, weights, 1.0 - weights.sum(axis=1), np.zeros(count))
@@ -164,13 +148,8 @@ def apply_all(weights: Floats, scenarios: Sequence[Scenario], market: Market) ->
     )
 
 
-def apply_to_names(scenarios: Sequence[Scenario], market: Market) -> Floats:
-    """(n, s) P&L of a portfolio of each name alone: its betas times the shocks, and the move of its sector.
-
-    Raises
-    ------
-    InputError : a scenario gives no sensitivity for a sector.
-    """
+def apply_to_names(scenarios: Sequence[Scenario], market: MarketSnapshot) -> Floats:
+    """(n, s) P&L of each name alone; raise `InputError` if a sector has no sensitivity."""
     sectors = np.array([market.sector_names.index(sector) for sector in market.sectors])
     pnl = np.empty((len(market.tickers), len(scenarios)))
     for column, scenario in enumerate(scenarios):
@@ -187,37 +166,31 @@ def apply_to_names(scenarios: Sequence[Scenario], market: Market) -> Floats:
 def apply_pairs(
     batch: Batch, rows: Integers, scenarios: Sequence[Scenario], columns: Integers
 ) -> tuple[Floats, Floats, Floats]:
-    """P&L of m pairs, each of a portfolio of the batch and one of s scenarios.
-
-    Every portfolio is reduced to its exposures by sector once; a pair is then a small product of these and its shocks.
+    """Compute the P&L of m pairs of a batch portfolio and a scenario, from exposures by sector.
 
     Parameters
     ----------
-    rows, columns : (m,) the portfolio and the scenario of each pair.
+    rows, columns : (m,) portfolio and scenario of each pair.
 
     Returns
     -------
     pnl : (m,). by_factor : (m, 7) in the order of `BY_FACTOR`. by_sector : (m, sectors) in the order of
-    `batch.sector_names`, 0 for a sector not held.
-
-    Raises
-    ------
-    InputError : a scenario gives no sensitivity for a sector that the portfolio of its pair holds.
+        `batch.sector_names`, 0 if not held. Raises `InputError` if a held sector has no sensitivity.
     """
     names = batch.sector_names
     shocks = np.array([scenario.factor_shocks for scenario in scenarios]).reshape(-1, len(FACTORS))
-    given = [[scenario.sector_sensitivities.get(sector, np.nan) for sector in names] for scenario in scenarios]
-    sensitivities = np.array(given).reshape(-1, len(names))
+    stated = [[scenario.sector_sensitivities.get(sector, np.nan) for sector in names] for scenario in scenarios]
+    sensitivities = np.array(stated).reshape(-1, len(names))
     unknown = np.isnan(sensitivities)
     if unknown.any():
         for pair, sector in np.argwhere(batch.sectors_held[rows] & unknown[columns]).tolist():
             lacking = scenarios[int(columns[pair])].scenario_id
             raise InputError(f"stress_scenario {lacking}: sector_sensitivities lacks {names[sector]}, which is held")
         sensitivities[unknown] = 0.0
-    own_shocks, own_moves = shocks[columns], batch.sector_weights[rows] * sensitivities[columns]
+    pair_shocks, sector_moves = shocks[columns], batch.sector_weights[rows] * sensitivities[columns]
     by_factor = np.empty((len(rows), len(BY_FACTOR)))
-    by_factor[:, :-1] = batch.exposures[rows] * own_shocks
-    by_factor[:, -1] = own_moves.sum(axis=1)
-    # What the betas of a sector's holdings make of the shocks, and its weight of its own move.
-    by_sector = np.matmul(batch.by_sector[rows, :, :-1], own_shocks[:, :, None])[:, :, 0] + own_moves
+    by_factor[:, :-1] = batch.exposures[rows] * pair_shocks
+    by_factor[:, -1] = sector_moves.sum(axis=1)
+    # Effect of the shocks through a sector's betas, plus the sector's own move.
+    by_sector = np.matmul(batch.by_sector[rows, :, :-1], pair_shocks[:, :, None])[:, :, 0] + sector_moves
     return by_factor.sum(axis=1), by_factor, by_sector

@@ -1,4 +1,4 @@
-"""From the JSON of a risk task or of a tool call to a market and a portfolio, every field checked."""
+"""Validated conversion of risk-task JSON to a market and a portfolio."""
 
 from __future__ import annotations
 
@@ -10,44 +10,40 @@ import numpy as np
 from finskillbench.arrays import FACTORS, Floats
 from finskillbench.engines.fields import (
     covered,
+    describe_value,
     exposures_from,
     list_of,
     listed,
     mapping,
     number,
-    shown,
     table_of,
     tickers_of,
     values_from,
     weights_from,
 )
 from finskillbench.engines.portfolio.mandates.fields import covariance_from
-from finskillbench.engines.risk.portfolio import Market, Portfolio, turnover_of
+from finskillbench.engines.risk.portfolio import MarketSnapshot, Portfolio, turnover_of
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
 
 SUM_TOLERANCE = 1e-6
-"""How far weights and cash may be from 1 in total: what rounding a list of weights leaves."""
+"""Maximum deviation of weights and cash from 1: rounding of a weight list."""
 BENCHMARK_TOLERANCE = 1e-3
-"""The same for benchmark weights, which may be thousands, each rounded."""
+"""Maximum deviation of benchmark weights from 1: rounding of thousands of weights."""
 MOST_DOLLARS = 1e15
-"""No portfolio and no day's trading in a name is larger, in USD."""
+"""Maximum portfolio value or daily volume in USD."""
 
 
-def market_from(task_input: Mapping[str, Any], *, risk: RiskModel | None = None) -> Market:
-    """Read the universe of a resolved task input; what the task does not give stays None.
+def market_from(task_input: Mapping[str, Any], *, risk: RiskModel | None = None) -> MarketSnapshot:
+    """Read the universe of a resolved task input; absent optional fields are None.
 
-    The order of tickers is that of `covariance_matrix`, else of `sector_mapping`; every map must
-    cover every ticker, except `benchmark_weights`, where an absent name weighs nothing. A caller that holds the risk
-    model passes it, and only the tickers of the covariance are read.
-
-    Raises
-    ------
-    InputError : one line naming the field and the remedy.
+    Tickers are in the order of `covariance_matrix`, else of `sector_mapping`. Maps must cover all tickers, except
+    `benchmark_weights` (absent: 0). With `risk`, only the covariance's tickers are read. Raises `InputError` with field
+    and remedy.
     """
     by_ticker = mapping(task_input, "sector_mapping")
-    given = {name for name, value in task_input.items() if value is not None}
-    tickers = tickers_of(task_input, "covariance_matrix") if "covariance_matrix" in given else tuple(by_ticker)
+    present = {name for name, value in task_input.items() if value is not None}
+    tickers = tickers_of(task_input, "covariance_matrix") if "covariance_matrix" in present else tuple(by_ticker)
     if not tickers:
         raise InputError("sector_mapping is empty; inject it from the task data")
     sectors = tuple(covered(by_ticker, ticker, "sector_mapping") for ticker in tickers)
@@ -55,30 +51,25 @@ def market_from(task_input: Mapping[str, Any], *, risk: RiskModel | None = None)
         raise InputError("sector_mapping must map every ticker to the name of a sector")
     betas = exposures_from(mapping(task_input, "factor_exposures"), tickers, FACTORS)
     volume = None
-    if "average_daily_volume_usd" in given:
+    if "average_daily_volume_usd" in present:
         volume = values_from(
             task_input["average_daily_volume_usd"], tickers, "average_daily_volume_usd", largest=MOST_DOLLARS
         )
         if not (volume >= 0).all():
             raise InputError("average_daily_volume_usd holds a negative number; inject the field")
-    return Market(
+    return MarketSnapshot(
         tickers=tickers,
         sectors=sectors,
         betas=betas,
-        benchmark=_benchmark(task_input, tickers) if "benchmark_weights" in given else None,
-        risk=(covariance_from(task_input) if risk is None else risk) if "covariance_matrix" in given else None,
+        benchmark=_benchmark(task_input, tickers) if "benchmark_weights" in present else None,
+        risk=(covariance_from(task_input) if risk is None else risk) if "covariance_matrix" in present else None,
         dollar_volume=volume,
-        factor_volatility=_factor_volatility(task_input) if "factor_volatility" in given else None,
+        factor_volatility=_factor_volatility(task_input) if "factor_volatility" in present else None,
     )
 
 
-def portfolio_from(task_input: Mapping[str, Any], market: Market) -> Portfolio:
-    """Read `portfolio`: holdings, cash, NAV and the trades of this month; a name not held weighs nothing.
-
-    Raises
-    ------
-    InputError : one line naming the field and the remedy.
-    """
+def portfolio_from(task_input: Mapping[str, Any], market: MarketSnapshot) -> Portfolio:
+    """Read `portfolio`: holdings, cash, NAV and this month's trades; raise `InputError` with field and remedy."""
     table = mapping(task_input, "portfolio")
     weights = _holdings(table.get("holdings"), market)
     cash = number(table, "cash_weight", "portfolio")
@@ -89,14 +80,14 @@ def portfolio_from(task_input: Mapping[str, Any], market: Market) -> Portfolio:
         raise InputError(f"portfolio: holdings and cash_weight sum to {total:.8g}; give fractions of NAV that sum to 1")
     nav = number(table, "total_nav", "portfolio", largest=MOST_DOLLARS)
     if nav <= 0:
-        raise InputError(f"portfolio: total_nav must be a positive number of USD, not {shown(nav)}")
+        raise InputError(f"portfolio: total_nav must be a positive number of USD, not {describe_value(nav)}")
     if table.get("trades_this_month") is None:
         raise InputError("portfolio: trades_this_month is missing; inject it, or give {} where nothing was traded")
     trades = weights_from(table["trades_this_month"], market.tickers, "trades_this_month", "the universe")
     return Portfolio(weights=weights, cash=cash, nav=nav, traded=turnover_of(trades))
 
 
-def _holdings(data: object, market: Market) -> Floats:
+def _holdings(data: object, market: MarketSnapshot) -> Floats:
     if (rows := list_of(data)) is None:
         raise InputError("portfolio: holdings must be a list of {symbol, weight} objects")
     place = {ticker: index for index, ticker in enumerate(market.tickers)}

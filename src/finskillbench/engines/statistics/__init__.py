@@ -1,1 +1,1 @@
-"""Statistics of returns: covariance, regressions, value at risk."""
+"""Statistics of returns: covariance and regression."""

@@ -1,7 +1,7 @@
-"""Covariance in factor form, and the Ledoit-Wolf estimator that gives one exactly.
+"""Covariance in factor form, and its exact Ledoit-Wolf estimator.
 
-A sample covariance of T sessions is a Gram matrix of T rows, and shrinking it towards a constant variance adds a
-diagonal: `loadings' loadings + diag(specific)`. Kept so, nothing of size n x n is needed to weigh 3,000 names.
+A sample covariance of T sessions is a Gram matrix of T rows, and shrinkage to a constant variance adds a diagonal:
+`loadings' loadings + diag(specific)`. This form avoids n x n arrays for 3,000 names.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ RIDGE = 1e-8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Covariance:
-    """An annualised covariance of simple returns, `loadings' loadings + diag(specific)`.
+    """Annualised covariance of simple returns, `loadings' loadings + diag(specific)`.
 
     Attributes
     ----------
     symbols : n names, in the order of the columns.
     loadings : (k, n) decimals per square root of a year.
-    specific : (n,) decimals squared per year, none negative; its least entry bounds the least eigenvalue from below.
+    specific : (n,) decimals squared per year, nonnegative; the minimum bounds the least eigenvalue from below.
     """
 
     symbols: tuple[str, ...]
@@ -51,32 +51,32 @@ class Covariance:
             raise InputError(f"covariance: specific variance of {name} is negative")
 
     def matrix(self) -> Floats:
-        """The dense (n, n) matrix, exactly symmetric."""
+        """Return the dense, exactly symmetric (n, n) matrix."""
         dense = self.loadings.T @ self.loadings
         dense = (dense + dense.T) / 2
         dense[np.diag_indices_from(dense)] += self.specific
         return dense
 
     def variances(self) -> Floats:
-        """The diagonal (n,), without the matrix."""
+        """(n,) Diagonal, without the matrix."""
         return np.einsum("kn,kn->n", self.loadings, self.loadings) + self.specific
 
     def times(self, w: Floats) -> Floats:
-        """Σw for w (n,) or (n, j)."""
+        """Return Σw for w (n,) or (n, j)."""
         if w.ndim not in (1, 2) or len(w) != len(self.symbols):
             raise DimensionError(f"covariance of {len(self.symbols)} symbols: weights have shape {w.shape}")
         specific = self.specific if w.ndim == 1 else self.specific[:, None]
         return self.loadings.T @ (self.loadings @ w) + specific * w
 
     def least_eigenvalue_bound(self) -> float:
-        """A proved lower bound of the least eigenvalue: w'Σw >= min(specific) w'w, since ||Lw||² >= 0."""
+        """Return a lower bound of the least eigenvalue: w'Σw >= min(specific) w'w, since ||Lw||² >= 0."""
         return float(self.specific.min())
 
     def reduced(self, factors: int) -> Covariance:
-        """The same variances by fewer factors: the leading principal components, the rest of each variance specific.
+        """Keep the leading principal components and the variances, with specific remainders.
 
-        Returns itself where it has no more than so many factors. Covariances keep what the leading components explain,
-        as in a statistical factor model (Connor & Korajczyk, 1988, Journal of Financial Economics 21).
+        Returns itself if it has at most `factors` factors; a statistical factor model (Connor & Korajczyk, 1988,
+        Journal of Financial Economics 21).
         """
         if len(self.loadings) <= factors:
             return self
@@ -87,29 +87,26 @@ class Covariance:
 
 
 class LedoitWolf(NamedTuple):
-    """The share of the target in the estimate, in [0, 1], and the estimate."""
+    """Shrinkage intensity in [0, 1], and the estimate."""
 
     shrinkage: float
     covariance: Covariance
 
 
 def ledoit_wolf(returns: Floats, symbols: Sequence[str], *, periods_per_year: int = SESSIONS_PER_YEAR) -> LedoitWolf:
-    """Ledoit-Wolf covariance with the constant-variance target, annualised.
+    """Estimate the annualised Ledoit-Wolf covariance with constant-variance target.
 
     `(1 - s) S + s μ I` with S the sample covariance about the mean (divisor T), μ its mean variance and s the
-    intensity: scikit-learn's `LedoitWolf`, times `periods_per_year`.
+    intensity: scikit-learn's `LedoitWolf`, times `periods_per_year`. The factor form is exact, without an n x n array.
 
     Parameters
     ----------
     returns : (T, n) simple returns per period, none missing; T at least 2.
     symbols : the n names.
 
-    Raises
-    ------
-    DimensionError : if the shapes disagree. InputError : if a return is not finite or there is one period only.
-
-    Source: Ledoit & Wolf (2004), A well-conditioned estimator for large-dimensional covariance matrices,
-    Journal of Multivariate Analysis 88. The factor form keeps the estimate exactly, without an n x n array.
+    Raises `DimensionError` for mismatched shapes, `InputError` for non-finite returns or a single period. Source:
+    Ledoit & Wolf (2004), A well-conditioned estimator for large-dimensional covariance matrices, J. of Multivariate
+    Analysis 88.
     """
     returns = np.asarray(returns, dtype=np.float64)
     if returns.ndim != 2 or returns.shape[1] != len(symbols) or not len(symbols):
@@ -129,10 +126,10 @@ def ledoit_wolf(returns: Floats, symbols: Sequence[str], *, periods_per_year: in
 
 
 def _intensity(centred: Floats) -> float:
-    """The share of the target, in the operations of scikit-learn, whose import takes longer than a build's estimates.
+    """Compute the intensity with scikit-learn's operations; its import is slower than a build's estimates.
 
     With x_t the centred returns and S = Σ x_t x_t' / T it is the sum over all entries of the variance of S over that of
-    the squared distance of S from the target. Both sums take an n x n product, or that of T x T where it is smaller.
+    the squared distance of S from the target. Both sums need an n x n product, or T x T if smaller.
     """
     periods, n = centred.shape
     if n == 1:
@@ -141,11 +138,11 @@ def _intensity(centred: Floats) -> float:
     variances = squares.sum(axis=0) / periods
     mean = variances.sum() / n
     if n <= periods:
-        fourth, second = np.sum(squares.T @ squares), np.sum((centred.T @ centred) ** 2)
+        fourth, squared = np.sum(squares.T @ squares), np.sum((centred.T @ centred) ** 2)
     else:
-        fourth, second = np.sum(squares.sum(axis=1) ** 2), np.sum((centred @ centred.T) ** 2)
-    second /= periods**2
-    noise = 1.0 / (n * periods) * (fourth / periods - second)
-    distance = (second - 2.0 * mean * variances.sum() + n * mean**2) / n
-    # Rounding can leave either of constant returns a hair below zero.
+        fourth, squared = np.sum(squares.sum(axis=1) ** 2), np.sum((centred @ centred.T) ** 2)
+    squared /= periods**2
+    noise = 1.0 / (n * periods) * (fourth / periods - squared)
+    distance = (squared - 2.0 * mean * variances.sum() + n * mean**2) / n
+    # Rounding can make either slightly negative for constant returns.
     return max(0.0, float(min(noise, distance) / distance)) if noise and distance > 0.0 else 0.0

@@ -1,9 +1,8 @@
-"""Rolling least squares with an intercept, for many regressands on one set of regressors.
+"""Rolling least squares with intercept, for many regressands on common regressors.
 
-The rows are cut into spans as long as a window, so that every window is the tail of one span and the head of the
-next: its sums are one tail sum plus one head sum, each of at most a window's terms. That costs a few operations per
-row instead of a window's worth, and unlike a running total nothing is ever subtracted. Data are centred over
-the two spans before anything is squared: uncentred running totals are wrong by 0.03 at a level of 1e4.
+Rows are cut into spans of a window's length, so that every window is the tail of one span plus the head of the next.
+Its sums add one tail sum and one head sum: a few operations per row, and no subtraction as in running totals. Data are
+centred over the two spans first: uncentred running totals are wrong by 0.03 at a level of 1e4.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ WINDOW = 252
 MIN_OBSERVATIONS = 120
 
 _COLUMNS = 256
-"""Regressands per product, which bounds memory at some tens of megabytes whatever their number."""
+"""Regressands per product, which limits memory to tens of megabytes."""
 _COLLINEAR = 1e-12
-"""Least share of a regressor's variance that those before it may leave unexplained."""
+"""Minimum share of a regressor's variance that earlier ones leave unexplained."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,14 +29,11 @@ class RollingFit:
 
     Attributes
     ----------
-    rows : (W,) the last row of each window, increasing.
+    rows : (W,) last row of each window, increasing.
     alpha : (W, m) intercept, in the unit of y per period.
     beta : (W, m, k) slopes.
-    r2 : (W, m) share of variance explained; NaN also where y does not vary in the window.
-    n_obs : (W, m) rows used.
-
-    Where `n_obs` is below the minimum the regression is absent: alpha, beta and r2 are NaN there, and nowhere else
-    (but for r2 of a constant y). `n_obs >= min_obs` is the test of presence.
+    r2 : (W, m) share of variance explained; NaN also for a constant y.
+    n_obs : (W, m) rows used. If below the minimum, alpha, beta and r2 are NaN.
     """
 
     rows: Integers
@@ -55,25 +51,18 @@ def rolling_ols(
     *,
     rows: Integers | None = None,
 ) -> RollingFit:
-    """Ordinary least squares of each column of y on x and a constant, over trailing windows of rows.
+    """Regress each column of y on x and a constant, over trailing windows of rows.
 
     Parameters
     ----------
     y : (T, m) regressands; NaN marks a missing observation.
-    x : (T, k) regressors; a row with a NaN is missing for every column of y.
-    window : rows per window; the first window ends at row `window - 1`.
-    min_obs : least number of rows observed within a window.
-    rows : the rows at which windows end, strictly increasing; every row from `window - 1` on if not given.
+    x : (T, k) regressors; a row with a NaN is missing for all columns of y.
+    window : rows per window; the first window ends at row `window - 1`. The result has no windows if T < window.
+    min_obs : minimum observed rows per window.
+    rows : strictly increasing last rows of windows; by default every row from `window - 1` on.
 
-    Returns
-    -------
-    RollingFit for the W windows; W is 0 if T < window.
-
-    Raises
-    ------
-    DimensionError : if the shapes disagree.
-    InputError : on infinite values, on a minimum too small to identify the slopes, on rows that end no window,
-        and on regressors that are collinear within a window.
+    Raises `DimensionError` for mismatched shapes. Raises `InputError` for infinite values, a minimum too small to
+    identify the slopes, rows that end no window, and collinear regressors.
     """
     y, x = np.asarray(y, dtype=np.float64), np.asarray(x, dtype=np.float64)
     ends = np.arange(window - 1, len(y)) if rows is None else rows.astype(np.int64)
@@ -86,7 +75,7 @@ def rolling_ols(
         low = int(span) * window
         high = min(low + 2 * window - 1, len(y))
         which = np.flatnonzero((ends - window + 1) // window == span)
-        first = ends[which] - window + 1 - low  # each window's first row, counted from the span's
+        first = ends[which] - window + 1 - low  # first row of each window, relative to the span
         for columns in _same_pattern(observed[low:high]):
             mask = observed[low:high, columns[0]]
             counts = np.rint(_window_sums(mask[:, None].astype(np.float64), window, first)[:, 0]).astype(np.int64)
@@ -104,7 +93,6 @@ def rolling_ols(
 
 
 def _unfitted(ends: Integers, columns: int, regressors: int) -> RollingFit:
-    """The fit before any window is looked at: nothing observed, nothing known."""
     return RollingFit(
         rows=ends,
         alpha=np.full((len(ends), columns), np.nan),
@@ -127,7 +115,7 @@ def _refuse_unusable(y: Floats, x: Floats, ends: Integers, window: int, min_obs:
 
 
 def _same_pattern(observed: Booleans) -> list[Integers]:
-    """Columns grouped by equal pattern of missing rows: one Gram matrix serves a group."""
+    """Group columns with equal missing rows: each group needs one Gram matrix."""
     if observed.all():
         return [np.arange(observed.shape[1])] if observed.shape[1] else []
     groups: dict[bytes, list[int]] = {}
@@ -137,7 +125,7 @@ def _same_pattern(observed: Booleans) -> list[Integers]:
 
 
 def _window_sums(values: Floats, window: int, first: Integers) -> Floats:
-    """Sums (W, q) over the windows that begin at rows `first` (W,) < window of values (R, q), window <= R."""
+    """Sum values (R, q) over windows that begin at rows `first` (W,) < window <= R; returns (W, q)."""
     tails = values[window - 1 :: -1].cumsum(axis=0)[::-1]
     sums = tails[first]
     crossing = np.flatnonzero(first)
@@ -152,7 +140,7 @@ def _fit_windows(
 ) -> tuple[Floats, Floats, Floats]:
     """Fit the windows beginning at rows `first` (W,) of y (R, m) and x (R, k), on the rows in `mask` (R,).
 
-    `offset` is the place of row 0 in the caller's table, for messages. Returns alpha (W, m), beta (W, m, k), r2 (W, m).
+    `offset` is the index of row 0 in the caller's table. Returns alpha (W, m), beta (W, m, k), r2 (W, m).
     """
     length = len(y)
     weight = mask.astype(np.float64)[:, None]
@@ -178,14 +166,14 @@ def _fit_windows(
     slopes = np.linalg.solve(correlation, cross / scale[:, :, None]) / scale[:, :, None]  # (W, k, m)
     explained = np.einsum("wkm,wkm->wm", slopes, cross)
     intercept = y_mean + y_level - np.einsum("wk,wkm->wm", x_mean + x_level, slopes)
-    # A y whose spread is only the rounding of its level does not vary.
+    # A y that varies by rounding of its level only is constant.
     varies = total > count * (4 * np.finfo(np.float64).eps * np.abs(y_level)) ** 2
     r2 = np.divide(explained, total, out=np.full_like(total, np.nan), where=varies)
     return intercept, slopes.transpose(0, 2, 1), r2
 
 
 def _require_independent(correlation: Floats, ends: Integers) -> None:
-    """Refuse windows in which a regressor is a combination of others: a pivot of the correlation (W, k, k) is 0."""
+    """Raise `InputError` for windows with a zero pivot of the correlation (W, k, k)."""
     try:
         pivots = np.diagonal(np.linalg.cholesky(correlation), axis1=1, axis2=2) ** 2
         independent = (pivots > _COLLINEAR).all(axis=1)

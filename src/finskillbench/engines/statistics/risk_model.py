@@ -1,4 +1,4 @@
-"""The covariance as the optimiser uses it: Σ = F'F + diag(d)."""
+"""Covariance in the optimiser's form: Σ = F'F + diag(d)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RiskModel:
     Attributes
     ----------
     root : (k, n) rows of F, square roots of variance per year.
-    diagonal : (n,) specific variances per year; zero where F alone carries the covariance.
+    diagonal : (n,) specific variances per year; zero if F alone is a root of Σ.
     """
 
     root: Floats
@@ -26,13 +26,7 @@ class RiskModel:
 
     @classmethod
     def from_matrix(cls, covariance: Floats) -> RiskModel:
-        """Factor a dense (n, n) covariance by Cholesky.
-
-        Raises
-        ------
-        DimensionError : if it is not square.
-        InputError : if it is not finite, symmetric and positive definite.
-        """
+        """Factor a dense (n, n) covariance by Cholesky; raise `InputError` if not symmetric positive definite."""
         if covariance.ndim != 2 or covariance.shape[0] != covariance.shape[1]:
             raise DimensionError(f"covariance has shape {covariance.shape}; give a square matrix")
         if not np.isfinite(covariance).all():
@@ -48,12 +42,10 @@ class RiskModel:
 
     @classmethod
     def from_factors(cls, loadings: Floats, specific: Floats) -> RiskModel:
-        """Keep the factor form where it is the smaller one (k < n), else factor the dense matrix.
+        """Keep the factor form if smaller (k < n), else factor the dense matrix.
 
-        Raises
-        ------
-        DimensionError : if the shapes disagree.
-        InputError : if a number is not finite, a specific variance negative, or the dense matrix not positive definite.
+        Raises `DimensionError` for mismatched shapes, `InputError` for non-finite numbers, negative specific variances,
+        or a dense matrix that is not positive definite.
         """
         if loadings.ndim != 2:
             raise DimensionError(f"loadings have shape {loadings.shape}; give k x n numbers")
@@ -68,36 +60,35 @@ class RiskModel:
 
     @property
     def size(self) -> int:
-        """Number of assets n."""
         return self.root.shape[1]
 
     @property
     def is_dense(self) -> bool:
-        """Whether F alone is a square root of Σ (no specific variance kept apart)."""
+        """True if F alone is a square root of Σ."""
         return not self.diagonal.any()
 
     @cached_property
     def matrix(self) -> Floats:
-        """Σ, (n, n)."""
+        """(n, n) Σ."""
         return self.root.T @ self.root + np.diag(self.diagonal)
 
     @cached_property
     def variances(self) -> Floats:
-        """Diagonal of Σ, (n,)."""
+        """(n,) Diagonal of Σ."""
         return np.einsum("ki,ki->i", self.root, self.root) + self.diagonal
 
     @cached_property
     def smallest_eigenvalue(self) -> float:
-        """A proved lower bound on λmin(Σ): exact for a dense model, min d for a factor model."""
+        """Proved lower bound on λmin(Σ): exact for a dense model, min d for a factor model."""
         if not self.is_dense:
             return float(self.diagonal.min())
         return float(np.linalg.eigvalsh(self.matrix)[0])
 
     def times(self, vector: Floats) -> Floats:
-        """Σ v, (n,)."""
+        """(n,) Σ v."""
         return self.root.T @ (self.root @ vector) + self.diagonal * vector
 
     def variance(self, weights: Floats) -> float:
-        """w'Σw, decimal squared per year."""
+        """Return w'Σw, decimal squared per year."""
         exposure = self.root @ weights
         return float(exposure @ exposure + self.diagonal @ (weights * weights))

@@ -22,8 +22,8 @@ from typing import Any, ClassVar
 
 import orjson
 
-from finskillbench.domains import Naive, Subtask, by_name
-from finskillbench.domains.interactive import Ask, Procedure
+from finskillbench.domains import Naive, Subtask, subtask_named
+from finskillbench.domains.interactive import ProcedureCall, Procedure
 from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
 from finskillbench.harness.prompts.compose import APPENDIX, INPUT_SECTION, SCHEMA_SECTION, TURNS_LEFT
@@ -66,7 +66,7 @@ def sub_task_of(messages: Sequence[Message]) -> str:
 def subtask_of(messages: Sequence[Message]) -> Subtask | None:
     """The subtask as it is registered; None for an imported episode under a name that is not."""
     try:
-        return by_name(sub_task_of(messages))
+        return subtask_named(sub_task_of(messages))
     except InputError:
         return None
 
@@ -208,7 +208,7 @@ class Heuristic(Program):
 @lru_cache(maxsize=64)
 def _by_recipe(sub_task: str, results: tuple[str, ...]) -> Turn:
     """Submit what the recipe makes of the results of tools; kept, since they are the same in each arm."""
-    return submit(heuristic_answer(by_name(sub_task), fields_read(results)))
+    return submit(heuristic_answer(subtask_named(sub_task), fields_read(results)))
 
 
 def heuristic_answer(subtask: Subtask, task_input: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -251,7 +251,7 @@ def next_turn(procedure: Procedure, messages: Sequence[Message], offered: Sequen
     return Turn(tool_calls=tuple(_call(number, ask, names) for number, ask in enumerate(asks)))
 
 
-def _call(number: int, ask: Ask, offered: set[str]) -> ToolCall:
+def _call(number: int, ask: ProcedureCall, offered: set[str]) -> ToolCall:
     if ask.tool == LOAD_SKILL and "skill_view" in offered:  # under Hermes, which has its own way of reading skills
         return call("skill_view", number, name=ask.arguments["skill_name"])
     return call(ask.tool, number, **ask.arguments)

@@ -223,7 +223,7 @@ def arm_prompt(base: str, mounted: Mount, domain: str, memory: Memory = EMPTY) -
     return base + APPENDIX + SELF_GENERATED_INSTRUCTION if arm.own else base
 
 
-def left_words(
+def remaining_text(
     left: Remaining | None, reads: Sequence[str] = (), data_calls: int | None = None, tool_calls: int | None = None
 ) -> str:
     """Return in one line what is left to an agent, the same in every harness.

@@ -20,7 +20,7 @@ import orjson
 
 from finskillbench.errors import InputError
 from finskillbench.harness.model import Usage
-from finskillbench.scoring.values import is_object, number
+from finskillbench.scoring.values import is_object, as_number
 
 PROGRAMS = "baseline/"
 """Names that begin so are programs and cost nothing."""
@@ -139,7 +139,7 @@ def _read_batch(content: object, file: str) -> dict[str, float]:
         raise InputError(f"{file}: batch must be a JSON object of model names and shares of their price")
     shares: dict[str, float] = {}
     for name, value in entries.items():
-        share = number(value)
+        share = as_number(value)
         if share is None or not 0 <= share <= 1:
             raise InputError(f"{file}: batch.{name} is {value!r}; it must be a share of the price, from 0 to 1")
         shares[name] = share
@@ -156,7 +156,7 @@ def _price(entry: object, where: str) -> Price:
         if name not in entry:
             raise InputError(f"{where}.{name} is missing; give US dollars per million tokens")
     for name, value in entry.items():
-        price = number(value)
+        price = as_number(value)
         if price is None or price < 0:
             raise InputError(f"{where}.{name} is {value!r}; it must be US dollars per million tokens, not below zero")
     dear = {"cached_input": entry["input"], "cache_write": entry["input"], **entry}

@@ -36,7 +36,7 @@ from finskillbench.harness.skills.loader import (
 )
 from finskillbench.harness.skills.outline import Outline, outlines
 from finskillbench.harness.skills.template import eval_problems
-from finskillbench.sandbox.process import environment, printable
+from finskillbench.sandbox.process import interpreter_environment, printable_text
 
 _START, _END = "# /// script", "# ///"
 _TYPE = re.compile(r"# /// [a-zA-Z0-9-]+")
@@ -89,7 +89,7 @@ def _interpreter(python: Path) -> _Interpreter:
     try:
         asked = subprocess.run(
             [python, "-P", "-c", _ASK],
-            env=environment(python),
+            env=interpreter_environment(python),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_ANSWER_SECONDS,
@@ -182,7 +182,7 @@ _NO_ENTRY = re.compile(r"__init__\.py|conftest\.py|test_.*\.py|.*_test\.py")
 
 def lint(path: Path) -> list[str]:
     """Problems of the package in the folder `path`, one line each; empty if there are none."""
-    problems = [" ".join(printable(problem).split()) for problem in _problems(Path(path).resolve())]
+    problems = [" ".join(printable_text(problem).split()) for problem in _problems(Path(path).resolve())]
     if len(problems) > MAX_PROBLEMS:
         return [*problems[:MAX_PROBLEMS], f"and {len(problems) - MAX_PROBLEMS} more problems"]
     return problems

@@ -12,9 +12,9 @@ from typing import Any
 
 import orjson
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.domains import domain as registered
-from finskillbench.domains.interactive import Budget
+from finskillbench.domains.interactive import EpisodeBudget
 from finskillbench.domains.tables import MOST_ROWS
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ALWAYS, Arm, Mount, expected_tools
@@ -23,7 +23,7 @@ from finskillbench.harness.skills.user_skills import MAX_NAME_CHARS, MAX_SAVED_S
 from finskillbench.harness.tools.interpreters import LIBRARIES, LIMITS
 from finskillbench.harness.trace import CallOutcome
 from finskillbench.sandbox import snippet
-from finskillbench.sandbox.limits import size
+from finskillbench.sandbox.limits import format_size
 from finskillbench.scoring.values import is_array, is_object
 
 MAX_RESULT_CHARS = 262_144
@@ -147,17 +147,17 @@ def tool_specs(mounted: Mount, domain: str, own: tuple[ToolSpec, ...] = ()) -> t
 def subtask_tools(sub_task: str) -> tuple[ToolSpec, ...]:
     """The tools that a subtask brings; none for an imported episode under a name that is not registered."""
     try:
-        interactive = by_name(sub_task).interactive
+        interactive = subtask_named(sub_task).interactive
     except InputError:
         return ()
     tools = () if interactive is None else interactive.tools
     return tuple(ToolSpec(each.name, each.description, each.parameters) for each in tools)
 
 
-def budget_of(sub_task: str) -> Budget | None:
+def budget_of(sub_task: str) -> EpisodeBudget | None:
     """The budget that a subtask states; None for an imported episode under a name that is not registered."""
     try:
-        interactive = by_name(sub_task).interactive
+        interactive = subtask_named(sub_task).interactive
     except InputError:
         return None
     return None if interactive is None else interactive.budget
@@ -238,8 +238,8 @@ def _run_python(arm: Arm) -> ToolSpec:
         "Run Python code and return what it prints and the value of its last expression. It finds the fields of the "
         f"task's input in the dict `task`, as get_task_data returns them, and {', '.join(LIBRARIES)} beside the "
         f"standard library{f'; {imports}' if arm.scripts else '. '}Each call starts afresh: no variable is kept, but "
-        f"files in the working folder are, {snippet.MOST_FILES} of {size(snippet.MOST_BYTES)} in all. No network, no "
-        f"processes; {LIMITS.wall_seconds:g} s and {size(LIMITS.memory_bytes)} of memory a call.",
+        f"files in the working folder are, {snippet.MOST_FILES} of {format_size(snippet.MOST_BYTES)} in all. No network, no "
+        f"processes; {LIMITS.wall_seconds:g} s and {format_size(LIMITS.memory_bytes)} of memory a call.",
         _object(["code"], code=_text("Python code.")),
     )
 

@@ -21,12 +21,12 @@ from finskillbench.harness.conditions import Arm
 from finskillbench.harness.skills.loader import SCRIPTS, SkillPackage, curated
 from finskillbench.harness.skills.runner import imports_of
 from finskillbench.sandbox import snippet, start
-from finskillbench.sandbox.limits import KIB, MIB, Limits
+from finskillbench.sandbox.limits import KIB, MIB, ScriptLimits
 from finskillbench.sandbox.runner import ScriptRunner
 
 LIBRARIES = ("numpy", "scipy", "polars")
 """The distributions that an agent's code has besides the standard library."""
-LIMITS = Limits(result_bytes=2 * snippet.MOST_BYTES, file_bytes=16 * MIB, printed_bytes=16 * KIB)
+LIMITS = ScriptLimits(result_bytes=2 * snippet.MOST_BYTES, file_bytes=16 * MIB, printed_bytes=16 * KIB)
 
 _PRELOAD = ("numpy", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.stats", "polars")
 _SCRIPT = Path(snippet.__file__)
@@ -110,7 +110,7 @@ class Interpreter:
         return Ran(out.get("value"), printed, out.get("error"), out.get("files", files), out.get("note"))
 
 
-def code_runner(*, with_library: bool, limits: Limits = LIMITS, trusted: Sequence[Path] = ()) -> ScriptRunner:
+def code_runner(*, with_library: bool, limits: ScriptLimits = LIMITS, trusted: Sequence[Path] = ()) -> ScriptRunner:
     """A runner, to be entered, in which an agent's code has this library and all others, or `LIBRARIES` alone."""
     ours = imports_of(curated().values()) if with_library else []
     libraries = None if with_library else LIBRARIES

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import orjson
 
 from finskillbench.domains.interactive import InteractiveState, InvalidActionError
-from finskillbench.domains.tables import Table, dump, refers_to_table
+from finskillbench.domains.tables import EpisodeTable, dump, refers_to_table
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.harness.conditions import Mount
@@ -98,12 +98,12 @@ class Toolbox:
         filings: Filings | None = None,
         scratch_root: Path | None = None,
         memory: Memory = EMPTY,
-        stage: InteractiveState | None = None,
+        state: InteractiveState | None = None,
         data_calls: int | None = None,
     ) -> None:
         self._episode = episode
         self._task_data = task_data
-        self._stage = stage
+        self._stage = state
         self.data_calls_left = data_calls
         self._mounted = mounted
         self._runner = runner
@@ -251,10 +251,10 @@ class Toolbox:
         """The input as it stands now: a stage moves fields of it on."""
         return self._task_data() if self._stage is None else {**self._task_data(), **self._stage.fields}
 
-    def _table(self, field: str) -> Table:
+    def _table(self, field: str) -> EpisodeTable:
         found = self._now().get(field)
-        if not isinstance(found, Table):
-            tables = [name for name, value in self._now().items() if isinstance(value, Table)]
+        if not isinstance(found, EpisodeTable):
+            tables = [name for name, value in self._now().items() if isinstance(value, EpisodeTable)]
             raise ToolError(f"{shorten(field)!r} is no table of the task", tables=tables)
         return found
 

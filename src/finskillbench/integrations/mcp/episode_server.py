@@ -28,7 +28,7 @@ from finskillbench.errors import InputError
 from finskillbench.harness.agents import Task, Tools
 from finskillbench.harness.tools.contracts import SUBMIT_ANSWER
 from finskillbench.redaction import logger
-from finskillbench.scoring.values import mapping
+from finskillbench.scoring.values import as_object
 
 HARNESS = "mcp"
 """The harness of rows whose agents came through the protocol."""
@@ -187,7 +187,7 @@ def _refusal(line: bytes) -> SessionMessage:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
         return _error(types.PARSE_ERROR, None, f"not JSON: {error}")
-    number = mapping(value).get("id")
+    number = as_object(value).get("id")
     known = isinstance(number, int | str) and not isinstance(number, bool)
     return _error(
         types.INVALID_REQUEST,

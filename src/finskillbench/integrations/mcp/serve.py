@@ -22,7 +22,7 @@ from finskillbench.integrations.mcp.episode_server import (
     on_loopback,
     serve_lines,
 )
-from finskillbench.runs.execute.board import Progress
+from finskillbench.runs.execute.progress import Progress
 from finskillbench.runs.execute.run import RunResult, run
 
 NAME = "mcp/client"

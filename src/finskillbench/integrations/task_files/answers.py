@@ -13,7 +13,7 @@ from typing import Annotated
 
 import msgspec
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.edition import Edition
 from finskillbench.errors import Cause, InputError
 from finskillbench.harness.conditions import parse_condition
@@ -318,7 +318,7 @@ def take_back(
         item = Item(one.model, canonical({"harness": harness}), condition, episode.task_id, one.run_idx)
         trace = _trace(item, one, harness, record.mounts[episode.skill])
         verdict = judge(trace.submission, edition.truth(episode.task_id), edition.full_input(episode))
-        method = by_name(verdict.sub_task).verification.method
+        method = subtask_named(verdict.sub_task).verification.method
         yield make_row(item, episode, trace, verdict, method=method, edition_digest=edition.digest)
         progress(done, len(answered))
 

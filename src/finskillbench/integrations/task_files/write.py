@@ -23,10 +23,10 @@ from typing import Any
 import orjson
 
 from finskillbench.csv_output import csv_text
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.domains import subtasks as registered
 from finskillbench.domains.base import Answer
-from finskillbench.domains.tables import Table
+from finskillbench.domains.tables import EpisodeTable
 from finskillbench.edition import Edition
 from finskillbench.edition.store import CANARY, CANARY_FILE, new_folder
 from finskillbench.edition.withheld import CANARY_TEXT
@@ -260,7 +260,7 @@ def _foldable(edition: Edition, subtasks: Sequence[str] | None) -> tuple[str, ..
     ------
     InputError : one that is named is played move by move, which no folder can do.
     """
-    chosen = [by_name(name).name for name in subtasks] if subtasks is not None else list(edition.sub_tasks)
+    chosen = [subtask_named(name).name for name in subtasks] if subtasks is not None else list(edition.sub_tasks)
     staged = {each.name for each in registered() if each.open_interactive_state is not None}
     if subtasks is not None and (played := [name for name in chosen if name in staged]):
         raise InputError(
@@ -310,7 +310,7 @@ def _write(folder: Path, edition: Edition, episode: Episode, mounted: Mount, ski
     if answer is not None:
         (place / "schema.json").write_bytes(orjson.dumps(answer.model_json_schema(), option=orjson.OPT_INDENT_2))
     for name, value in _readable(edition, episode).items():
-        if isinstance(value, Table):
+        if isinstance(value, EpisodeTable):
             (place / _DATA / f"{file_name(name)}.csv").write_bytes(csv_text(value.frame).encode())
         else:
             (place / _DATA / f"{file_name(name)}.json").write_bytes(orjson.dumps(value, option=_DUMP))
@@ -350,7 +350,7 @@ def _readable(edition: Edition, episode: Episode) -> dict[str, Any]:
 
 def _answer(episode: Episode) -> type[Answer] | None:
     try:
-        return by_name(episode.sub_task).answer
+        return subtask_named(episode.sub_task).answer
     except InputError:
         return None
 

@@ -1,1 +1,1 @@
-"""Panels of what companies filed: facts, reports, segments, and what was public on a day."""
+"""Panels of filings: facts, reports, revenue by segment, and point-in-time queries."""

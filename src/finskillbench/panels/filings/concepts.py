@@ -1,50 +1,49 @@
-"""Which tag speaks for a metric in a filing: one for all its periods, chosen by the statement's own arithmetic.
+"""Choose one tag per metric and filing by the arithmetic of the statement.
 
-Filers tag a total and its parts beside each other, under names that mean one thing in one filing and another in the
-next. What ties (revenue less cost is gross profit, gross profit less operating expenses is operating income) is the
-total; where nothing can tie, what no other tag exceeds; then the order of the table of metrics. Every choice rests on
-the filing and on those before it.
+Filers tag totals and parts under names whose meaning differs between filings. A tag whose figures tie (revenue less
+cost is gross profit, gross profit less operating expenses is operating income) is the total; otherwise the tag that no
+other exceeds; then the order of the metrics table. Only the filing and earlier ones are used.
 """
 
 import polars as pl
 
-from finskillbench.sources.edgar.numerals import METRICS, tag_of
+from finskillbench.sources.edgar.numerals import METRICS, local_name
 
 PERIOD = ("symbol", "metric", "start", "end")
-"""What a figure is a figure of."""
+"""Key of a figure."""
 EXPENSES = (
     *("cost_of_revenue", "sga", "rnd", "depreciation_amortization", "interest_expense", "capex"),
     *("operating_expenses", "costs_and_expenses"),
 )
-"""Metrics that are never negative: a figure that is has its sign, or its tag, wrong."""
+"""Metrics that are never negative; a negative figure has a wrong sign or tag."""
 
 _ANCHOR = "total_assets"
-"""Its last day is the day that a report is about."""
+"""Metric whose last day is the report date."""
 _CASH = "operating_cash_flow"
 _DEPRECIATION = "depreciation_amortization"
 _ADJUSTMENT = "AdjustmentForAmortization"
-"""A line of the cash flow statement by its definition."""
+"""Line of the cash flow statement by definition."""
 _OUTSIDE = "DepreciationNonproduction"
 _PARTS = ("depreciation", "depreciation_elsewhere")
 _SMALL = 0.02
-"""Share of depreciation and amortisation below which an amortisation says nothing of what the total holds."""
+"""Share of depreciation and amortisation below which amortisation is too small to show what a total includes."""
 _FILING = ("symbol", "accession")
 _SPAN = (*_FILING, "start", "end")
 
 
-def _rounding(*terms: pl.Expr) -> pl.Expr:
-    """By how much a sum of rounded figures may miss: 2.5 units of the last place to which all of them are rounded."""
-    return 2.5 * pl.min_horizontal(_last_place(term) for term in terms)
+def _rounding(*figures: pl.Expr) -> pl.Expr:
+    """Return the tolerance of a sum of rounded figures: 2.5 units of the last place common to all."""
+    return 2.5 * pl.min_horizontal(_last_place(term) for term in figures)
 
 
 def restated(value: pl.Expr, before: pl.Expr) -> pl.Expr:
-    """Whether a figure differs from what was filed before by more than its rounding."""
+    """Test if a figure differs from the one filed before by more than rounding."""
     unit = pl.min_horizontal(_last_place(value), 0.01 * before.abs())
     return (value - before).abs() > pl.max_horizontal(1.0, 5e-4 * before.abs(), unit)
 
 
 def _last_place(value: pl.Expr) -> pl.Expr:
-    """The unit a figure was rounded to: a million, a tenth of one, a thousand or one."""
+    """Return the unit a figure was rounded to: a million, a tenth of one, a thousand or one."""
     place = pl.lit(1.0)
     for unit in (1e3, 1e5, 1e6):
         place = pl.when((value % unit) == 0).then(pl.lit(unit)).otherwise(place)
@@ -52,25 +51,24 @@ def _last_place(value: pl.Expr) -> pl.Expr:
 
 
 def one_tag_per_filing(raw: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
-    """Of each metric in each filing the figures under one tag.
+    """Keep the figures under one tag per metric and filing.
 
     raw : figures by metric, tag and filing, with `rank`, `weak` and `duration`.
     """
-    raw, judged = judge(raw, notes)
+    raw, judged = judge_tags(raw, notes)
     first = judged.unique([*_FILING, "metric"], keep="first", maintain_order=True)
     chosen = first.filter(~pl.col("apart") | pl.col("ties"))
     return raw.join(chosen, on=[*_FILING, "metric", "tag"], how="semi", maintain_order="left")
 
 
-def judge(raw: pl.DataFrame, notes: list[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The figures that can count, and of each metric in each filing every tag with what is known of it.
+def judge_tags(raw: pl.DataFrame, notes: list[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the eligible figures, and the verdict on every tag by metric and filing.
 
     Returns
     -------
-    The second has symbol, accession, metric, tag, rank and, true or false: `covers` the day that the report is about;
-    `rounded`, another figure is this one unrounded; `ties` with the statement; `below` a greater total; `apart` from
-    the other part of the total, which only a tag that ties may be. The first by these in that order, and by rank, is
-    chosen.
+    The second table has symbol, accession, metric, tag, rank and flags: `covers` the report date; `rounded`, another
+    figure is this one unrounded; `ties` with the statement; `below` a greater total; `apart` from the other part of the
+    total, allowed only for tags that tie. It is sorted by these and by rank, and the first tag is chosen.
     """
     raw = _with_amortization(_without_components(_without_negative(raw, notes)))
     raw = _only_lines(raw.join(_exceeded(raw), on=[*_FILING, "tag"], how="anti", maintain_order="left"))
@@ -82,7 +80,7 @@ def judge(raw: pl.DataFrame, notes: list[str]) -> tuple[pl.DataFrame, pl.DataFra
     rows = rows.with_columns(about=about.otherwise(pl.col("end").max().over(*_FILING, "metric")))
     tags = rows.group_by(by_tag).agg(pl.col("rank").first(), covers=(pl.col("end") == pl.col("about")).any())
     of_two = tags.filter(pl.len().over(*_FILING, "metric") > 1)
-    # Most metrics have one tag in a filing: only of those that have more is anything to choose.
+    # # Most metrics have one tag per filing; only the others need a choice.
     found = {
         "ties": _ties(raw),
         "rounded": _rounded(raw, of_two),
@@ -98,7 +96,7 @@ def judge(raw: pl.DataFrame, notes: list[str]) -> tuple[pl.DataFrame, pl.DataFra
 
 
 def _without_negative(raw: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
-    """The figures without expenses below zero, which are named."""
+    """Drop expenses below zero and note their number."""
     wrong = pl.col("metric").is_in(EXPENSES) & (pl.col("value") < 0)
     counted = raw.filter(wrong).group_by("symbol", "metric").len().sort("symbol", "metric")
     for symbol, metric, count in counted.iter_rows():
@@ -107,32 +105,32 @@ def _without_negative(raw: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
 
 
 def _without_components(raw: pl.DataFrame) -> pl.DataFrame:
-    """The figures without those of all equity that are a component of it: less than the parent's share."""
+    """Drop figures of all equity smaller than the parent's share, which are components of it."""
     key = [*_FILING, "end"]
     whole = raw.filter(pl.col("metric") == "all_equity")
-    own = raw.filter(pl.col("metric") == "stockholders_equity").join(whole, on=key, how="semi")
-    whole = whole.join(own.group_by(key).agg(own=pl.col("value").max()), on=key)
-    parts = whole.filter((pl.col("own") > 0) & (pl.col("value") < 0.9 * pl.col("own"))).select(*key, "tag")
+    parent_equity = raw.filter(pl.col("metric") == "stockholders_equity").join(whole, on=key, how="semi")
+    whole = whole.join(parent_equity.group_by(key).agg(parent=pl.col("value").max()), on=key)
+    parts = whole.filter((pl.col("parent") > 0) & (pl.col("value") < 0.9 * pl.col("parent"))).select(*key, "tag")
     return raw if parts.is_empty() else raw.join(parts, on=[*key, "tag"], how="anti", maintain_order="left")
 
 
 def _ties(raw: pl.DataFrame) -> pl.DataFrame:
-    """symbol, accession, metric, tag of the revenues and costs with which a statement of the filing adds up."""
+    """Return symbol, accession, metric, tag of revenues and costs with which a statement adds up."""
 
     def of(*names: str) -> pl.DataFrame:
         found = raw.filter(pl.col("metric").is_in(names))
         return found.select(*_SPAN, pl.col("tag").alias(f"{names[0]}_tag"), pl.col("value").alias(names[0]))
 
     def adding_up(statement: pl.DataFrame, *less: str) -> pl.DataFrame:
-        terms = [pl.col(name).fill_null(0.0) for name in less]
-        left = pl.col("revenue") - pl.sum_horizontal(terms)
+        deductions = [pl.col(name).fill_null(0.0) for name in less]
+        left = pl.col("revenue") - pl.sum_horizontal(deductions)
         return statement.filter(left.abs() <= _rounding(pl.col("revenue"), *(pl.col(name) for name in less)))
 
     span = list(_SPAN)
     revenue, cost, income = of("revenue"), of("cost_of_revenue"), of("operating_income")
     margin = revenue.join(cost, on=span)
     itemised = margin.join(income, on=span).join(of("sga"), on=span).join(of("rnd"), on=span, how="left")
-    # Without a gross profit some file all costs as operating expenses.
+    # # Without a gross profit, some file all costs as operating expenses.
     everything = of("costs_and_expenses", "operating_expenses")
     total = revenue.join(everything, on=span).join(of("operating_income", "pretax_income"), on=span)
     tied = [
@@ -154,11 +152,11 @@ def _ties(raw: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rounded(raw: pl.DataFrame, of_two: pl.DataFrame) -> pl.DataFrame:
-    """symbol, accession, metric, tag of figures that are another one of the metric, rounded to a greater unit."""
+    """Return symbol, accession, metric, tag of figures that round another one of the metric to a greater unit."""
     by_tag = [*_FILING, "metric", "tag"]
     rows = raw.join(of_two, on=by_tag, how="semi").select(*by_tag, "start", "end", "value", "weak")
-    others = rows.filter(~pl.col("weak")).select(*_FILING, "metric", "start", "end", finer="value")
-    pairs = rows.join(others, on=[*_FILING, "metric", "start", "end"], nulls_equal=True)
+    finer_figures = rows.filter(~pl.col("weak")).select(*_FILING, "metric", "start", "end", finer="value")
+    pairs = rows.join(finer_figures, on=[*_FILING, "metric", "start", "end"], nulls_equal=True)
     is_rounding = pl.any_horizontal(
         (pl.col("value") % unit == 0)
         & (pl.col("finer") % unit != 0)
@@ -169,36 +167,37 @@ def _rounded(raw: pl.DataFrame, of_two: pl.DataFrame) -> pl.DataFrame:
 
 
 def _parts(raw: pl.DataFrame, of_two: pl.DataFrame, relation: str) -> pl.DataFrame:
-    """symbol, accession, metric, tag that are only a part: below a greater figure, or beside another part (unless)."""
+    """Return symbol, accession, metric, tag of parts: below a greater figure, or filed with another part (unless)."""
     by_tag = [*_FILING, "metric", "tag"]
     named = [
-        (tag_of(alias.concept), tag_of(other))
+        (local_name(alias.concept), local_name(other))
         for metric in METRICS.values()
         for alias in metric.aliases
         for other in (alias.below if relation == "below" else alias.unless)
     ]
     table = pl.DataFrame(named, schema=["tag", "other"], orient="row")
     rows = raw.join(of_two, on=by_tag, how="semi").select(*by_tag, "start", "end", "value")
-    others = rows.select(*_FILING, "start", "end", other="tag", total="value")
+    other_tags = rows.select(*_FILING, "start", "end", other="tag", total="value")
     if relation == "unless":
-        return rows.join(table, on="tag").join(others, on=[*_FILING, "other"], how="semi").select(by_tag).unique()
-    pairs = rows.join(table, on="tag").join(others, on=[*_SPAN, "other"])
+        return rows.join(table, on="tag").join(other_tags, on=[*_FILING, "other"], how="semi").select(by_tag).unique()
+    pairs = rows.join(table, on="tag").join(other_tags, on=[*_SPAN, "other"])
     return pairs.filter(pl.col("total") > pl.col("value")).select(by_tag).unique()
 
 
 def _only_lines(raw: pl.DataFrame) -> pl.DataFrame:
-    """The figures of depreciation and amortisation as the cash flow statement has them.
+    """Keep figures of depreciation and amortisation that belong to the cash flow statement.
 
-    A note gives its quarter with the year to date, the cash flow statement the year to date alone, unless it has the
-    quarter too. A tag is a line of it in a filing where most interim reports until then, this one included, show so. A
-    term of a sum counts only where it is a line, or where interim reports give it at all if that is enough; of annual
-    reports alone nobody can tell. Of a total that is a line the quarter in a note may be a part: it does not count.
+    Notes give the quarter with the year to date; the cash flow statement gives the year to date alone, unless it has
+    quarters too. A tag is a line of it if most interim reports so far show that. Terms of sums count only as such
+    lines,
+    or in any interim report where the metrics table allows it; annual reports alone prove nothing. A quarter in a note
+    does not count for a total that is a line, because it may be a part.
     """
     aliases = [alias for metric in METRICS.values() for alias in metric.aliases]
-    terms = [alias.tag for alias in aliases if alias.line or alias.interim]
+    component_tags = [alias.tag for alias in aliases if alias.line or alias.interim]
     enough = pl.col("tag").is_in([alias.tag for alias in aliases if alias.interim])
     total = pl.col("metric") == _DEPRECIATION
-    rows = raw.filter(pl.col("tag").is_in(terms) | total)
+    rows = raw.filter(pl.col("tag").is_in(component_tags) | total)
     longer = rows.filter(pl.col("duration").is_in(["half", "nine_months", "annual"]))
     whole = raw.filter((pl.col("duration") == "quarterly") & (pl.col("metric") == _CASH)).select(_SPAN)
     key = [*_FILING, "tag"]
@@ -215,31 +214,31 @@ def _only_lines(raw: pl.DataFrame) -> pl.DataFrame:
     lines = judged.filter((pl.col("score") > 0) | (enough & pl.col("score").is_not_null())).select(key)
     noted = quarter.filter(total).join(ending, on=[*key, "end"], how="semi").join(lines, on=key, how="semi")
     kept = rows.join(noted.select(*key, "start", "end"), on=[*key, "start", "end"], how="anti")
-    summed = pl.col("tag").is_in(terms)
-    kept = pl.concat([kept.filter(~summed), kept.filter(summed).join(lines, on=key, how="semi")])
-    return pl.concat([raw.filter(~(pl.col("tag").is_in(terms) | total)), kept])
+    is_component = pl.col("tag").is_in(component_tags)
+    kept = pl.concat([kept.filter(~is_component), kept.filter(is_component).join(lines, on=key, how="semi")])
+    return pl.concat([raw.filter(~(pl.col("tag").is_in(component_tags) | total)), kept])
 
 
 def _exceeded(raw: pl.DataFrame) -> pl.DataFrame:
-    """symbol, accession, tag of totals of depreciation and amortisation that another one, or depreciation, exceeds.
+    """Return symbol, accession, tag of totals exceeded by another total or by depreciation.
 
-    A total that is just the depreciation outside production is no total either.
+    A total equal to the depreciation outside production is excluded too.
     """
     totals = raw.filter(pl.col("metric") == _DEPRECIATION)
-    others = raw.filter(pl.col("metric").is_in([_DEPRECIATION, *_PARTS]))
-    pairs = totals.join(others.select(*_SPAN, of="metric", by="tag", greater="value"), on=list(_SPAN))
+    candidates = raw.filter(pl.col("metric").is_in([_DEPRECIATION, *_PARTS]))
+    pairs = totals.join(candidates.select(*_SPAN, of="metric", by="tag", greater="value"), on=list(_SPAN))
     slack = pl.when(pl.col("of") == _DEPRECIATION).then(1.0).otherwise(1.001)
     outside = (pl.col("by") == _OUTSIDE) & (pl.col("greater") == pl.col("value"))
     return pairs.filter(outside | (pl.col("greater") > slack * pl.col("value"))).select(*_FILING, "tag").unique()
 
 
 def _with_amortization(raw: pl.DataFrame) -> pl.DataFrame:
-    """Depreciation and amortisation with the amortisation that its tag leaves out.
+    """Add the amortisation that a tag of depreciation and amortisation leaves out.
 
-    A total leaves it out from the filing on that shows so: it lowers the figure of a former period by just its
-    amortisation (Home Depot and AMD in 2024), or the total is the depreciation of a note and not also the amortisation,
-    or the amortisation is a line of the cash flow statement of its own. A later total that holds both ends that. Where
-    it is left out the two are added, under both tags' names; without the amortisation of a period nothing is known.
+    A total leaves it out from the first filing that shows it: it lowers an earlier figure by exactly its amortisation
+    (Home Depot and AMD in 2024), or equals the depreciation in a note, or amortisation is a separate line of the cash
+    flow statement. A later total that holds both ends this. The sum carries both tags; periods without amortisation
+    are dropped.
     """
     key, span = ["symbol", "start", "end"], list(_SPAN)
     totals = raw.filter(pl.col("metric") == _DEPRECIATION)
@@ -258,13 +257,15 @@ def _with_amortization(raw: pl.DataFrame) -> pl.DataFrame:
     alone = (pl.col("value") >= pl.col("depreciation") - tolerance) & (
         pl.col("value") < pl.col("depreciation") + pl.col("part") / 2
     )
-    own_line = (pl.col("part_tag") == _ADJUSTMENT) & pl.col("depreciation").is_null()
+    separate_line = (pl.col("part_tag") == _ADJUSTMENT) & pl.col("depreciation").is_null()
     event = ["symbol", "tag", "filed"]
     latest = both.sort("end", pl.col("end") - pl.col("start")).unique([*_FILING, "tag"], keep="last")
     shown = pl.concat(
         [
             latest.filter(holds).select(*event, out=pl.lit(0)),
-            latest.filter(~holds.fill_null(False) & (alone | own_line).fill_null(False)).select(*event, out=pl.lit(1)),
+            latest.filter(~holds.fill_null(False) & (alone | separate_line).fill_null(False)).select(
+                *event, out=pl.lit(1)
+            ),
             lowered.select(*event, out=pl.lit(1)),
         ]
     )
@@ -278,5 +279,5 @@ def _with_amortization(raw: pl.DataFrame) -> pl.DataFrame:
     out = out.with_columns(
         value=pl.col("value") + pl.col("part"), tag=pl.concat_str("tag", pl.lit("+"), "part_tag")
     ).select(raw.columns)
-    others = raw.filter(pl.col("metric") != _DEPRECIATION)
-    return pl.concat([others, judged.filter(pl.col("out").fill_null(0) == 0).select(raw.columns), out])
+    other_metrics = raw.filter(pl.col("metric") != _DEPRECIATION)
+    return pl.concat([other_metrics, judged.filter(pl.col("out").fill_null(0) == 0).select(raw.columns), out])

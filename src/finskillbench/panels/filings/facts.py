@@ -1,9 +1,9 @@
-"""Facts as filed: the canonical metrics of every company, bitemporal.
+"""Canonical metrics of every company as filed, bitemporal.
 
-One row per (symbol, metric, period, filing date) at which a figure was new: "as of d" means the latest row of a period
-with `filed` <= d. Restatements and amendments are rows of their own; a figure that a later filing repeats as a
-comparative is not. Quarters that nobody reported are year-to-date figures subtracted on their actual dates, and a
-derived row is filed when the last of its parents was. It is made again only once both of them have been restated.
+One row per (symbol, metric, period, filing date) with a new figure; "as of d" is the latest row of a period with
+`filed` <= d. Restatements and amendments are separate rows; repeated comparatives are dropped. Quarters not reported
+are
+differences of year-to-date figures, filed with the later parent and renewed once both parents are restated.
 """
 
 from collections.abc import Mapping
@@ -21,51 +21,54 @@ from finskillbench.panels.columns import (
     FORM,
     START,
     SYMBOL,
-    Column,
-    schema_of,
+    PanelColumn,
+    table_schema,
 )
 from finskillbench.panels.filings.concepts import EXPENSES, PERIOD, one_tag_per_filing
-from finskillbench.panels.filings.quarters import differences, versions_of, with_recasts
+from finskillbench.panels.filings.quarters import derive_quarters, versions_of, with_recasts
 from finskillbench.panels.filings.rows import without_misscaled
-from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS, CompanyFacts
-from finskillbench.sources.edgar.numerals import METRICS, Fallback, tag_of
+from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS, EdgarFacts
+from finskillbench.sources.edgar.numerals import METRICS, Fallback, local_name
 
-COLUMNS: Mapping[str, Column] = {
+COLUMNS: Mapping[str, PanelColumn] = {
     "symbol": SYMBOL,
-    "metric": Column("identifier", "the period", "canonical metric, see catalog/metrics.json", pl.String),
+    "metric": PanelColumn("identifier", "the period", "canonical metric, see catalog/metrics.json", pl.String),
     "start": START,
     "end": END,
     "filed": FILED,
-    "value": Column("as in the column unit", "start to end", "the figure as filed or derived"),
-    "unit": Column("identifier", "the period", "unit of the value: USD, USD/shares or shares", pl.String),
-    "tag": Column("identifier", "the period", "XBRL tag; of a derived row those of its parents", pl.String),
-    "taxonomy": Column("identifier", "the period", "taxonomy of the tag; empty where derived", pl.String),
+    "value": PanelColumn("as in the column unit", "start to end", "the figure as filed or derived"),
+    "unit": PanelColumn("identifier", "the period", "unit of the value: USD, USD/shares or shares", pl.String),
+    "tag": PanelColumn("identifier", "the period", "XBRL tag; of a derived row those of its parents", pl.String),
+    "taxonomy": PanelColumn("identifier", "the period", "taxonomy of the tag; empty where derived", pl.String),
     "form": FORM,
     "accession": ACCESSION,
-    "fiscal_year": Column("year", "the filing", "fiscal year of the filing, as its filer says", pl.Int32),
-    "fiscal_period": Column("identifier", "the filing", "fiscal period of the filing, as its filer says", pl.String),
+    "fiscal_year": PanelColumn("year", "the filing", "fiscal year of the filing, as its filer says", pl.Int32),
+    "fiscal_period": PanelColumn(
+        "identifier", "the filing", "fiscal period of the filing, as its filer says", pl.String
+    ),
     "duration": DURATION,
     "derived": DERIVED,
-    "parents": Column(
+    "parents": PanelColumn(
         "text", "the period", "the figures a derived row was computed from; empty where reported", pl.String
     ),
 }
-PANEL_SCHEMA = schema_of(COLUMNS)
+PANEL_SCHEMA = table_schema(COLUMNS)
 
 _FALLBACK_RANK = 1000
-"""Behind every alias."""
+"""Rank after every alias."""
 _POSITIVE = ("total_assets",)
-"""Metrics that cannot be zero, besides numbers of shares: an empty cell was tagged."""
+"""Metrics other than share counts whose zeros are empty cells."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactsPanel:
-    """The facts and what was left out of them.
+    """Facts panel with notes on excluded figures.
 
-    frame : PANEL_SCHEMA, sorted by symbol, metric, end, start, filed. start is null for instants; of a derived row the
-        tag is that of both parents, or those of its terms joined by their signs, the taxonomy is empty, and the parents
-        read "accession metric start..end - accession metric start..end"; form, accession, fiscal_year and fiscal_period
-        describe the filing (of the parent filed last), not the period.
+    frame : PANEL_SCHEMA, sorted by symbol, metric, end, start, filed. start is null for instants. Derived rows have an
+        empty taxonomy, the tag of both parents or those of the terms joined by signs, and parents as "accession metric
+        start..end - accession metric start..end". form, accession, fiscal_year and fiscal_period describe the filing
+        (of
+        the parent filed last), not the period.
     notes : one sentence each.
     """
 
@@ -73,8 +76,8 @@ class FactsPanel:
     notes: tuple[str, ...]
 
 
-def classify(start: pl.Expr, end: pl.Expr) -> pl.Expr:
-    """Class of a period from its dates: a value of `Duration`."""
+def duration_class(start: pl.Expr, end: pl.Expr) -> pl.Expr:
+    """Classify periods by their dates: a value of `Duration`."""
     days = (end - start).dt.total_days() + 1
     kind = pl.when(start.is_null()).then(pl.lit("instant"))
     for name, (shortest, longest) in DAYS.items():
@@ -82,16 +85,16 @@ def classify(start: pl.Expr, end: pl.Expr) -> pl.Expr:
     return kind.otherwise(pl.lit("other"))
 
 
-def build_facts(companies: Mapping[str, CompanyFacts]) -> FactsPanel:
-    """The panel of all companies; a company without one usable figure is left out and noted."""
-    notes = [f"{symbol}: {note}" for symbol in sorted(companies) for note in companies[symbol].notes]
-    raw = canonical(companies, notes)
+def build_facts(companies: Mapping[str, EdgarFacts]) -> FactsPanel:
+    """Build the panel of all companies; companies without a usable figure are dropped with a note."""
+    notes = [f"{symbol}: {message}" for symbol in sorted(companies) for message in companies[symbol].notes]
+    raw = canonical_facts(companies, notes)
     reported = without_misscaled(_one_per_period(one_tag_per_filing(raw, notes)), notes)
     versions = with_recasts(versions_of(_with_sums(reported)))
     columns = [pl.col(name).cast(kind) for name, kind in PANEL_SCHEMA.items()]
-    frame = pl.concat([part.select(columns) for part in (versions, differences(versions))])
+    frame = pl.concat([part.select(columns) for part in (versions, derive_quarters(versions))])
     frame = frame.sort("symbol", "metric", "end", "start", "filed")
-    # A quarter that was first subtracted and then follows from an identity of a later filing says nothing new.
+    # # An identity in a later filing may repeat a subtracted quarter: drop the repetition.
     keys = frame.select(pl.struct(*PERIOD, "value", "tag")).to_series()
     frame = frame.filter(~(pl.col("derived") & (keys == keys.shift(1)).fill_null(False)))
     present = set(frame["symbol"].unique())
@@ -103,8 +106,8 @@ def build_facts(companies: Mapping[str, CompanyFacts]) -> FactsPanel:
     return FactsPanel(frame, tuple(notes))
 
 
-def canonical(companies: Mapping[str, CompanyFacts], notes: list[str]) -> pl.DataFrame:
-    """Rows of the metrics' tags from periodic reports, in the metrics' units and of their kind."""
+def canonical_facts(companies: Mapping[str, EdgarFacts], notes: list[str]) -> pl.DataFrame:
+    """Return rows of the metrics' tags from periodic reports, in the metrics' units and of their kind."""
     aliases = pl.DataFrame(
         [
             (alias.taxonomy, alias.tag, name, rank, alias.weak, metric.unit, metric.kind == "instant")
@@ -143,47 +146,48 @@ def canonical(companies: Mapping[str, CompanyFacts], notes: list[str]) -> pl.Dat
         notes.append(f"{symbol}: {count} figures of {tag} in {accession} are not positive: left out.")
     raw = raw.filter(~none)
     return raw.with_columns(
-        duration=classify(pl.col("start"), pl.col("end")), derived=pl.lit(False), parents=pl.lit("")
+        duration=duration_class(pl.col("start"), pl.col("end")), derived=pl.lit(False), parents=pl.lit("")
     ).select(*PANEL_SCHEMA, "rank", "weak")
 
 
 def _one_per_period(raw: pl.DataFrame) -> pl.DataFrame:
-    """Per period and filing one figure: two taxonomies may have one name for a tag."""
+    """Keep one figure per period and filing: two taxonomies may share a tag name."""
     return raw.sort("rank").unique([*PERIOD, "accession"], keep="first", maintain_order=True)
 
 
 def _with_sums(reported: pl.DataFrame) -> pl.DataFrame:
-    """The figures of the panel's metrics with those that filings do not state but whose terms they do."""
+    """Add metrics computed from their terms where filings do not state them."""
     of = {str(name): rows for (name,), rows in reported.partition_by("metric", as_dict=True).items()}
     none = reported.clear()
     for name in sorted(METRICS, key=lambda name: not METRICS[name].part):  # a term may be a sum itself
         for place, fallback in enumerate(METRICS[name].fallbacks):
-            terms = {term: of.get(term, none) for term in fallback.terms}
-            terms = {
-                term: rows if METRICS[term].part else rows.filter(~pl.col("derived")) for term, rows in terms.items()
+            operand_rows = {term: of.get(term, none) for term in fallback.terms}
+            operand_rows = {
+                term: rows if METRICS[term].part else rows.filter(~pl.col("derived"))
+                for term, rows in operand_rows.items()
             }
             present = of.get(name, none)
-            of[name] = pl.concat([present, _sums(present, terms, name, fallback, _FALLBACK_RANK + place)])
+            of[name] = pl.concat([present, _sums(present, operand_rows, name, fallback, _FALLBACK_RANK + place)])
     return pl.concat([rows for name, rows in of.items() if not METRICS[name].part] or [none])
 
 
 def _sums(
     present: pl.DataFrame, of: Mapping[str, pl.DataFrame], name: str, fallback: Fallback, rank: int
 ) -> pl.DataFrame:
-    """The metric as a sum of terms of the same filing and period, where the filing does not state it.
+    """Return a metric as a sum of terms of the same filing and period, where the filing does not state it.
 
-    present : what is known of the metric. of : the figures of each term.
+    present : known figures of the metric. of : figures of each term.
     """
     key = ["symbol", "start", "end", "accession"]
     text = pl.format("{} {} {}", "accession", "metric", _period())
-    (first, sign), *others = fallback.terms.items()
+    (first, sign), *remaining = fallback.terms.items()
     rows = of[first].with_columns(value=sign * pl.col("value"), parents=text)
-    for term, sign in others:
+    for term, sign in remaining:
         part = of[term]
         optional = term in fallback.optional
         right = part.select(*key, other=sign * pl.col("value"), also=text, neighbour="weak", other_tag="tag")
         rows = rows.join(right, on=key, how="left" if optional else "inner", nulls_equal=True)
-        if covering := [tag_of(concept) for concept in fallback.covered.get(term, ())]:
+        if covering := [local_name(concept) for concept in fallback.covered.get(term, ())]:
             rows = rows.with_columns(pl.when(~pl.col("tag").str.contains_any(covering)).then("other").alias("other"))
         joint = "+" if sign > 0 else "-"
         absent = pl.col("other").is_null()

@@ -1,7 +1,4 @@
-"""Quarters that nobody reported: figures of the year to date, subtracted where both stand on one basis.
-
-The periodic reports of every company: form, period, and the day on which they were filed.
-"""
+"""Derive unreported quarters from year-to-date figures on one basis, and list the periodic reports of every company."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -9,7 +6,7 @@ from datetime import date
 import polars as pl
 
 from finskillbench.engines.accounting.periods import QUARTER_APART, YEAR_APART
-from finskillbench.panels.columns import ACCESSION, END, FILED, FORM, SYMBOL, Column, schema_of
+from finskillbench.panels.columns import ACCESSION, END, FILED, FORM, SYMBOL, PanelColumn, table_schema
 from finskillbench.panels.filings.concepts import EXPENSES, PERIOD, restated
 from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS
 from finskillbench.sources.edgar.numerals import CANONICAL, METRICS
@@ -18,15 +15,15 @@ from finskillbench.sources.edgar.submissions import Submissions
 _LONGER = {"half": "quarterly", "nine_months": "half", "annual": "nine_months"}
 """Year-to-date period -> the one that ends a quarter earlier."""
 _NOT_BELOW_ZERO = (*EXPENSES, "revenue")
-"""What a difference below zero shows to be figures of two bases."""
+"""Metrics for which a negative difference proves figures on two bases."""
 _OF_FILING = ("accession", "form", "fiscal_year", "fiscal_period")
 
 
 def versions_of(reported: pl.DataFrame) -> pl.DataFrame:
-    """The rows at which a period's figure, or its tag, was new, one per filing date.
+    """Return the rows where a period's figure or tag changed, one per filing date.
 
-    A figure under a weak alias is no restatement of one under a better one. `since` is the day on which the figure was
-    new, whatever its tag.
+    A figure under a weak alias does not restate one under a better alias. `since` is the first date of the figure under
+    any tag.
     """
     daily = (
         reported.sort("rank", "accession", descending=[False, True])
@@ -36,7 +33,7 @@ def versions_of(reported: pl.DataFrame) -> pl.DataFrame:
         .with_columns(best=pl.col("rank").cum_min().over("period"))
     )
     again = pl.col("period") == pl.col("period").shift(1)
-    # The first row of a period has the best rank so far: what is filled forward never comes from another period.
+    # # The first row of a period has its best rank so far, so values never fill into another period.
     best_value = pl.when(pl.col("rank") <= pl.col("best")).then("value").forward_fill().shift(1)
     daily = daily.with_columns(
         best_before=pl.when(again).then(pl.col("best").shift(1)), best_value=pl.when(again).then(best_value)
@@ -44,20 +41,19 @@ def versions_of(reported: pl.DataFrame) -> pl.DataFrame:
     renamed = ~pl.col("derived") & (pl.col("value") == pl.col("best_value"))
     lesser = (pl.col("rank") > pl.col("best_before")) & pl.col("weak") & ~renamed
     counted = daily.filter(~lesser.fill_null(False)).with_columns(
-        figure=pl.struct(*PERIOD, "value").rle_id(), said=pl.struct(*PERIOD, "value", "tag").rle_id()
+        figure=pl.struct(*PERIOD, "value").rle_id(), version=pl.struct(*PERIOD, "value", "tag").rle_id()
     )
     return (
         counted.with_columns(since=pl.col("filed").first().over("figure"))
-        .filter(pl.col("said").is_first_distinct())
-        .drop("period", "best", "best_before", "best_value", "figure", "said")
+        .filter(pl.col("version").is_first_distinct())
+        .drop("period", "best", "best_before", "best_value", "figure", "version")
     )
 
 
 def with_recasts(versions: pl.DataFrame) -> pl.DataFrame:
-    """The versions with `recast`: whether their filing restates the same period of the year before.
+    """Add `recast`: the filing restates the same period of the year before by more than rounding.
 
-    Such a filing tells the year on another basis (a business discontinued, a line redefined) than the reports for the
-    parts of that year did. Figures that differ by rounding are no restatement.
+    Such a filing uses another basis (a discontinued business, a redefined line) than the reports on parts of that year.
     """
     key = ["symbol", "metric", "accession", "duration"]
     flows = versions.filter(pl.col("duration").is_in(list(_LONGER)))
@@ -71,23 +67,22 @@ def with_recasts(versions: pl.DataFrame) -> pl.DataFrame:
     ).with_columns(pl.col("recast").fill_null(False))
 
 
-def differences(versions: pl.DataFrame) -> pl.DataFrame:
-    """Quarters as year-to-date figures subtracted, remade once both parents have been restated.
+def derive_quarters(versions: pl.DataFrame) -> pl.DataFrame:
+    """Derive quarters as differences of year-to-date figures, renewed once both parents are restated.
 
-    One restated parent less one that is not would put a year's restatement into one quarter. Parents under different
-    tags may be different concepts, and so may a recast year and what was filed for its parts before it: neither is
-    subtracted, and an expense or a revenue below zero is no quarter. Where the quarter itself is reported, derived rows
-    filed on that day or later give way to it, whichever day it is said to start on.
+    A single restated parent would put the restatement of a year into one quarter. Parents must share a tag, a recast
+    year is not combined with earlier filings, and negative expenses or revenue are dropped. From the day on which a
+    quarter itself is reported, under any first day, derived rows are dropped.
     """
     rows = _unreported(_subtracted(_known_together(versions)), versions)
-    rows = rows.filter(_of_one_vintage(rows)).sort(*PERIOD, "filed", "first")
+    rows = rows.filter(_both_parents_new(rows)).sort(*PERIOD, "filed", "first")
     rows = rows.unique([*PERIOD, "filed"], keep="first", maintain_order=True)
-    said = rows.select(pl.struct(*PERIOD, "value", "tag")).to_series()
-    return rows.filter(~(said == said.shift(1)).fill_null(False))
+    keys = rows.select(pl.struct(*PERIOD, "value", "tag")).to_series()
+    return rows.filter(~(keys == keys.shift(1)).fill_null(False))
 
 
 def _known_together(versions: pl.DataFrame) -> pl.DataFrame:
-    """The days on which one of two year-to-date periods was new, with what was known of both: `_long`, `_short`."""
+    """Return the filing dates of either year-to-date period, with the known figures of both: `_long`, `_short`."""
     additive = [name for name in CANONICAL if METRICS[name].additive]
     flows = versions.filter(pl.col("metric").is_in(additive) & (pl.col("duration") != "other"))
     pairs = _year_to_date_pairs(flows)
@@ -109,7 +104,7 @@ def _known_together(versions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _subtracted(events: pl.DataFrame) -> pl.DataFrame:
-    """The quarters between the ends of two periods told on one basis, as filed with the later of them."""
+    """Subtract pairs on one basis; the result is filed with the later one."""
     later = pl.col("filed_long") >= pl.col("filed_short")
     two_bases = pl.col("recast_long") & (pl.col("since_short") < pl.col("since_long"))
     return (
@@ -137,13 +132,13 @@ def _subtracted(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _unreported(rows: pl.DataFrame, versions: pl.DataFrame) -> pl.DataFrame:
-    """The differences filed before their quarter was reported; sorted, the longer of two chains to a day first."""
+    """Drop differences filed once their quarter was reported; sort the longer chain to a day first."""
     reported = (
         versions.filter(pl.col("duration") == "quarterly")
         .group_by("symbol", "metric", "end")
         .agg(reported=pl.col("filed").min())
     )
-    # Where two year-to-date chains end on one day, the longer one is the fiscal year's.
+    # # Where two year-to-date chains end on one day, the longer one is the fiscal year's.
     return (
         rows.join(reported, on=["symbol", "metric", "end"], how="left")
         .filter(pl.col("reported").is_null() | (pl.col("filed") < pl.col("reported")))
@@ -152,7 +147,7 @@ def _unreported(rows: pl.DataFrame, versions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _year_to_date_pairs(flows: pl.DataFrame) -> pl.DataFrame:
-    """PERIOD and `earlier`: year-to-date periods with the end of the one that is a quarter shorter."""
+    """Return PERIOD and `earlier`: year-to-date periods with the end of the one that is a quarter shorter."""
     periods = flows.select(*PERIOD, "duration").unique()
     return (
         periods.filter(pl.col("duration").is_in(list(_LONGER)))
@@ -166,45 +161,45 @@ def _year_to_date_pairs(flows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _of_one_vintage(rows: pl.DataFrame) -> pl.Series:
-    """Whether a difference (sorted by chain and filing) is its chain's first, or both parents are newer than the last.
+def _both_parents_new(rows: pl.DataFrame) -> pl.Series:
+    """Mark differences (sorted by chain and filing) that are first of their chain or have two newer parents.
 
-    A chain is the differences of one pair of periods. The same difference under another tag says that both parents were
-    filed again, unchanged, under it.
+    A chain has one pair of periods. An equal difference under another tag means that both parents were refiled under
+    it.
     """
     retained: list[bool] = []
     last: date | None = None
-    said: tuple[float, str] | None = None
+    last_version: tuple[float, str] | None = None
     chains = rows.select(pl.struct(*PERIOD, "first").rle_id()).to_series().to_list()
     before = -1
     filings = rows.select("filed", pl.min_horizontal("since_long", "since_short"), "value", "tag").iter_rows()
     for chain, (filed, older, value, tag) in zip(chains, filings, strict=True):
-        renamed = said is not None and said[0] == value and said[1] != tag
+        renamed = last_version is not None and last_version[0] == value and last_version[1] != tag
         retained.append(chain != before or last is None or older > last or renamed)
         if retained[-1]:
-            last, said = filed, (value, tag)
+            last, last_version = filed, (value, tag)
         before = chain
     return pl.Series(retained, dtype=pl.Boolean)
 
 
-COLUMNS: Mapping[str, Column] = {
+COLUMNS: Mapping[str, PanelColumn] = {
     "symbol": SYMBOL,
     "accession": ACCESSION._replace(meaning="accession number of the filing"),
     "form": FORM,
     "period_end": END._replace(meaning="last day of the period reported on"),
     "filed": FILED,
 }
-FILINGS_SCHEMA = schema_of(COLUMNS)
+FILINGS_SCHEMA = table_schema(COLUMNS)
 REPORT_FORMS = ("10-Q", "10-K", "20-F", "40-F")
-"""Forms of the reports that episodes can be about: an amendment only adds to what is known of one."""
+"""Forms of reports for episodes; amendments only add facts."""
 
 
 def build_filings(submissions: Mapping[str, Submissions], facts: pl.DataFrame) -> pl.DataFrame:
-    """One row per periodic report (FILINGS_SCHEMA), sorted by symbol, filed and accession.
+    """Return one row per periodic report (FILINGS_SCHEMA), sorted by symbol, filed and accession.
 
-    facts : the facts panel. Reports that the submissions do not list (they hold about a filer's last thousand filings,
-        and some collections have none) are taken from it: their period is the latest one that they report, cover-page
-        share counts aside. Companies without facts are left out.
+    facts : the facts panel, the source of reports missing in the submissions (which list about a thousand filings);
+        their
+        period is the latest one reported, except in cover-page share counts. Companies without facts are dropped.
     """
     symbols = sorted(set(facts["symbol"].unique()))
     listed = [
@@ -226,7 +221,7 @@ def build_filings(submissions: Mapping[str, Submissions], facts: pl.DataFrame) -
 
 
 def reports_with_figures(filings: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
-    """The reports of REPORT_FORMS for whose period the facts panel has a figure in USD."""
+    """Return the reports of REPORT_FORMS for whose period the facts panel has a figure in USD."""
     known = facts.filter(pl.col("unit") == "USD").select("symbol", period_end="end").unique()
     reports = filings.filter(pl.col("form").is_in(REPORT_FORMS))
     return reports.join(known, on=["symbol", "period_end"], how="semi")

@@ -1,11 +1,12 @@
-"""Facts as they were public on a day, by company: what `query_xbrl` serves and what episodes hold by reference.
+"""Facts public on a day, by company: the answers of `query_xbrl`, and the rows that episodes refer to.
 
-`FiledStore` answers queries: every version of what filers stated, by XBRL tag. `FactStore` holds what scripts, builds
-and checks are given of each metric: a tag chosen, a quarter subtracted, the last restatement.
+`FiledStore` answers queries by XBRL tag with all versions. `FactStore` serves scripts, builds and checks by metric,
+with
+one tag chosen, quarters derived and restatements applied.
 
-A query takes NumPy operations on the rows of one company and no table operation. Rows that say the same thing (metric,
-start, end) stand together in order of filing; what was current on a day is the last of them filed by then. The members
-of an axis change together: the latest filing replaces all that was said of a period.
+Queries use NumPy on the rows of one company. Rows of one key (metric, start, end) are contiguous in order of filing,
+and
+the last one filed by a day is current. Members of an axis are replaced together by the latest filing of a period.
 """
 
 import re
@@ -28,9 +29,9 @@ from finskillbench.panels.filings.rows import (
     PeriodTable,
     Places,
     Span,
-    in_order,
     ordinal,
     runs_by_name,
+    sorted_by,
 )
 from finskillbench.panels.filings.segments.revenue import GEOGRAPHIC, PRODUCT
 from finskillbench.panels.filings.statements import FIGURE
@@ -40,13 +41,13 @@ DURATIONS = tuple(duration.value for duration in Duration)
 AXES = (PRODUCT, GEOGRAPHIC)
 DEFAULT_LIMIT = 200
 LARGEST_LIMIT = 500
-"""Rows of one answer: at some 350 characters each the largest stays below the 262,144 of a tool's result."""
+"""Maximum rows of an answer: at about 350 characters each, below the 262,144 of a tool's result."""
 
 QUERIED = (*AS_FILED, "taxonomy", "fiscal_year", "fiscal_period")
 """Fields of a fact in an answer to a query."""
 
 _NEAR = 12
-"""Period ends, and tickers, that are named where what was asked for is not there."""
+"""Number of period ends or tickers suggested when a request matches nothing."""
 _RECENT = 4
 _PERIOD = re.compile(r"(\d{4})(?:-(\d{2}))?(?:-(\d{2}))?", re.ASCII)
 
@@ -56,7 +57,7 @@ class FactStore:
 
     Parameters
     ----------
-    facts, filings, segments : the panels of these names (see `panels.filings.fundamentals`); any may be empty.
+    facts, filings, segments : the panels of these names (see `FundamentalPanels`); any may be empty.
     """
 
     _subject: ClassVar[tuple[str, ...]] = ("symbol", "metric", "end", "start")
@@ -80,7 +81,7 @@ class FactStore:
         return tuple(self._facts.companies)
 
     def visible(self, symbol: str, as_of: date, since: date | None = None) -> dict[str, list[dict[str, Any]]]:
-        """All current `facts` and `segments` of a company as of a day, of periods that end on or after `since`.
+        """Return all current `facts` and `segments` of a company as of a day, of periods that end on or after `since`.
 
         Rows have the fields `VISIBLE` and `MEMBERS` (of a `FiledStore` `AS_FILED` and `MEMBERS_AS_FILED`), the latest
         period first.
@@ -100,18 +101,18 @@ class FactStore:
         return found
 
     def _known(self, symbol: str) -> str:
-        """The ticker as the panels write it."""
+        """Return the ticker as spelled in the panels."""
         known = symbol_of(symbol.strip())
         if known in self._facts.companies:
             return known
         near = sorted(self.symbols, key=lambda name: (name[:1] != known[:1], name))[:_NEAR]
-        others = len(self.symbols) - len(near)
-        listed = ", ".join(near) + (f" and {others} more" if others else "")
+        remaining = len(self.symbols) - len(near)
+        listed = ", ".join(near) + (f" and {remaining} more" if remaining else "")
         raise InputError(f"there are no facts of {_short(symbol)}; ask for one of: {listed or 'no company'}")
 
 
 class FiledStore(FactStore):
-    """What filers stated of each tag, every version of it that was public on a day; nothing is chosen or derived.
+    """Figures by tag in every version public on a day, without choice or derivation.
 
     Parameters
     ----------
@@ -139,28 +140,27 @@ class FiledStore(FactStore):
         axis: str | None = None,
         limit: int = DEFAULT_LIMIT,
     ) -> dict[str, Any]:
-        """Facts of a company that were filed by a day, latest period first; JSON values only.
+        """Return facts of a company filed by a day, latest period first; JSON values only.
 
         Parameters
         ----------
         symbol : ticker, in any case, `BF.B` or `BF-B`.
-        as_of : the last day on which a filing counts.
-        period : the end of a period, `YYYY-MM-DD`, or the month `YYYY-MM` or year `YYYY` that it lies in.
+        as_of : last filing date included.
+        period : period end `YYYY-MM-DD`, or its month `YYYY-MM` or year `YYYY`.
         metrics : XBRL tags, in any case; None takes all.
-        form : `10-K` takes its amendments too, `10-K/A` only those.
+        form : `10-K` includes its amendments, `10-K/A` only those.
         duration : one of `DURATIONS`.
-        axis : one of `AXES`; adds `segments`, revenue by member, under the same period, form and duration.
-        limit : most facts, and most rows of segments, to return, 1 to 500.
+        axis : one of `AXES`; adds `segments`, revenue by member, with the same filters.
+        limit : maximum number of facts, and of segment rows, 1 to 500.
 
         Returns
         -------
-        `ticker`, `as_of`, `matching` (how many facts) and `facts` (ISO dates, each value in its unit); `segments` where
-        asked for; `missing` (tag to reason) and `available` where something asked for is not there; `note` where
-        rows were left out.
+        `ticker`, `as_of`, `matching` (number of facts) and `facts` (ISO dates, each value in its unit); `segments` if
+        requested; `missing` (tag to reason) and `available` if a request matches nothing; `note` if rows are cut.
 
         Raises
         ------
-        InputError : an unknown ticker; a period, duration, axis or limit that cannot be meant.
+        InputError : an unknown ticker; an invalid period, duration, axis or limit.
         """
         span = _span(period) if period is not None else None
         _refuse_other("duration", duration, DURATIONS)
@@ -180,7 +180,7 @@ class FiledStore(FactStore):
         axis: str | None,
         limit: int,
     ) -> dict[str, Any]:
-        """The answer to a query whose arguments can be meant."""
+        """Answer a validated query."""
         facts, segments = self._facts, self._segments
         visible = facts.current(company, as_of)
         chosen = facts.matching(visible, span, form, duration)
@@ -211,18 +211,18 @@ class FiledStore(FactStore):
         return answer
 
     def _of_tags(self, visible: Places, chosen: Places, wanted: Sequence[str]) -> tuple[Places, dict[str, str]]:
-        """Those of the chosen rows that have a wanted tag, and why others of the wanted have none."""
-        asked, tags = {name.strip().lower(): name for name in wanted}, self._facts.texts["tag"]
+        """Return the chosen rows with a wanted tag, and the reason for each tag without rows."""
+        requested, tags = {name.strip().lower(): name for name in wanted}, self._facts.texts["tag"]
         there, known = ({tag.lower() for tag in tags.present(places)} for places in (chosen, visible))
         missing = {
             _cut(text): "on file, but not for this period, form and duration" if key in known else "not on file"
-            for key, text in asked.items()
+            for key, text in requested.items()
             if key not in there
         }
-        return chosen[tags.among(chosen, {tag for tag in tags.names if tag and tag.lower() in asked})], missing
+        return chosen[tags.among(chosen, {tag for tag in tags.names if tag and tag.lower() in requested})], missing
 
     def _available(self, company: str, as_of: date, visible: Places, span: Span | None) -> dict[str, Any]:
-        """What there is as of a day: names, the period ends nearest to the span asked for, the latest filings."""
+        """Return the names, period ends nearest to the span, and latest filings available on a day."""
         flows = visible[~self._facts.texts["duration"].among(visible, {Duration.INSTANT})]  # not cover-page dates
         ends = np.unique(self._facts.end[flows if len(flows) else visible])
         if span is not None:
@@ -238,8 +238,8 @@ class FiledStore(FactStore):
             "latest_filings": self._filings.latest(company, as_of),
         }
 
-    def said(self, symbol: str, as_of: date, ends: Sequence[date]) -> dict[tuple[date, str], list[float]]:
-        """(last day, tag) -> every figure that filings gave by a day of periods that end on some days."""
+    def values_by_tag(self, symbol: str, as_of: date, ends: Sequence[date]) -> dict[tuple[date, str], list[float]]:
+        """Return figures by (last day, tag) filed by a day for periods ending on some days."""
         facts, days = self._facts, {ordinal(end): end for end in ends}
         places = facts.current(symbol, as_of)
         places = places[np.isin(facts.end[places], list(days))]
@@ -251,10 +251,10 @@ class FiledStore(FactStore):
 
 
 class _Filings:
-    """The filings of all companies, each company's by day."""
+    """Filings of all companies by day."""
 
     def __init__(self, frame: pl.DataFrame) -> None:
-        frame = in_order(frame, ("symbol", "filed", "accession"))
+        frame = sorted_by(frame, ("symbol", "filed", "accession"))
         self._companies = runs_by_name(frame["symbol"])
         self._filed = frame["filed"].to_physical().to_numpy()
         self._frame = frame.select(
@@ -262,7 +262,7 @@ class _Filings:
         )
 
     def latest(self, company: str, as_of: date) -> list[dict[str, Any]]:
-        """The last few filings of a company by a day, the latest first."""
+        """Return the last few filings of a company by a day, the latest first."""
         first, stop = self._companies.get(company, (0, 0))
         after = first + int(np.searchsorted(self._filed[first:stop], ordinal(as_of), side="right"))
         recent = range(after - 1, max(first, after - _RECENT) - 1, -1)
@@ -270,7 +270,7 @@ class _Filings:
 
 
 def _span(period: str) -> Span:
-    """The days that a text `YYYY[-MM[-DD]]` stands for; InputError says what it should have been."""
+    """Parse `YYYY[-MM[-DD]]` into its days; InputError if invalid."""
     found = _PERIOD.fullmatch(period.strip())
     try:
         if found is None:

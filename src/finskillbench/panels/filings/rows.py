@@ -1,14 +1,7 @@
-"""Rows of filings as JSON objects: which fields they carry, and how many of them are made at once.
+"""Rows of filings as arrays and JSON objects, and removal of figures tagged in a wrong scale.
 
-An episode holds thousands of rows and an edition millions: a literal takes a third of the time of
-`dict(zip(fields, row))`, which was a tenth of a build.
-
-Figures that a filer tagged in thousands or millions as if they were units.
-
-Rows that say something of a period, as arrays, and which of them were current on a day.
-
-Rows that say the same thing stand together in order of filing; what was current on a day is the last of them filed by
-then. A question takes NumPy operations on the rows of one company and no table operation.
+`PeriodTable` keeps rows of one key contiguous in order of filing; the last one filed by a day is current. JSON rows are
+written by dict literals, which take a third of the time of `dict(zip(fields, row))` (a tenth of a build).
 """
 
 from __future__ import annotations
@@ -27,20 +20,20 @@ from finskillbench.arrays import Booleans, Integers
 from finskillbench.panels.filings.concepts import PERIOD
 
 AS_FILED = ("tag", "unit", "start", "end", "duration", "value", "form", "filed", "accession")
-"""What a fact as filed carries."""
+"""Fields of a fact as filed."""
 VISIBLE = ("metric", "start", "end", "duration", "value", "unit", "form", "filed", "accession", "tag", "derived")
-"""What an episode's facts carry."""
+"""Fields of an episode's facts."""
 MEMBERS = ("axis", "segment", "start", "end", "duration", "value", "form", "filed", "accession", "derived")
-"""What revenue of a segment carries."""
+"""Fields of segment revenue."""
 MEMBERS_AS_FILED = MEMBERS[:-1]
-"""The same as filed, where no row is derived."""
+"""Fields of segment revenue as filed, without derived rows."""
 
 Columns: TypeAlias = Iterable[Sequence[Any]]
 Row: TypeAlias = dict[str, Any]
 
 
-def written(fields: Sequence[str], columns: Columns) -> list[Row]:
-    """Rows of some fields, given the values of each field in their order."""
+def as_rows(fields: Sequence[str], columns: Columns) -> list[Row]:
+    """Return rows as dictionaries, given the values of each field in order."""
     write = _WRITERS.get(tuple(fields))
     return write(columns) if write else [dict(zip(fields, row, strict=True)) for row in zip(*columns, strict=True)]
 
@@ -108,27 +101,25 @@ _WRITERS: Mapping[tuple[str, ...], Callable[[Columns], list[Row]]] = MappingProx
 
 _MISSCALED = (1e3, 1e6)
 _SCALE_TOLERANCE = 0.005
-"""Two filings round one figure to four digits or more (they may be restated by less than a scale)."""
+"""Two filings agree on a figure to four digits or more; restatements are smaller than a scale."""
 _PRODUCT_TOLERANCE = 0.2
-"""Earnings per share have few digits, and preferred dividends come off net income."""
+"""Tolerance for few-digit earnings per share and preferred dividends."""
 _MIN_EPS = 0.05
 _FEWER = ((300.0, 3e3), (3e5, 3e6))
-"""How many times fewer shares than before speak of thousands or millions: no split is so large, and counts drift."""
+"""Drops in share count that indicate thousands or millions; splits are smaller, and counts drift."""
 _RECENT_FILINGS = 8
-"""Two years of filings, of which the median cannot be one figure that is itself out of scale."""
+"""Filings of two years; their median is robust to one misscaled figure."""
 _MAX_EPS = 750.0
-"""Dollars a share in one period that only a filing's own earnings per share make credible (Berkshire's A share)."""
+"""Maximum dollars per share and period unless the filing's own earnings per share agree (Berkshire's A share)."""
 
 
 def without_misscaled(reported: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
-    """Leave out figures that a filer tagged in thousands or millions as if they were units, and name them.
+    """Drop figures that a filer tagged in thousands or millions as if they were units, with a note.
 
-    Signs, none of which needs a later filing: the figure is a thousandth or a millionth of what an earlier filing says
-    of the same period; or net income is so many times earnings per share x diluted shares of the filing. Of the latter
-    the shares are wrong where the product is too small, the dollars where it is too large. Shares are wrong also where
-    they are so many times fewer than those of any period known before, or where net income would be an incredible
-    sum a share, unless the filing's earnings per share bear them out. A filing tags its shares in one scale: all
-    figures of a tag fall with one.
+    No sign needs a later filing. A figure is a thousandth or millionth of the one filed earlier for its period. Or net
+    income is such a multiple of earnings per share x diluted shares: then shares are wrong if the product is too small,
+    dollars if it is too large. Shares are also wrong if they fall by such a factor, or if net income per share is not
+    credible, unless the filing's earnings per share agree. All figures of a share tag in the filing are dropped.
     """
     row = ["symbol", "metric", "accession", "start", "end"]
     earlier = reported.select(*PERIOD, before="filed", other="value")
@@ -165,11 +156,11 @@ def without_misscaled(reported: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
 
 
 def _of_fewer_shares(counts: pl.DataFrame, wrong: pl.DataFrame, borne_out: pl.DataFrame) -> pl.DataFrame:
-    """symbol, metric, tag, accession whose numbers of shares are out of scale, filing after filing.
+    """Return symbol, metric, tag, accession with share counts out of scale with earlier filings.
 
-    counts : the reported numbers of shares.
-    wrong : those known to be out of scale; they condemn their tag in the filing and are no measure of later filings.
-    borne_out : symbol, accession of filings whose earnings per share agree with their diluted shares.
+    counts : reported share counts. wrong : counts known to be out of scale; they exclude their tag in the filing and
+    are not compared with later filings. borne_out : symbol, accession of filings whose earnings per share agree with
+    their diluted shares.
     """
     key = ["symbol", "metric", "tag", "accession"]
     condemned = set(wrong.select(key).iter_rows())
@@ -185,7 +176,7 @@ def _of_fewer_shares(counts: pl.DataFrame, wrong: pl.DataFrame, borne_out: pl.Da
         today: list[float] = []
         day: date | None = None
         for symbol, metric, tag, accession, filed, least, usual in series.iter_rows():
-            if filed != day:  # what is filed on one day is no measure of itself
+            if filed != day:  # same-day filings are not compared with each other
                 recent, today, day = (recent + today)[-_RECENT_FILINGS:], [], filed
             fewer = bool(recent) and any(low <= median(recent) / least <= high for low, high in _FEWER)
             agrees = metric == "diluted_shares" and (symbol, accession) in sound
@@ -202,25 +193,25 @@ def _near(ratio: pl.Expr, scales: tuple[float, ...], tolerance: float) -> pl.Exp
 
 _1970 = date(1970, 1, 1).toordinal()
 _ALWAYS = np.iinfo(np.int32).min
-"""The start of an instant."""
+"""Start of an instant."""
 
 Places = NDArray[np.intp]
 
 
 class Span(NamedTuple):
-    """First and last day, since 1970."""
+    """First and last day, as days since 1970."""
 
     first: int
     last: int
 
 
 def ordinal(day: date) -> int:
-    """Days since 1970."""
+    """Return the days since 1970."""
     return day.toordinal() - _1970
 
 
 class _Dates(dict[int, str | None]):
-    """ISO text by days since 1970, made when first asked for; None for the start of an instant."""
+    """ISO text by days since 1970, computed on first use; None for the start of an instant."""
 
     def __missing__(self, day: int) -> str:
         self[day] = text = date.fromordinal(day + _1970).isoformat()
@@ -231,39 +222,39 @@ ISO = _Dates({_ALWAYS: None})
 
 
 class Texts:
-    """A column of strings, whole numbers or booleans: codes (N,) into `names`; null is the last of them, None."""
+    """Column of strings, whole numbers or booleans: codes (N,) into `names`, whose last entry is None for null."""
 
     def __init__(self, column: pl.Series) -> None:
         arrow = cast("Any", column.to_arrow())  # pyarrow has no types
         encoded = arrow.dictionary_encode()
         self.names = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
-        # By polars: pyarrow would import pandas for it, which takes a second.
+        # # By polars: pyarrow would import pandas, which takes a second.
         codes = pl.Series(encoded.indices).fill_null(len(self.names) - 1).to_numpy()
         self.codes: Integers = codes.astype(np.min_scalar_type(len(self.names)))
 
     def at(self, places: Places) -> list[Any]:
-        """The values of some rows."""
+        """Return the values of some rows."""
         return self.names[self.codes[places]].tolist()
 
     def among(self, places: Places, wanted: set[str]) -> Booleans:
-        """Of some rows, whether the value of each is one of those wanted."""
+        """Mark the rows whose value is one of those wanted."""
         return np.array([name in wanted for name in self.names])[self.codes[places]]
 
     def present(self, places: Places) -> set[Any]:
-        """The distinct values of some rows, without null."""
+        """Return the distinct values of some rows, without null."""
         counts = np.bincount(self.codes[places], minlength=len(self.names))
         return {self.names[code] for code in np.flatnonzero(counts[:-1]).tolist()}
 
 
 class PeriodTable:
-    """Rows that say something of a period, as arrays (N,) in order of company, subject and filing.
+    """Rows about periods as arrays (N,), in order of company, key and filing.
 
     Parameters
     ----------
     frame : the rows.
-    subject : what a row is about, the company first; of one subject only what was filed last is current.
-    later : what orders the rows of a subject.
-    together : rows of one subject that are equal in `later` are current together; else each row is for itself.
+    subject : key columns, the company first; only the row filed last is current.
+    later : columns that order the rows of a key.
+    together : rows of a key with equal `later` are current together; otherwise one row is.
     """
 
     def __init__(
@@ -274,7 +265,7 @@ class PeriodTable:
         *,
         together: bool = False,
     ) -> None:
-        frame = in_order(frame, (*subject, *later))
+        frame = sorted_by(frame, (*subject, *later))
         self.companies = runs_by_name(frame["symbol"])
         self.start, self.end, self.filed = (
             frame[name].to_physical().fill_null(_ALWAYS).to_numpy().astype(np.int32)
@@ -287,7 +278,7 @@ class PeriodTable:
         self._source = _runs(frame, (*subject, *later)) if together else None
 
     def current(self, company: str, as_of: date) -> Places:
-        """Places of the rows of a company that were current on a day: nothing filed after it is among them."""
+        """Return the places of a company's rows current on a day; later filings are excluded."""
         first, stop = self.companies.get(company, (0, 0))
         places = first + np.flatnonzero(self.filed[first:stop] <= ordinal(as_of))
         if not len(places):
@@ -301,7 +292,7 @@ class PeriodTable:
         return places[self._source[places] == np.repeat(self._source[last], lengths)]
 
     def matching(self, places: Places, span: Span | None, form: str | None, duration: str | None) -> Places:
-        """Those of some rows whose period ends in a span, of a form (and its amendments) and a duration."""
+        """Filter rows by the span of their period ends, form (with its amendments) and duration."""
         if span is not None:
             ends = self.end[places]
             places = places[(ends >= span.first) & (ends <= span.last)]
@@ -313,12 +304,12 @@ class PeriodTable:
         return places
 
     def ordered(self, places: Places) -> Places:
-        """Rows in the order of showing: the latest end first, then by what they are about, the longer period first."""
+        """Sort rows for display: latest end first, then by key, the longer period first."""
         return places[np.argsort(-self.end[places], kind="stable")]
 
     def rows(self, places: Places, fields: Sequence[str]) -> list[dict[str, Any]]:
-        """Rows as JSON objects, in the order given; what is not known is null."""
-        return written(fields, [self._values(name, places) for name in fields])
+        """Return rows as JSON objects in the given order; unknown values are null."""
+        return as_rows(fields, [self._values(name, places) for name in fields])
 
     def _values(self, name: str, places: Places) -> list[Any]:
         if name in self.texts:
@@ -329,8 +320,8 @@ class PeriodTable:
         return list(map(ISO.__getitem__, values))
 
 
-def in_order(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """The rows in order of some columns, an instant before every period; panels are, and are not copied."""
+def sorted_by(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Sort rows by some columns, instants before periods; frames already sorted are not copied."""
     keys = [pl.col(name).fill_null(date.min) if name == "start" else pl.col(name) for name in names]
     if frame.select(pl.struct(keys)).to_series().is_sorted():
         return frame
@@ -338,12 +329,12 @@ def in_order(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
 
 
 def _runs(frame: pl.DataFrame, names: Sequence[str]) -> NDArray[np.uint32]:
-    """The number (N,) of the run of rows, equal in some columns, that each row lies in."""
+    """Return the number (N,) of each row's run of equal values in some columns."""
     return frame.select(pl.struct(names).rle_id()).to_series().to_numpy()
 
 
 def runs_by_name(column: pl.Series) -> dict[str, tuple[int, int]]:
-    """Where the rows of each name lie, first and one after the last; a name's rows stand together."""
+    """Return the first place and the one after the last of each name's contiguous rows."""
     runs = column.rle().struct.unnest()
     lengths = runs["len"].to_numpy()
     stops = np.cumsum(lengths, dtype=np.int64)

@@ -1,16 +1,10 @@
-"""Which figures of a company's statements were known on a day.
+"""Statement figures known on a day, figures as filed by tag, and the build of all filing panels.
 
-The statements carry the end of their period but no filing date, so a figure counts as known `REPORTING_LAG_DAYS` after
-its period ended: the longest deadline of a 10-K (90 days, non-accelerated filers; 10-Q 45), so never too early for a
-timely filer. A restated figure stands under its first date; that much of the future the source does not let us remove.
+Market statements carry period ends but no filing dates. A figure counts as known `REPORTING_LAG_DAYS` after its period:
+the longest deadline of a 10-K (90 days, non-accelerated filers; 10-Q 45). Restated figures keep their first date.
 
-The fundamental panels as one step: facts by metric and by tag, the filings they come from, segments.
-
-What filers said, tag by tag: every figure of a primary statement as a periodic report gave it, chosen by nobody.
-
-One row per (symbol, tag, unit, period, filing date) at which a figure was new; a figure that a later filing repeats as
-a comparative is not. Quarters, halves, nine months and years stand side by side, and so do a total and its parts. What
-they make of each metric is the facts panel's business.
+The `filed` panel has one row per (symbol, tag, unit, period, filing date) with a new figure; repeated comparatives are
+dropped. Overlapping periods, totals and parts are all kept; the facts panel chooses among them.
 """
 
 from __future__ import annotations
@@ -27,70 +21,70 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finskillbench.arrays import Floats
-from finskillbench.panels.columns import ACCESSION, DURATION, END, FILED, FORM, START, SYMBOL, Column, schema_of
+from finskillbench.panels.columns import ACCESSION, DURATION, END, FILED, FORM, START, SYMBOL, PanelColumn, table_schema
 from finskillbench.panels.filings import facts
 from finskillbench.panels.filings.facts import PANEL_SCHEMA, build_facts
 from finskillbench.panels.filings.quarters import FILINGS_SCHEMA, REPORT_FORMS, build_filings, reports_with_figures
 from finskillbench.panels.filings.segments.revenue import SEGMENTS_SCHEMA, build_segments
 from finskillbench.panels.tables import Tables
 from finskillbench.sources.edgar.collection import FilingsData
-from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS, CompanyFacts
+from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS, EdgarFacts
 from finskillbench.sums import exact_sum
 
-COLUMNS: Mapping[str, Column] = {
+COLUMNS: Mapping[str, PanelColumn] = {
     "symbol": SYMBOL,
-    "tag": Column("identifier", "the period", "XBRL tag", pl.String),
+    "tag": PanelColumn("identifier", "the period", "XBRL tag", pl.String),
     "taxonomy": facts.COLUMNS["taxonomy"],
     "start": START,
     "end": END,
     "unit": facts.COLUMNS["unit"],
     "filed": FILED,
-    "value": Column("as in the column unit", "start to end", "the figure as filed"),
+    "value": PanelColumn("as in the column unit", "start to end", "the figure as filed"),
     "form": FORM,
     "accession": ACCESSION,
     "fiscal_year": facts.COLUMNS["fiscal_year"],
     "fiscal_period": facts.COLUMNS["fiscal_period"],
     "duration": DURATION,
 }
-FILED_SCHEMA = schema_of(COLUMNS)
+FILED_SCHEMA = table_schema(COLUMNS)
 
 FIGURE = ("symbol", "tag", "end", "start", "unit")
-"""What a figure is a figure of."""
+"""Key of a figure."""
 
 
-def build_filed(companies: Mapping[str, CompanyFacts]) -> pl.DataFrame:
-    """The figures of all companies (FILED_SCHEMA), sorted by company, tag, period and filing."""
+def build_filed(companies: Mapping[str, EdgarFacts]) -> pl.DataFrame:
+    """Return the figures of all companies (FILED_SCHEMA), sorted by company, tag, period and filing."""
     frames = [one.facts.with_columns(symbol=pl.lit(symbol)) for symbol, one in sorted(companies.items())]
     if not frames:
         return pl.DataFrame(schema=FILED_SCHEMA)
     rows = (
         pl.concat(frames)
         .filter(pl.col("form").is_in(PERIODIC_FORMS))
-        .with_columns(duration=facts.classify(pl.col("start"), pl.col("end")))
+        .with_columns(duration=facts.duration_class(pl.col("start"), pl.col("end")))
     )
     rows = rows.sort(*FIGURE, "filed", "accession").select(
         pl.col(name).cast(kind) for name, kind in FILED_SCHEMA.items()
     )
-    said = rows.select(pl.struct(*FIGURE, "value")).to_series()
-    return rows.filter(~(said == said.shift(1)).fill_null(False))
+    keys = rows.select(pl.struct(*FIGURE, "value")).to_series()
+    return rows.filter(~(keys == keys.shift(1)).fill_null(False))
 
 
 REPORTING_LAG_DAYS = 90
 
 _QUARTER_DAYS = (75, 110)
-"""Fiscal quarters are 12 to 14 weeks long, a 16-week one being the exception (112 days) that falls back to annual."""
+"""Length of fiscal quarters, 12 to 14 weeks; years with a 16-week quarter (112 days) use annual figures."""
 _NINE_MONTHS = (60, 300)
-"""The first three quarters of a year end between so many days before it does."""
+"""Days before the end of a year within which its first three quarters end."""
 
 
 class Fact(NamedTuple):
-    """A figure and the end of the period it belongs to."""
+    """Figure and the end of its period."""
 
     end: date
     value: float
 
     def age(self, as_of: date) -> int:
-        """Days from the end of the period."""
+        """Return the days since the end of the period."""
         return (as_of - self.end).days
 
 
@@ -103,7 +97,7 @@ class Series:
 
     @classmethod
     def of(cls, table: pl.DataFrame) -> Self:
-        """From a statement table with `end` and `value`; rows without a value are left out."""
+        """Read a statement table with `end` and `value`; rows without a value are dropped."""
         ends = table["end"].cast(pl.Date).to_physical().to_numpy().astype(np.int64)
         values = table["value"].cast(pl.Float64).to_numpy()
         order = np.argsort(ends, kind="stable")
@@ -111,7 +105,7 @@ class Series:
         return cls(ends[order], values[order])
 
     def known(self, as_of: date) -> Fact | None:
-        """The latest figure known on a day; None says that none was."""
+        """Return the latest figure known on a day, or None."""
         place = int(np.searchsorted(self.ends + REPORTING_LAG_DAYS, _day(as_of), side="right")) - 1
         if place < 0:
             return None
@@ -119,10 +113,10 @@ class Series:
 
 
 def trailing_year(quarterly: Series, annual: Series) -> Series:
-    """A flow over the four quarters up to each period end.
+    """Return a flow over the four quarters up to each period end.
 
-    Quarters as reported, the fourth (which no company reports) as the year less the three others; four of them count if
-    they follow each other. A fiscal year's own figure stands for itself, and alone where quarters are short.
+    The fourth quarter is the year less the three others; four consecutive quarters are summed. A fiscal year uses its
+    reported figure, also where quarters are missing.
     """
     quarters = dict(zip(quarterly.ends.tolist(), quarterly.values.tolist(), strict=True))
     years = dict(zip(annual.ends.tolist(), annual.values.tolist(), strict=True))
@@ -151,17 +145,16 @@ def _day(day: date) -> int:
 
 
 SCHEMAS = {"facts": PANEL_SCHEMA, "filings": FILINGS_SCHEMA, "segments": SEGMENTS_SCHEMA, "filed": FILED_SCHEMA}
-"""The tables of filings, see `COLUMNS` where each is built."""
-_AT_ONCE = 60
-"""Companies that are worked through together. Every step copies its table, so that 3,000 companies at once would take
-several times the memory of what comes of them."""
+"""Schemas of the filing panels."""
+_COMPANIES_PER_PART = 60
+"""Companies processed together. Every step copies its table: 3,000 at once would take several times the memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FundamentalPanels:
-    """Long tables by symbol, those of `SCHEMAS`; all empty where a collection has no company facts.
+    """Long tables by symbol, those of `SCHEMAS`; empty without company facts.
 
-    notes : one sentence each. unusable : which companies' facts cannot be used, with the reason and the remedy.
+    notes : one sentence each. unusable : companies whose facts cannot be used, with reason and remedy.
     """
 
     tables: Tables
@@ -170,7 +163,7 @@ class FundamentalPanels:
 
     @classmethod
     def empty(cls, notes: tuple[str, ...] = (), unusable: tuple[str, ...] = ()) -> Self:
-        """Tables without rows."""
+        """Return tables without rows."""
         return cls(Tables({name: pl.DataFrame(schema=schema) for name, schema in SCHEMAS.items()}), notes, unusable)
 
 
@@ -185,21 +178,21 @@ def build_fundamentals(data: FilingsData) -> FundamentalPanels:
         return FundamentalPanels.empty(data.notes, data.unusable)
     parts = list(fundamentals_in_parts(data))
     whole = {name: pl.concat([part.tables[name] for part in parts]) for name in SCHEMAS}
-    notes = (*data.notes, *(note for part in parts for note in part.notes))
+    notes = (*data.notes, *(message for part in parts for message in part.notes))
     return FundamentalPanels(
         Tables(whole), notes, (*data.unusable, *(reason for part in parts for reason in part.unusable))
     )
 
 
 def fundamentals_in_parts(data: FilingsData) -> Iterator[FundamentalPanels]:
-    """The panels of some companies after those of others; one below the other they are those of all, in order."""
+    """Yield the panels of groups of companies; concatenated in order they form those of all."""
     symbols = sorted(data.companies)
-    for start in range(0, len(symbols), _AT_ONCE):
-        yield _of_some(data.of(symbols[start : start + _AT_ONCE]))
-        gc.collect()  # a build looks for cyclic garbage seldom, and documents that were read are full of it
+    for start in range(0, len(symbols), _COMPANIES_PER_PART):
+        yield _build_part(data.of(symbols[start : start + _COMPANIES_PER_PART]))
+        gc.collect()  # builds raise the collector's thresholds, and parsed documents hold reference cycles
 
 
-def _of_some(data: FilingsData) -> FundamentalPanels:
+def _build_part(data: FilingsData) -> FundamentalPanels:
     companies = dict(data.companies)
     facts = build_facts(companies)
     filings = build_filings(data.submissions, facts.frame)
@@ -209,8 +202,8 @@ def _of_some(data: FilingsData) -> FundamentalPanels:
     return FundamentalPanels(Tables(made), (*facts.notes, *segments.notes), tuple(_unusable(companies, usable)))
 
 
-def _unusable(companies: Mapping[str, CompanyFacts], usable: set[str]) -> Iterator[str]:
-    """Why none of the reports of the other companies can be used."""
+def _unusable(companies: Mapping[str, EdgarFacts], usable: set[str]) -> Iterator[str]:
+    """Yield the reason and remedy for each company without a usable report."""
     forms = f"{', '.join(REPORT_FORMS[:-1])} or {REPORT_FORMS[-1]}"
     for symbol, one in companies.items():
         if symbol in usable:

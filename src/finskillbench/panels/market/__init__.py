@@ -1,1 +1,1 @@
-"""Panels of the market: prices, returns, covariances, factors, rates, benchmark weights."""
+"""Market panels: prices, returns, covariances, factors, rates, benchmark weights."""

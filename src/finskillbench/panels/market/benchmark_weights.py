@@ -1,4 +1,4 @@
-"""The benchmark weights panel: capped shares of total market capitalisation at month-ends and risk dates."""
+"""Benchmark weights panel: capped shares of total market capitalisation at month-ends and risk dates."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -10,39 +10,39 @@ from numpy.typing import NDArray
 
 from finskillbench.arrays import Floats
 from finskillbench.errors import SourceError
-from finskillbench.panels.columns import DATE, SYMBOL, Column, schema_of
+from finskillbench.panels.columns import DATE, SYMBOL, PanelColumn, table_schema
 from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS
-from finskillbench.panels.market.share_counts import Count, ShareCounts
+from finskillbench.panels.market.share_counts import ShareCount, ShareCounts
 
 STALE_SHARES_DAYS = 2 * 365 + REPORTING_LAG_DAYS
-"""Shares older than two reporting years are used, being what was known, and reported."""
+"""Age from which shares are reported as stale; they are still used."""
 
 LARGEST, TIMES_EQUAL = 0.05, 2.4
-"""The cap on a name of the benchmark: a weight, or so many equal weights where that is more."""
+"""Cap on a benchmark weight: a fixed share, or a multiple of the equal weight if larger."""
 RULE = (
     f"by market capitalisation, no name above the larger of {LARGEST:.0%} and {TIMES_EQUAL:g} / number of names; what "
     "a cap takes away is spread over the other names in proportion"
 )
-"""The rule as tasks print it."""
+"""The rule as printed in tasks."""
 
-COLUMNS: Mapping[str, Column] = {
+COLUMNS: Mapping[str, PanelColumn] = {
     "date": DATE,
     "symbol": SYMBOL,
-    "market_cap_usd": Column("USD", "point in time", "close x shares known by the date"),
-    "weight": Column("fraction of the total, 0.05 is 5 %", "point in time", RULE),
-    "shares": Column(
+    "market_cap_usd": PanelColumn("USD", "point in time", "close x shares known by the date"),
+    "weight": PanelColumn("fraction of the total, 0.05 is 5 %", "point in time", RULE),
+    "shares": PanelColumn(
         "shares",
         "point in time",
         "of the last cover page, else diluted shares, else shares outstanding, known by the date, times the splits "
         "since: on the basis of the date's close",
     ),
-    "shares_as_of": Column("date", "point in time", "day or end of the period the shares belong to", pl.Date),
-    "shares_known": Column("date", "point in time", "day it was filed, else shares_as_of + 90 days", pl.Date),
+    "shares_as_of": PanelColumn("date", "point in time", "day or end of the period the shares belong to", pl.Date),
+    "shares_known": PanelColumn("date", "point in time", "day it was filed, else shares_as_of + 90 days", pl.Date),
 }
 
 
 class WeightsPanel(NamedTuple):
-    """The long table, and the greatest age in days of shares that were stale, by symbol."""
+    """Long table, and by symbol the greatest age in days of stale shares."""
 
     frame: pl.DataFrame
     stale: Mapping[str, int]
@@ -65,14 +65,11 @@ def build_benchmark_weights(
     counts: Mapping[str, ShareCounts],
     members: Mapping[int, NDArray[np.intp]],
 ) -> WeightsPanel:
-    """Weigh the names by close (T, n) x shares known by each of the rows' sessions.
-
-    `members` gives the places of the names of each row.
+    """Weigh names by close (T, n) x shares known by each session; `members` maps rows to places of names.
 
     Raises
     ------
-    SourceError : a name without a close, or without shares known by the date. A later count is never used for an
-        earlier date.
+    SourceError : a name without a close, or without shares known by the date; later counts are never used.
     """
     records: dict[str, list[object]] = {name: [] for name in COLUMNS}
     stale: dict[str, int] = {}
@@ -94,10 +91,10 @@ def build_benchmark_weights(
         for symbol, fact in zip(symbols, known, strict=True):
             if fact.age(day) > STALE_SHARES_DAYS:
                 stale[symbol] = max(stale.get(symbol, 0), fact.age(day))
-    return WeightsPanel(pl.DataFrame(records, schema=schema_of(COLUMNS)), stale)
+    return WeightsPanel(pl.DataFrame(records, schema=table_schema(COLUMNS)), stale)
 
 
-def _known_shares(symbol: str, counts: Mapping[str, ShareCounts], day: date) -> Count:
+def _known_shares(symbol: str, counts: Mapping[str, ShareCounts], day: date) -> ShareCount:
     if symbol not in counts:
         raise SourceError(f"statements of {symbol}", "missing", remedy="add them or leave the name out of the universe")
     found = counts[symbol].at(day)

@@ -1,7 +1,7 @@
-"""The macro panel: at every session the last value released, never the last one measured.
+"""Macro panel: the last value released by each session.
 
-A series keeps the values of the vintage that was read. Where it is revised (CPIAUCSL, UNRATE, DTWEXBGS) they are
-dated by their first release but are the figures of that vintage: prints of the day are in no file of the collection.
+Series keep the values of the vintage read. Revised ones (CPIAUCSL, UNRATE, DTWEXBGS) are dated by first release but
+carry that vintage's figures, because collections hold no original prints.
 """
 
 from collections.abc import Mapping
@@ -12,13 +12,13 @@ from enum import Enum
 import numpy as np
 import polars as pl
 
-from finskillbench.panels.columns import DATE, Column
+from finskillbench.panels.columns import DATE, PanelColumn
 
 _PERCENT = "percent per year"
 
 
 class Publication(Enum):
-    """When a value is published, relative to the day (or the first day of the month) it belongs to."""
+    """Publication time of a value, relative to the day (or first day of the month) it measures."""
 
     SAME_DAY = "the day itself"
     NEXT_DAY = "the next working day"
@@ -28,25 +28,24 @@ class Publication(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """How a series is published.
+    """Publication rule of a series.
 
     Attributes
     ----------
-    publication : the rule; `day` is the day of the following month of a `MONTHLY` one, chosen as the latest on which
-        the agency published since 2016.
-    banking : a day on which banks rest but exchanges trade publishes nothing.
-    late : months (first day) whose value came later than the rule says, and the day it came.
+    publication : the rule. day : for `MONTHLY`, the day of the following month, the latest since 2016.
+    banking : no publication on days when banks close but exchanges trade.
+    late : months (first day) published later than the rule -> publication day.
     column : unit, horizon and meaning of the panel's column.
     """
 
     publication: Publication
-    column: Column
+    column: PanelColumn
     day: int = 1
     banking: bool = True
     late: Mapping[date, date] | None = None
 
     def earliest(self, measured: date) -> date:
-        """The first day on which the value can be known; sessions that publish nothing are skipped later."""
+        """Return the first day on which the value can be known; sessions that publish nothing are skipped later."""
         match self.publication:
             case Publication.SAME_DAY:
                 return measured
@@ -59,12 +58,13 @@ class Release:
                 return max(following, (self.late or {}).get(measured, following))
 
 
-def _daily(unit: str, meaning: str) -> Column:
-    return Column(unit, "1 day, published the next working day", meaning)
+def _daily(unit: str, meaning: str) -> PanelColumn:
+    return PanelColumn(unit, "1 day, published the next working day", meaning)
 
 
-# The shutdown of the federal government in October and November 2025 stopped the statistics of the Bureau of Labor
-# Statistics: October's unemployment rate and index were never measured, September's and November's came late.
+# # The federal shutdown of October and November 2025 stopped the Bureau of Labor Statistics: October's unemployment
+# rate
+# # and index were never measured, September's and November's came late.
 _SHUTDOWN_UNEMPLOYMENT = {
     date(2025, 9, 1): date(2025, 11, 20),
     date(2025, 11, 1): date(2025, 12, 16),
@@ -78,7 +78,7 @@ RELEASES: Mapping[str, Release] = {
     # Monthly averages of H.15, complete with the last business day of the month, which appears within the first days.
     "FEDFUNDS": Release(
         Publication.MONTHLY,
-        Column(_PERCENT, "1 month, published from the 5th of the next", "effective federal funds rate, mean"),
+        PanelColumn(_PERCENT, "1 month, published from the 5th of the next", "effective federal funds rate, mean"),
         day=5,
     ),
     # H.15: yields at constant maturity of a day are published on the next business day.
@@ -89,21 +89,21 @@ RELEASES: Mapping[str, Release] = {
     # Mid-month in general; the 19th was the latest (January 2016), and a weekend may follow.
     "CPIAUCSL": Release(
         Publication.MONTHLY,
-        Column("index, 1982-84 = 100", "1 month, published from the 20th of the next", "consumer prices"),
+        PanelColumn("index, 1982-84 = 100", "1 month, published from the 20th of the next", "consumer prices"),
         day=20,
         late=_SHUTDOWN_PRICES,
     ),
     # The Employment Situation appears on the first Friday in general, three weeks after the survey: at most the 10th.
     "UNRATE": Release(
         Publication.MONTHLY,
-        Column("percent", "1 month, published from the 10th of the next", "unemployment rate"),
+        PanelColumn("percent", "1 month, published from the 10th of the next", "unemployment rate"),
         day=10,
         late=_SHUTDOWN_UNEMPLOYMENT,
     ),
     # Computed by the exchange through its own session.
     "VIXCLS": Release(
         Publication.SAME_DAY,
-        Column(_PERCENT, "1 day, published the same day", "implied volatility of S&P 500 options, 30 days ahead"),
+        PanelColumn(_PERCENT, "1 day, published the same day", "implied volatility of S&P 500 options, 30 days ahead"),
         banking=False,
     ),
     # The index provider closes the day in the evening; FRED shows it the next morning.
@@ -113,12 +113,12 @@ RELEASES: Mapping[str, Release] = {
     # H.10: daily values appear on Monday for the week before, on Tuesday if Monday is a holiday.
     "DTWEXBGS": Release(
         Publication.WEEKLY,
-        Column(
+        PanelColumn(
             "index, January 2006 = 100", "1 day, published the Monday after its week", "broad trade-weighted dollar"
         ),
     ),
 }
-COLUMNS: Mapping[str, Column] = {"date": DATE, **{series: rule.column for series, rule in RELEASES.items()}}
+COLUMNS: Mapping[str, PanelColumn] = {"date": DATE, **{series: rule.column for series, rule in RELEASES.items()}}
 
 MAX_AGE_DAYS: Mapping[Publication, int] = {
     Publication.SAME_DAY: 14,
@@ -126,14 +126,14 @@ MAX_AGE_DAYS: Mapping[Publication, int] = {
     Publication.WEEKLY: 21,
     Publication.MONTHLY: 75,
 }
-"""Days after its release that a value is carried forward: holidays, and one month's figure that was never measured."""
+"""Maximum days a released value is carried forward: holidays, or one month never measured."""
 
 
 def build_macro(sessions: tuple[date, ...], macro: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """One row per session and one column per series present, in the order of `RELEASES` and FRED's own units.
+    """Return one row per session and one column per series present, in the order of `RELEASES` and FRED's units.
 
-    A value stands from the first session by which it was released until the next one is; it is null before the first
-    and where the last one is older than `MAX_AGE_DAYS`.
+    A value holds from the first session by which it was released to the next release. It is null before the first
+    release and once older than `MAX_AGE_DAYS`.
 
     Parameters
     ----------
@@ -149,11 +149,11 @@ def build_macro(sessions: tuple[date, ...], macro: Mapping[str, pl.DataFrame]) -
 
 
 def _known(days: np.ndarray, publishing: np.ndarray, rule: Release, table: pl.DataFrame) -> np.ndarray:
-    """The value (T,) known at each of the days (T,), released on the publishing ones; NaN where there is none."""
+    """Return the value (T,) known at each of the days (T,), released on the publishing ones; NaN if unknown."""
     table = table.drop_nulls("value").sort("date")
     values = table["value"].cast(pl.Float64).to_numpy()
     earliest = np.array([rule.earliest(day) for day in table["date"].to_list()], dtype="datetime64[D]")
-    # A delay of one month holds back those after it: nobody published them in the wrong order.
+    # # A delayed month holds back later ones: values are published in order.
     place = np.searchsorted(publishing, np.maximum.accumulate(earliest))
     later = place >= len(publishing)
     released, values = publishing[place[~later]], values[~later]
@@ -164,14 +164,14 @@ def _known(days: np.ndarray, publishing: np.ndarray, rule: Release, table: pl.Da
 
 
 def _bank_holiday(day: date) -> bool:
-    """Columbus Day and Veterans Day: the Federal Reserve rests and publishes nothing while exchanges trade."""
+    """Return True on Columbus Day and Veterans Day: the Federal Reserve closes while exchanges trade."""
     if (day.month, day.weekday()) == (10, 0):
         return 8 <= day.day <= 14
     return day.month == 11 and (day.day == 11 or (day.day == 12 and day.weekday() == 0))
 
 
-def stale(panel: pl.DataFrame) -> Mapping[str, date]:
-    """Series without a value at the last session: the last session that has one."""
+def ended_series(panel: pl.DataFrame) -> Mapping[str, date]:
+    """Return the last session with a value of each series that has none at the last session."""
     ended: dict[str, date] = {}
     for series in panel.columns[1:]:
         known = panel.filter(pl.col(series).is_not_null())

@@ -1,4 +1,4 @@
-"""The prices panel: one grid of sessions by names, short holes filled, long ones left and reported."""
+"""Prices panel: sessions by names, with short gaps filled and long ones reported."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,32 +10,32 @@ from numpy.typing import NDArray
 
 from finskillbench.arrays import Booleans, Floats
 from finskillbench.errors import SourceError
-from finskillbench.panels.columns import DATE, Column
+from finskillbench.panels.columns import DATE, PanelColumn
 from finskillbench.panels.market.sessions import trading_sessions
 from finskillbench.panels.tables import PriceGap
 from finskillbench.sources.market.collection import MarketData
 
 MAX_FILLED_SESSIONS = 5
-"""A missing price is carried forward at most so many sessions."""
+"""Maximum sessions a missing price is carried forward."""
 
 FIELDS = ("open", "high", "low", "close", "adj_close", "volume")
 _USD = "USD per share"
-COLUMNS: Mapping[str, Column] = {
+COLUMNS: Mapping[str, PanelColumn] = {
     "date": DATE,
-    "open": Column(_USD, "daily", "opening price as traded"),
-    "high": Column(_USD, "daily", "highest price as traded"),
-    "low": Column(_USD, "daily", "lowest price as traded"),
-    "close": Column(_USD, "daily", "closing price as traded, without any adjustment"),
-    "adj_close": Column(_USD, "daily", "closing price adjusted for splits and dividends"),
-    "volume": Column("shares", "daily", "shares as traded, 0 on a filled session"),
+    "open": PanelColumn(_USD, "daily", "opening price as traded"),
+    "high": PanelColumn(_USD, "daily", "highest price as traded"),
+    "low": PanelColumn(_USD, "daily", "lowest price as traded"),
+    "close": PanelColumn(_USD, "daily", "closing price as traded, without any adjustment"),
+    "adj_close": PanelColumn(_USD, "daily", "closing price adjusted for splits and dividends"),
+    "volume": PanelColumn("shares", "daily", "shares as traded, 0 on a filled session"),
 }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PriceGrid:
-    """Prices as arrays (T, n) per field, NaN where there is none, with what filling them found.
+    """Prices as arrays (T, n) per field, NaN if absent, with the report on filling.
 
-    `observed` (T, n) is true where the source has the price itself.
+    observed : (T, n), true where the source has the price itself.
     """
 
     symbols: tuple[str, ...]
@@ -46,7 +46,7 @@ class PriceGrid:
     gaps: tuple[PriceGap, ...]
 
     def frame(self) -> pl.DataFrame:
-        """Wide per field: `date`, then `field:SYMBOL` for each field and symbol; null where there is no price."""
+        """Return `date`, then `field:SYMBOL` for each field and symbol; null where there is no price."""
         columns: dict[str, pl.Series] = {"date": pl.Series("date", self.sessions, dtype=pl.Date)}
         for field, values in self.fields.items():
             for place, symbol in enumerate(self.symbols):
@@ -56,11 +56,10 @@ class PriceGrid:
 
 
 def build_prices(market: MarketData) -> PriceGrid:
-    """Place the prices on the grid of sessions and carry the last one over short holes.
+    """Place prices on the grid of sessions and carry the last one over short gaps.
 
-    Prices (not volume, which is 0 then) are carried forward at most `MAX_FILLED_SESSIONS` sessions after the last
-    observed one, never back; a longer hole leaves nulls after that and is reported. Days that are no session are
-    left out.
+    Prices are carried at most `MAX_FILLED_SESSIONS` sessions forward, never back, with a volume of 0. Longer gaps leave
+    nulls and are reported. Days that are no session are dropped.
 
     Raises
     ------
@@ -111,7 +110,7 @@ def build_prices(market: MarketData) -> PriceGrid:
 
 
 def _age(observed: Booleans) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Per cell, the row of the last observation (-1 before the first) and the sessions since."""
+    """Return per cell the row of the last observation (-1 before the first) and the sessions since."""
     rows = np.arange(len(observed))[:, None]
     last = np.maximum.accumulate(np.where(observed, rows, -1), axis=0)
     return last, rows - last
@@ -124,7 +123,7 @@ def _gaps(
     last: NDArray[np.int64],
     age: NDArray[np.int64],
 ) -> tuple[PriceGap, ...]:
-    """Holes longer than is filled: each is met once, at the first session that stays empty."""
+    """Return gaps longer than the filling, each found at its first empty session."""
     found: list[PriceGap] = []
     for row, place in np.argwhere((age == MAX_FILLED_SESSIONS + 1) & (last >= 0)).tolist():
         before = int(last[row, place])

@@ -1,6 +1,8 @@
-"""The dates of an edition: month-ends for portfolios to be built, and risk dates in market regimes to hold them on.
+"""Dates of an edition, and the returns panel.
 
-The returns panel: simple and log returns, 21-day volatility and running drawdown on the adjusted close.
+Month-ends are the dates of portfolio tasks, risk dates those of risk tasks by market regime. Returns are simple and
+log,
+with 21-day volatility and drawdown, on the adjusted close.
 """
 
 from __future__ import annotations
@@ -16,23 +18,23 @@ from numpy.typing import NDArray
 
 from finskillbench.arrays import Booleans, Floats
 from finskillbench.errors import SourceError
-from finskillbench.panels.columns import DATE, SYMBOL, Column
+from finskillbench.panels.columns import DATE, SYMBOL, PanelColumn
 from finskillbench.panels.tables import Jump
 
 SESSIONS_PER_YEAR = 252
 VOLATILITY_SESSIONS = 21
 JUMP_LIMIT = 0.40
-"""A one-session move beyond this is reported (the real set has a spurious +61 % on DHR, 2016-07-05)."""
+"""One-session move from which a jump is reported (the real set has a spurious +61 % on DHR, 2016-07-05)."""
 
-COLUMNS: Mapping[str, Column] = {
+COLUMNS: Mapping[str, PanelColumn] = {
     "symbol": SYMBOL,
     "date": DATE,
-    "simple": Column("decimal per session", "1 session", "P_t / P_(t-1) - 1 of the adjusted close"),
-    "log": Column("decimal per session", "1 session", "ln(P_t / P_(t-1)) of the adjusted close"),
-    "volatility_21d": Column(
+    "simple": PanelColumn("decimal per session", "1 session", "P_t / P_(t-1) - 1 of the adjusted close"),
+    "log": PanelColumn("decimal per session", "1 session", "ln(P_t / P_(t-1)) of the adjusted close"),
+    "volatility_21d": PanelColumn(
         "decimal per year", "21 sessions trailing", "standard deviation (ddof 1) of simple returns x sqrt(252)"
     ),
-    "drawdown": Column("decimal", "since the first price", "P_t / running maximum of P - 1, never above 0"),
+    "drawdown": PanelColumn("decimal", "since the first price", "P_t / running maximum of P - 1, never above 0"),
 }
 
 
@@ -46,7 +48,7 @@ class ReturnArrays(NamedTuple):
 
 
 def build_returns(adj_close: Floats) -> ReturnArrays:
-    """Returns of an adjusted close (T, n) that is NaN where there is no price.
+    """Return returns of an adjusted close (T, n); NaN where a price is missing.
 
     A return needs both prices, a volatility all 21 returns.
     """
@@ -58,17 +60,17 @@ def build_returns(adj_close: Floats) -> ReturnArrays:
 
 
 def annual_volatility(simple: Floats, sessions: int) -> Floats:
-    """Trailing standard deviation (ddof 1) of returns (T, n) over so many rows, x sqrt(252); NaN unless all there."""
+    """Return the trailing standard deviation (ddof 1) of returns (T, n) x sqrt(252); NaN unless all are present."""
     out = np.full_like(simple, np.nan)
     if len(simple) >= sessions:
         windows = sliding_window_view(simple, sessions, axis=0)
-        for place in range(simple.shape[1]):  # one name at a time: the windows of all would not fit in memory
+        for place in range(simple.shape[1]):  # one name at a time: all windows would not fit in memory
             out[sessions - 1 :, place] = windows[:, place].std(axis=1, ddof=1) * np.sqrt(SESSIONS_PER_YEAR)
     return out
 
 
 def find_jumps(symbols: tuple[str, ...], sessions: tuple[date, ...], simple: Floats) -> tuple[Jump, ...]:
-    """Moves of more than 40 % in one session, by symbol and date."""
+    """Return moves of more than 40 % in one session, by symbol and date."""
     with np.errstate(invalid="ignore"):
         places = np.argwhere(np.abs(simple) > JUMP_LIMIT)
     jumps = (Jump(symbols[name], sessions[row], float(simple[row, name])) for row, name in places.tolist())
@@ -78,7 +80,7 @@ def find_jumps(symbols: tuple[str, ...], sessions: tuple[date, ...], simple: Flo
 def returns_frame(
     symbols: tuple[str, ...], sessions: tuple[date, ...], adj_close: Floats, arrays: ReturnArrays
 ) -> pl.DataFrame:
-    """Long, by symbol and date: a row per session with a price; null where a figure is undefined."""
+    """Return a long table by symbol and date, a row per session with a price; null where undefined."""
     place, row = np.nonzero(~np.isnan(adj_close).T)
     names = pl.Series("symbol", symbols, dtype=pl.String).gather(place)
     days = pl.Series("date", sessions, dtype=pl.Date).gather(row)
@@ -94,20 +96,19 @@ REGIMES: Mapping[str, tuple[date, date]] = {
     "2022_tightening": (date(2022, 1, 1), date(2022, 10, 31)),
     "2023_24_rebound": (date(2023, 1, 1), date(2024, 12, 31)),
 }
-OWN = "own"
-"""The regime of a date that a user's books are of, and no other task is."""
+USER_REGIME = "own"
+"""Regime of dates used only by a user's portfolios."""
 NORMAL = "normal"
-"""Every other month-end, and all of the last full year, whatever it was like: it comes after all there is to replay."""
+"""Regime of all other month-ends, and of the last full year, which follows every replayed window."""
 DATES_PER_REGIME = 8
 MONTH_ENDS = 12
-"""Dates on which portfolios are built, from the first to the last year: adjacent months are nearly one market, their
-expected returns correlate at 0.93 to 0.96, and every second label of a single year repeats another."""
+"""Number of portfolio dates, spread over all years: expected returns of adjacent months correlate at 0.93 to 0.96."""
 FEWEST_NAMES = 25
-"""A date has so many names, or 5/6 of a smaller universe, and never less than half of the universe."""
+"""Minimum names on a date; in smaller universes 5/6 of them, and always half of the universe."""
 
 
 class RiskDates(NamedTuple):
-    """Regime per risk date, in order; the places (n_d,) of the names complete on it; what was left out, and why."""
+    """Regime per risk date, in order; the places (n_d,) of the names complete on it; notes on regimes without dates."""
 
     regimes: Mapping[date, str]
     members: Mapping[date, NDArray[np.intp]]
@@ -115,17 +116,17 @@ class RiskDates(NamedTuple):
 
 
 def choose_risk_dates(days: Sequence[date], complete: Booleans, last_year: Sequence[date]) -> RiskDates:
-    """At most `DATES_PER_REGIME` dates a regime, evenly spread over those with enough names.
+    """Choose at most `DATES_PER_REGIME` dates per regime, evenly spread over those with enough names.
 
-    Half of the normal dates are of the last full year, so that they lie after every window that is replayed.
+    Half of the normal dates are in the last full year, after every replayed window.
 
     Parameters
     ----------
-    days : month-ends, in order. complete : (len(days), n) which names have every figure on each. last_year : the
-        month-ends of the last full year.
+    days : month-ends, in order. complete : (len(days), n), names with every figure. last_year : month-ends of the last
+        full year.
     """
     names = complete.shape[1]
-    least = _least(names)
+    least = _min_names(names)
     count = dict(zip(days, complete.sum(axis=1).tolist(), strict=True))
     final = set(last_year)
     groups: dict[str, list[date]] = {name: [] for name in (*REGIMES, NORMAL)}
@@ -140,8 +141,8 @@ def choose_risk_dates(days: Sequence[date], complete: Booleans, last_year: Seque
             why = f"at most {most} of {names} names are complete, {least} are needed" if most else "no data cover it"
             notes.append(f"Regime {regime} has no risk date: {why}.")
         recent = _spread([day for day in fit if day in final], DATES_PER_REGIME // 2)
-        others = _spread([day for day in fit if day not in final], DATES_PER_REGIME - len(recent))
-        chosen |= dict.fromkeys((*others, *recent), regime)
+        remaining = _spread([day for day in fit if day not in final], DATES_PER_REGIME - len(recent))
+        chosen |= dict.fromkeys((*remaining, *recent), regime)
     ordered = sorted(chosen)
     place = {day: row for row, day in enumerate(days)}
     return RiskDates(
@@ -151,29 +152,29 @@ def choose_risk_dates(days: Sequence[date], complete: Booleans, last_year: Seque
     )
 
 
-def with_own_dates(dates: RiskDates, own: Mapping[date, Booleans]) -> RiskDates:
-    """The risk dates and those of a user's books, given with the names (n,) complete on each, that have enough."""
+def with_user_dates(dates: RiskDates, user_dates: Mapping[date, Booleans]) -> RiskDates:
+    """Add the dates of a user's portfolios that have enough complete names; `user_dates` maps them to a mask (n,)."""
     fit = {
         day: np.flatnonzero(complete)
-        for day, complete in own.items()
-        if day not in dates.regimes and complete.sum() >= _least(len(complete))
+        for day, complete in user_dates.items()
+        if day not in dates.regimes and complete.sum() >= _min_names(len(complete))
     }
-    regimes = {**dates.regimes, **dict.fromkeys(fit, OWN)}
+    regimes = {**dates.regimes, **dict.fromkeys(fit, USER_REGIME)}
     return RiskDates(dict(sorted(regimes.items())), {**dates.members, **fit}, dates.notes)
 
 
 def choose_month_ends(days: Sequence[date], complete: Booleans) -> Mapping[date, NDArray[np.intp]]:
-    """`MONTH_ENDS` dates, evenly spread over those with enough names, and the places of the names complete on each.
+    """Choose `MONTH_ENDS` dates spread over those with enough names; return the places of complete names on each.
 
     Parameters
     ----------
-    days : month-ends, in order. complete : (len(days), n) which names have every figure on each.
+    days : month-ends, in order. complete : (len(days), n), names with every figure.
 
     Raises
     ------
     SourceError : no date has enough names.
     """
-    least = _least(complete.shape[1])
+    least = _min_names(complete.shape[1])
     fit = [place for place, count in enumerate(complete.sum(axis=1).tolist()) if count >= least]
     if not fit:
         most = int(complete.sum(axis=1).max(initial=0))
@@ -186,8 +187,8 @@ def choose_month_ends(days: Sequence[date], complete: Booleans) -> Mapping[date,
     return {days[place]: np.flatnonzero(complete[place]) for place in _spread(fit, MONTH_ENDS)}
 
 
-def _least(names: int) -> int:
-    """The fewest names of a date, of a universe of so many."""
+def _min_names(names: int) -> int:
+    """Return the minimum names on a date for a universe of this size."""
     return max(-(-names // 2), min(FEWEST_NAMES, -(-5 * names // 6)))
 
 
@@ -196,7 +197,7 @@ def _regime(day: date) -> str:
 
 
 def _spread(days: Sequence[T], count: int) -> list[T]:
-    """So many of the days, the first and the last among them, evenly apart; all if there are fewer."""
+    """Return `count` of the days evenly spread from first to last; all if there are fewer."""
     if len(days) <= count:
         return list(days)
     return [days[place] for place in np.linspace(0, len(days) - 1, count).round().astype(int)]

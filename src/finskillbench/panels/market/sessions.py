@@ -1,9 +1,4 @@
-"""Which days are sessions and which sessions end a month, decided from the past and the present only.
-
-The annual risk-free rate at each month-end.
-
-The factors panel: the daily returns that scenarios replay and exposures are regressed on, at every session.
-"""
+"""Trading sessions, month-ends, the risk-free rate and the factors panel; each session uses past data only."""
 
 from __future__ import annotations
 
@@ -16,17 +11,17 @@ import polars as pl
 
 from finskillbench.arrays import FACTORS
 from finskillbench.errors import SourceError
-from finskillbench.panels.columns import DATE, Column
+from finskillbench.panels.columns import DATE, PanelColumn
 from finskillbench.sources.market.collection import MarketData
 
 SERIES = "DGS3MO"
 """FRED: market yield on three-month Treasury bills at constant maturity, percent per year."""
 MAX_AGE_DAYS = 10
-"""A rate older than this is a missing one: holidays never close the bill market so long."""
+"""Age from which a rate counts as missing; holidays are shorter."""
 
 
 def build_risk_free(macro: Mapping[str, pl.DataFrame], dates: Sequence[date]) -> dict[date, float]:
-    """The last observation of DGS3MO on or before each date, as an annual decimal (0.043 is 4.3 %).
+    """Return the last DGS3MO observation on or before each date, as an annual decimal (0.043 is 4.3 %).
 
     Raises SourceError if the series is missing or its last observation is more than ten days old.
     """
@@ -43,15 +38,15 @@ def build_risk_free(macro: Mapping[str, pl.DataFrame], dates: Sequence[date]) ->
 
 
 _DAILY = "decimal per session"
-COLUMNS: Mapping[str, Column] = {
+COLUMNS: Mapping[str, PanelColumn] = {
     "date": DATE,
-    **{factor: Column(_DAILY, "1 session", f"return of the factor {factor}") for factor in FACTORS},
-    "rf": Column(_DAILY, "1 session", "return of the one-month Treasury bill"),
+    **{factor: PanelColumn(_DAILY, "1 session", f"return of the factor {factor}") for factor in FACTORS},
+    "rf": PanelColumn(_DAILY, "1 session", "return of the one-month Treasury bill"),
 }
 
 
 def build_factors(sessions: tuple[date, ...], factors: pl.DataFrame) -> pl.DataFrame:
-    """A row per session, null where the source has no value; days that are no session are left out.
+    """Return a row per session, null where the source has no value.
 
     Parameters
     ----------
@@ -62,11 +57,11 @@ def build_factors(sessions: tuple[date, ...], factors: pl.DataFrame) -> pl.DataF
 
 
 _LATEST_FIRST_SESSION = 5
-"""A year is covered from its start if its first session is on or before this day of January."""
+"""Latest day of January for the first session of a fully covered year."""
 
 
 def trading_sessions(prices: pl.DataFrame, names: int, factors: pl.DataFrame) -> tuple[date, ...]:
-    """Days on which at least half of the universe has an adjusted close, within the dates of the factors.
+    """Return days on which at least half of the universe has an adjusted close, within the dates of the factors.
 
     Parameters
     ----------
@@ -87,7 +82,7 @@ def trading_sessions(prices: pl.DataFrame, names: int, factors: pl.DataFrame) ->
 
 
 def price_days(prices: pl.DataFrame, names: int) -> tuple[date, ...]:
-    """Days on which at least half of so many names have an adjusted close, increasing; see `trading_sessions`."""
+    """Return the increasing days on which at least half of the names have an adjusted close."""
     days = (
         prices.filter(pl.col("adj_close").is_not_null() & pl.col("adj_close").is_not_nan())
         .group_by("date")
@@ -100,17 +95,17 @@ def price_days(prices: pl.DataFrame, names: int) -> tuple[date, ...]:
 
 
 def refuse_short_series(market: MarketData) -> None:
-    """Let the prices alone decide the edition's year: a factor or rate file that does not reach its end is an error.
+    """Refuse factor or rate files that end before the last full year of the prices.
 
-    Sessions lie within the factors, so a file cut off in 2019 would otherwise move every as-of date to 2018 unasked.
+    Sessions are limited to the factor dates, so a short file would silently move every as-of date to an earlier year.
 
     Raises
     ------
-    SourceError : naming the file, where it ends and what is missing; or no year that the prices cover whole.
+    SourceError : naming the file, its end and the missing days; or no fully covered year.
     """
     days = price_days(market.prices, len(market.securities))
     if not days:
-        return  # without prices there are no sessions either, which says more
+        return  # `trading_sessions` reports missing prices
     end = last_full_year(days)[-1]
     for series, table, allowed in (
         ("factors", market.factors, 0),
@@ -129,15 +124,15 @@ def refuse_short_series(market: MarketData) -> None:
 
 
 def rows_up_to(sessions: Sequence[date], days: Iterable[date]) -> list[int]:
-    """Places of the last session up to each day, increasing; of none before the first session or after the last."""
+    """Return places of the last session up to each day, increasing; days outside the sessions have none."""
     return sorted({bisect_right(sessions, day) - 1 for day in days if sessions[0] <= day <= sessions[-1]})
 
 
 def month_end_rows(sessions: Sequence[date]) -> list[int]:
-    """Places of the sessions that end a month.
+    """Return places of the sessions that end a month.
 
-    The last month counts once a session of a later month is known, or when its last session is its last weekday. So a
-    month that ends on a weekday holiday (Good Friday, Memorial Day) is known to be over one session late, never early.
+    The last month counts once a later session is known, or if its last session is its last weekday. A month that ends
+    on a weekday holiday is therefore recognised one session late, never early.
     """
     ends = [
         row
@@ -150,7 +145,7 @@ def month_end_rows(sessions: Sequence[date]) -> list[int]:
 
 
 def last_full_year(sessions: Sequence[date]) -> tuple[date, ...]:
-    """The 12 month-ends of the last calendar year that the sessions cover from January to December.
+    """Return the 12 month-ends of the last calendar year fully covered by the sessions.
 
     Raises SourceError if there is none.
     """

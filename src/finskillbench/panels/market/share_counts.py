@@ -1,7 +1,4 @@
-"""How many shares a company had on a day, as far as was known: on the basis of that day, like its price.
-
-The liquidity panel: average daily volume in dollars at the risk dates.
-"""
+"""Point-in-time share counts on the basis of a day's price, and the liquidity panel."""
 
 from __future__ import annotations
 
@@ -15,26 +12,26 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finskillbench.arrays import Floats
-from finskillbench.panels.columns import DATE, SYMBOL, Column, schema_of
+from finskillbench.panels.columns import DATE, SYMBOL, PanelColumn, table_schema
 from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS
 from finskillbench.sources.market.collection import Statements
 
 VOLUME_SESSIONS = 21
-"""A month of sessions."""
+"""Sessions of a month."""
 
-COLUMNS: Mapping[str, Column] = {
+COLUMNS: Mapping[str, PanelColumn] = {
     "symbol": SYMBOL,
     "date": DATE,
-    "average_daily_volume_usd": Column(
+    "average_daily_volume_usd": PanelColumn(
         "USD per session", f"{VOLUME_SESSIONS} sessions trailing", "mean of close x volume"
     ),
 }
 
 
 def average_daily_volume(close: Floats, volume: Floats, row: int) -> Floats:
-    """Mean of close x volume (n,) over the 21 sessions up to a row of (T, n), USD; NaN unless all are there.
+    """Return the mean of close x volume (n,) over the 21 sessions up to a row of (T, n), USD; NaN unless complete.
 
-    A session whose price was carried forward counts with its volume of 0.
+    Carried-forward prices count with their volume of 0.
     """
     first = row - VOLUME_SESSIONS + 1
     if first < 0:
@@ -49,7 +46,7 @@ def build_liquidity(
     volume: Floats,
     members: Mapping[int, NDArray[np.intp]],
 ) -> pl.DataFrame:
-    """Long, by date and symbol: the average daily volume of the names (places) given per row of the sessions.
+    """Return the average daily volume by date and symbol for the names given per row of the sessions.
 
     Parameters
     ----------
@@ -66,33 +63,33 @@ def build_liquidity(
         )
         for row, places in members.items()
     ]
-    return pl.concat([pl.DataFrame(schema=schema_of(COLUMNS)), *pieces])
+    return pl.concat([pl.DataFrame(schema=table_schema(COLUMNS)), *pieces])
 
 
 MAX_COVER_AGE_DAYS = 200
-"""A cover page older than two quarters and a late report is no longer the company's count."""
+"""Maximum age of a cover page: two quarters and a late report."""
 
 
-class Count(NamedTuple):
-    """Shares on the basis of the day asked for, the day they were counted, and the day that was known."""
+class ShareCount(NamedTuple):
+    """Shares on the basis of a day, the day they were counted, and the day they became known."""
 
     end: date
     known: date
     value: float
 
     def age(self, as_of: date) -> int:
-        """Days since they were counted."""
+        """Return the days since they were counted."""
         return (as_of - self.end).days
 
 
 class ShareCounts:
-    """The counts of one company: the cover page of its last report, else diluted shares, else shares outstanding."""
+    """Share counts of one company: cover page of its last report, else diluted shares, else shares outstanding."""
 
     def __init__(self, statements: Statements, splits: pl.DataFrame | None) -> None:
         lag = timedelta(days=REPORTING_LAG_DAYS)
-        self._covers = [Count(end, filed, value) for end, filed, value in statements.cover_shares.iter_rows()]
+        self._covers = [ShareCount(end, filed, value) for end, filed, value in statements.cover_shares.iter_rows()]
         self._reported = [
-            [Count(end, end + lag, value) for end, value in table.drop_nulls().sort("end").iter_rows()]
+            [ShareCount(end, end + lag, value) for end, value in table.drop_nulls().sort("end").iter_rows()]
             for table in (statements.diluted_shares, statements.shares_outstanding)
         ]
         self._broken = frozenset(statements.broken_shares)
@@ -100,8 +97,8 @@ class ShareCounts:
             [] if splits is None else list(splits.select("date", "shares").drop_nulls().iter_rows())
         )
 
-    def at(self, day: date) -> Count | None:
-        """The count known on a day, times the splits since; None where none was, or where a merger makes it unsure."""
+    def at(self, day: date) -> ShareCount | None:
+        """Return the count known on a day times later splits; None if unknown, or uncertain after a merger."""
         found = _last(self._covers, day)
         if found is None or found.age(day) > MAX_COVER_AGE_DAYS:
             diluted, outstanding = (_last(counts, day) for counts in self._reported)
@@ -118,11 +115,11 @@ class ShareCounts:
 def share_counts(
     statements: Mapping[str, Statements], splits: Mapping[str, pl.DataFrame], symbols: tuple[str, ...]
 ) -> dict[str, ShareCounts]:
-    """The counts of each symbol that has statements."""
+    """Return the counts of each symbol with statements."""
     return {symbol: ShareCounts(statements[symbol], splits.get(symbol)) for symbol in symbols if symbol in statements}
 
 
-def _last(counts: list[Count], day: date) -> Count | None:
-    """The last count known by a day; they are in the order in which they became known."""
+def _last(counts: list[ShareCount], day: date) -> ShareCount | None:
+    """Return the last count known by a day; counts are in the order in which they became known."""
     place = bisect_right(counts, day, key=lambda count: count.known)
     return counts[place - 1] if place else None

@@ -1,8 +1,7 @@
-"""Files of a bundle: written as a ZIP archive of the same bytes for the same content, read without unpacking it.
+"""Write bundles as reproducible ZIP archives, and read untrusted ones safely.
 
-A bundle comes from a stranger. Names are checked before anything is read, nothing is ever written to disk by them, and
-what a file declares is bounded before it is unpacked. Rows are read in batches, with texts as dictionaries: one that
-many rows share stands in memory once, and is counted before it is spelled out row by row.
+Names are checked before reading, nothing is extracted to disk, and declared sizes are limited before decompression.
+Rows are read in batches with dictionary-encoded texts, whose full size is checked before they are expanded.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ from finskillbench.runs.store.rows import SCHEMA, Row, from_frame
 from finskillbench.runs.store.version import make_folder, write_atomic
 
 LIMITS: Mapping[str, int] = {MANIFEST: LARGEST_MANIFEST, SIGNATURE: 2**16, ROWS: 2**28, ANSWERS: 2**28}
-"""Bytes of each file at most."""
+"""Maximum bytes of each file."""
 LARGEST_TRAJECTORY = 2**27
 MOST_FILES = 50_000
 LARGEST_BUNDLE = 2**32
-"""Bytes of all files together at most."""
+"""Maximum bytes of all files together."""
 _TRAJECTORY = re.compile(rf"{TRAJECTORIES}/[A-Za-z0-9_-][A-Za-z0-9._-]{{0,300}}/[A-Za-z0-9_-][A-Za-z0-9._-]{{0,200}}")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _PLAIN = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -45,23 +44,18 @@ _UNICODE_PATH = 0x7075
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The files of an open bundle by name, with their declared bytes; `archive` is None for a folder."""
+    """Files of an open bundle with their declared bytes; `archive` is None for a folder."""
 
     path: Path
     sizes: Mapping[str, int]
     archive: zipfile.ZipFile | None
 
     def read(self, name: str) -> bytes:
-        """The whole of a file.
-
-        Raises
-        ------
-        InputError : it is not there, is damaged, or holds more than it declares.
-        """
+        """Return the content of a file; InputError if it is missing, damaged or larger than declared."""
         return b"".join(self.chunks(name))
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        """A file in pieces; refused as `read`."""
+        """Yield a file in chunks; InputError as for `read`."""
         if name not in self.sizes:
             raise InputError(f"{self.path}: has no {name}; make the bundle again with finskillbench submit")
         left = self.sizes[name]
@@ -73,12 +67,7 @@ class Contents:
 
 
 def write_bundle(files: Mapping[str, bytes], out: Path) -> None:
-    """Write the files of a bundle: as a ZIP archive where `out` ends with .zip, else as a folder.
-
-    Raises
-    ------
-    InputError : it is there already, or cannot be written. Nothing is left half-written.
-    """
+    """Write a bundle completely or not at all, as a ZIP archive or folder; InputError if `out` exists."""
     if out.suffix != ".zip":
         with new_folder(out) as folder:
             for name, data in files.items():
@@ -86,12 +75,12 @@ def write_bundle(files: Mapping[str, bytes], out: Path) -> None:
                 (folder / name).write_bytes(data)
         return
     if out.exists():
-        raise InputError(f"{out}: is there already; remove it or choose another --out")
+        raise InputError(f"{out}: already exists; remove it or choose another --out")
     make_folder(out.parent)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name in sorted(files):
-            # What is compressed already is stored: twice is no smaller.
+            # Compressed files are stored, because a second compression does not shrink them.
             packed = name == ROWS or name.startswith(TRAJECTORIES)
             member = zipfile.ZipInfo(name, _EPOCH)
             member.external_attr = (stat.S_IFREG | 0o644) << 16
@@ -103,12 +92,7 @@ def write_bundle(files: Mapping[str, bytes], out: Path) -> None:
 
 @contextmanager
 def open_bundle(path: Path) -> Generator[Contents]:
-    """Open a bundle, a ZIP archive or a folder, once its names and sizes are checked; a ZIP is opened once for all.
-
-    Raises
-    ------
-    InputError : naming the first file that no bundle has, that leads elsewhere, is given twice, or is too large.
-    """
+    """Open a bundle, a ZIP archive or a folder; InputError for unknown, unsafe, duplicate or oversized files."""
     with ExitStack() as stack:
         archive = None if path.is_dir() else stack.enter_context(_archive(path))
         listed = _of_folder(path) if archive is None else (_member(path, each) for each in archive.infolist())
@@ -121,18 +105,20 @@ def _archive(path: Path) -> zipfile.ZipFile:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error}); name a bundle") from None
     except (ValueError, NotImplementedError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}: no ZIP archive ({error}); name what finskillbench submit wrote") from None
+        raise InputError(
+            f"{path}: not a ZIP archive ({error}); name a bundle written by finskillbench submit"
+        ) from None
 
 
 def _checked_sizes(path: Path, listed: Iterable[tuple[str, int]]) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for name, size in listed:
         if name in sizes:
-            raise InputError(f"{path}: holds {name!a} twice; make the bundle again with finskillbench submit")
+            raise InputError(f"{path}: contains {name!a} twice; make the bundle again with finskillbench submit")
         sizes[name] = size
         _refuse_name(path, name)
         if size > LIMITS.get(name, LARGEST_TRAJECTORY):
-            raise InputError(f"{path}: {name} declares {size:,} bytes, more than any bundle needs; it is not read")
+            raise InputError(f"{path}: {name} declares {size:,} bytes, more than a bundle may have; it is not read")
     if len(sizes) > MOST_FILES or sum(sizes.values()) > LARGEST_BUNDLE:
         raise InputError(f"{path}: declares {len(sizes):,} files of {sum(sizes.values()):,} bytes; it is not read")
     return sizes
@@ -140,18 +126,19 @@ def _checked_sizes(path: Path, listed: Iterable[tuple[str, int]]) -> dict[str, i
 
 def _member(path: Path, member: zipfile.ZipInfo) -> tuple[str, int]:
     kind = stat.S_IFMT(member.external_attr >> 16)
-    # Python 3.12 reads a second name that an archive may state, 3.11 does not.
+    # Python 3.12 reads a second name that an archive may contain, 3.11 does not.
     if member.filename != member.orig_filename or _UNICODE_PATH in _extras(member.extra):
         raise InputError(f"{path}: {member.orig_filename!a} has a second name; make the bundle again")
     if member.is_dir() or kind not in (0, stat.S_IFREG):
-        raise InputError(f"{path}: {member.filename!a} is no plain file; make the bundle again")
+        raise InputError(f"{path}: {member.filename!a} is not a regular file; make the bundle again")
     if member.flag_bits & 1 or member.compress_type not in _PLAIN:
-        raise InputError(f"{path}: {member.filename!a} is encrypted or packed in a way that no bundle uses")
+        raise InputError(
+            f"{path}: {member.filename!a} is encrypted or has an unsupported compression; make the bundle again"
+        )
     return member.orig_filename, member.file_size
 
 
 def _extras(data: bytes) -> Iterator[int]:
-    """The kinds of the extra fields of a member."""
     while len(data) >= 4:
         yield int.from_bytes(data[:2], "little")
         data = data[4 + int.from_bytes(data[2:4], "little") :]
@@ -164,38 +151,33 @@ def _of_folder(path: Path) -> Iterator[tuple[str, int]]:
             if stat.S_ISREG(state.st_mode):
                 yield entry.relative_to(path).as_posix(), state.st_size
             elif not stat.S_ISDIR(state.st_mode):
-                raise InputError(f"{path}: {entry.name!a} is no plain file; make the bundle again")
+                raise InputError(f"{path}: {entry.name!a} is not a regular file; make the bundle again")
 
 
 def _refuse_name(path: Path, name: str) -> None:
     if name not in LIMITS and not _TRAJECTORY.fullmatch(name):
-        raise InputError(f"{path}: {name[:80]!a} is no file of a bundle; make it again with finskillbench submit")
+        raise InputError(f"{path}: {name[:80]!a} is not a file of a bundle; make it again with finskillbench submit")
 
 
 def _bounded(file: IO[bytes], left: int) -> Iterator[bytes]:
     while chunk := file.read(_CHUNK):
         left -= len(chunk)
         if left < 0:
-            raise ValueError("it holds more than it declares")
+            raise ValueError("it is longer than declared")
         yield chunk
     if left:
-        raise ValueError("it holds less than it declares")
+        raise ValueError("it is shorter than declared")
 
 
 MOST_ROWS = 200_000
 LARGEST_TABLE = 2**28
-"""Bytes that the rows may unpack to, every text counted in every row."""
+"""Maximum bytes of unpacked rows, with every text counted in every row."""
 MOST_TEXT = 100_000
 _BATCH = 1000
 
 
 def read_rows(contents: Contents) -> list[Row]:
-    """The rows of a bundle.
-
-    Raises
-    ------
-    InputError : the table is damaged, has other columns, or is larger than any run.
-    """
+    """Read the rows of a bundle; InputError if the table is damaged, has other columns or is too large."""
     try:
         return [row for frame in _frames(contents.read(ROWS)) for row in from_frame(frame)]
     except InputError:
@@ -206,8 +188,8 @@ def read_rows(contents: Contents) -> list[Row]:
 
 
 def _frames(data: bytes) -> Iterator[pl.DataFrame]:
-    """The table in batches, each found small enough; a ValueError says what is not."""
-    # By Arrow, which tells the sizes before it reads, and comes without types.
+    """Yield the table in batches after checking their size; ValueError if they are too large."""
+    # Arrow has sizes before reading, but no type stubs.
     parquet = cast("Any", pq)
     plain = parquet.ParquetFile(io.BytesIO(data))
     footer, schema = plain.metadata, plain.schema_arrow
@@ -230,7 +212,7 @@ def _frames(data: bytes) -> Iterator[pl.DataFrame]:
 
 
 def _spelled_out(column: Any) -> int:
-    """Bytes of a column, with every text as often as it stands there; a ValueError where one is longer than any."""
+    """Return the bytes of a column with every text repeated; ValueError if one is too long."""
     types = cast("Any", pa).types
     while types.is_list(column.type) or types.is_large_list(column.type):
         column = column.flatten()

@@ -1,7 +1,7 @@
-"""Every score of a bundle computed again from what was submitted; the scores that it claims are never used.
+"""Recompute every score of a bundle from its answers; claimed scores are only compared.
 
-Judged are the episodes that a full run plays and that count towards a headline. Not those that are played move by move:
-they cannot be played from an edition without its truth, and what was done in them would be the entrant's own word.
+Judged are the headline episodes of a full run, except interactive ones. These cannot be played without the truth, and
+their records would be unverified claims of the submitter.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from finskillbench.domains import by_name, cluster_of, domain
+from finskillbench.domains import cluster_of, domain, subtask_named
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode, Profile, Status, Submission
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ARMS, Condition, mount_all
 from finskillbench.harness.models import BASELINES
 from finskillbench.harness.prompts.compose import wording_digest
-from finskillbench.publish.bundle import done
+from finskillbench.publish.bundle import interactive_record
 from finskillbench.publish.bundle.read import Bundle
 from finskillbench.runs.plan.items import Item, choose_episodes
 from finskillbench.runs.store.rows import Row, judged_again
@@ -25,8 +25,8 @@ from finskillbench.runs.store.version import code_version, scorer_version
 from finskillbench.runs.verdicts import judge
 
 
-def required(episodes: Sequence[Episode]) -> dict[str, tuple[str, ...]]:
-    """The task ids of each headline, in the order of the edition; of an edition with no such episode, nothing."""
+def headline_tasks(episodes: Sequence[Episode]) -> dict[str, tuple[str, ...]]:
+    """Return task ids by headline, in the order of the edition."""
     found: dict[str, list[str]] = defaultdict(list)
     for episode in choose_episodes(episodes):
         if _counts(episode):
@@ -35,9 +35,9 @@ def required(episodes: Sequence[Episode]) -> dict[str, tuple[str, ...]]:
 
 
 def first_missing(items: Iterable[Item], wanted: Mapping[str, Sequence[str]]) -> Item | None:
-    """The first episode that an entry lacks under a condition, in a headline of which it has played any; None if none.
+    """Return the first episode missing from a headline that an entry has begun under a condition, or None.
 
-    An entry that has no episode of any headline lacks the first of all.
+    An entry without any headline episode lacks the first of all.
     """
     played: dict[tuple[str, str, str, int], set[str]] = defaultdict(set)
     for item in items:
@@ -52,21 +52,21 @@ def first_missing(items: Iterable[Item], wanted: Mapping[str, Sequence[str]]) ->
 
 def _counts(episode: Episode) -> bool:
     try:
-        subtask = by_name(episode.sub_task)
+        subtask = subtask_named(episode.sub_task)
         return subtask.headline and subtask.open_interactive_state is None
-    except InputError:  # of an imported release, under another name
+    except InputError:  # episodes of imported releases have other names
         return False
 
 
 TOLERANCE = 1e-9
-"""By which a claimed score may differ from the one computed here: other machines round the last digits otherwise."""
+"""Tolerance between claimed and recomputed scores, for rounding differences between machines."""
 Progress = Callable[[int, int], None]
 """`(done, total)` after each episode."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """A bundle with the rows that our own scorers make of its answers; `remarks` are for readers."""
+class JudgedBundle:
+    """A bundle with the rows recomputed from its answers; `remarks` are for readers."""
 
     bundle: Bundle
     rows: tuple[Row, ...]
@@ -75,70 +75,66 @@ class Judged:
 
 def judge_bundle(
     bundle: Bundle, edition: Edition, *, programs: bool = False, progress: Progress | None = None
-) -> Judged:
-    """Judge a bundle.
+) -> JudgedBundle:
+    """Judge a bundle with an edition that has its truth.
 
-    Parameters
-    ----------
-    edition : with its truth.
-    programs : whether the rows are those of our programs, which nobody submits but whoever makes the leaderboard.
-    progress : called after each episode.
+    `programs` : the rows are of baseline programs, which only the leaderboard's maintainer submits.
 
     Raises
     ------
-    InputError : another edition, an unknown episode or one that is missing, skills that are not ours under the name of
-        ours, a row that says another thing than its episode, or a score that is not what the answer earns.
+    InputError : another edition, an unknown or missing episode, altered skills under an official name, a row that
+        contradicts its episode, or a score that the answer does not earn.
     EditionError : the edition has no truth.
     """
     manifest, path = bundle.manifest, bundle.path
     if manifest.edition != edition.digest:
         raise InputError(
-            f"{path}: is of another edition ({manifest.edition[:12]}) than the one that it is held against "
-            f"({edition.digest[:12]}); run it on that one"
+            f"{path}: is for edition {manifest.edition[:12]}, but this leaderboard has edition "
+            f"{edition.digest[:12]}; run it on that edition"
         )
     _refuse_mounts(bundle)
-    for entrant in manifest.entrants:
-        if entrant.model.startswith("baseline/") != programs or (programs and entrant.model not in BASELINES):
-            told = "is none of our programs" if programs else "is the name of a program; rename the model"
-            raise InputError(f"{path}: {entrant.model!a} {told}")
+    for participant in manifest.entrants:
+        if participant.model.startswith("baseline/") != programs or (programs and participant.model not in BASELINES):
+            problem = "is not a baseline program" if programs else "is the name of a program; rename the model"
+            raise InputError(f"{path}: {participant.model!a} {problem}")
     episodes = {episode.task_id: episode for episode in edition.episodes()}
-    _refuse_gaps(bundle, episodes, required(tuple(episodes.values())))
+    _refuse_gaps(bundle, episodes, headline_tasks(tuple(episodes.values())))
     rows: dict[int, Row] = {}
-    # Episode by episode, so that an input at full precision is resolved once.
+    # Ordered by episode, so that an input at full precision is resolved once.
     order = sorted(range(len(bundle.rows)), key=lambda place: bundle.rows[place].task_id)
     for number, place in enumerate(order, 1):
         rows[place] = _judged(bundle, place, episodes, edition)
         if progress is not None:
             progress(number, len(order))
-    return Judged(bundle, tuple(rows[place] for place in range(len(order))), _remarks(bundle))
+    return JudgedBundle(bundle, tuple(rows[place] for place in range(len(order))), _remarks(bundle))
 
 
 def _refuse_mounts(bundle: Bundle) -> None:
     ours = mount_all([name for name in bundle.manifest.mounts if name in ARMS])
     for name, mounted in bundle.manifest.mounts.items():
         if name in ours and any(ours[name].of(domain).digest != digest for domain, digest in mounted.digest.items()):
-            here = ours[name].package_digests()
-            differs = [package for package, digest in mounted.packages.items() if here.get(package) != digest]
-            told = f" ({', '.join(differs)})" if differs else ""
+            expected = ours[name].package_digests()
+            differs = [package for package, digest in mounted.packages.items() if expected.get(package) != digest]
+            detail = f" ({', '.join(differs)})" if differs else ""
             raise InputError(
-                f"{bundle.path}: under {name} other skills were mounted than those of this version{told}; run it with "
-                "this version, or name own skills with --skills NAME=DIR"
+                f"{bundle.path}: the skills mounted under {name} differ from those of this version{detail}; run it "
+                "with this version, or name user skills with --skills NAME=DIR"
             )
 
 
 def _refuse_gaps(bundle: Bundle, episodes: Mapping[str, Episode], wanted: Mapping[str, Sequence[str]]) -> None:
     for row in bundle.rows:
         if row.task_id not in episodes:
-            raise InputError(f"{bundle.path}: {row.task_id[:80]!a} is no episode of this edition")
+            raise InputError(f"{bundle.path}: {row.task_id[:80]!a} is not an episode of this edition")
     if bundle.manifest.partial is not None:
         return
     if failed := next((row for row in bundle.rows if row.status is Status.ERROR), None):
         raise InputError(
-            f"{bundle.path}: {failed.task_id} of {failed.model!a} ended in an error, and no reason is given"
+            f"{bundle.path}: {failed.task_id} of {failed.model!a} ended in an error, but no reason is given"
         )
     if lacking := first_missing((row.item for row in bundle.rows), wanted):
         raise InputError(
-            f"{bundle.path}: {lacking.task_id} of {lacking.model!a} under {lacking.condition} is missing, and no "
+            f"{bundle.path}: {lacking.task_id} of {lacking.model!a} under {lacking.condition} is missing, but no "
             "reason is given"
         )
 
@@ -156,23 +152,23 @@ def _judged(bundle: Bundle, place: int, episodes: Mapping[str, Episode], edition
     }
     for name, value in known.items():
         if getattr(row, name) != value:
-            raise InputError(f"{where}: {name} is {getattr(row, name)!a}, and {value!s} in the edition")
+            raise InputError(f"{where}: {name} is {getattr(row, name)!a}, but {value!s} in the edition")
     try:
-        submission = Submission(row.task_id, answer.answer, answer.ended, done(answer))
+        submission = Submission(row.task_id, answer.answer, answer.ended, interactive_record(answer))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: {error} in its record; submit the run again") from None
     verdict = judge(submission, edition.truth(row.task_id), edition.full_input(episode))
-    again = judged_again(row, verdict, by_name(verdict.sub_task).verification.method)
+    again = judged_again(row, verdict, subtask_named(verdict.sub_task).verification.method)
     _refuse_claims(where, row, again)
     return again
 
 
 def _refuse_claims(where: str, row: Row, again: Row) -> None:
     if row.status is Status.UNJUDGED and again.status is not Status.ERROR:
-        return  # played without the truth: nothing is claimed
+        return  # run without truth, so that no score is claimed
     if row.status != again.status or row.score_profile != again.score_profile:
         raise InputError(
-            f"{where}: claims {row.status} under {row.score_profile or 'no profile'}, and is {again.status} under "
+            f"{where}: claims {row.status} under {row.score_profile or 'no profile'}, but is {again.status} under "
             f"{again.score_profile or 'none'}; judge the run again with finskillbench rescore"
         )
     for profile in Profile:
@@ -181,34 +177,34 @@ def _refuse_claims(where: str, row: Row, again: Row) -> None:
             continue
         if claimed is None or earned is None or abs(claimed - earned) > TOLERANCE:
             raise InputError(
-                f"{where}: claims {claimed} under {profile}, and its answer earns {earned}; judge the run again with "
+                f"{where}: claims {claimed} under {profile}, but its answer earns {earned}; judge the run again with "
                 "finskillbench rescore"
             )
 
 
 def _remarks(bundle: Bundle) -> tuple[str, ...]:
-    """What a reader should know, and what is no reason to refuse it."""
-    told: list[str] = []
+    """Return remarks for readers that are no reason for refusal."""
+    remarks: list[str] = []
     versions = sorted({row.code_version for row in bundle.rows})
     if versions != [code_version()]:
-        told.append(f"played by version {_some(versions)}, here is {code_version()}")
+        remarks.append(f"run with version {_some(versions)}, judged with {code_version()}")
     if bundle.manifest.prompts_digest != wording_digest():
-        told.append("its prompts had other words than those of this version")
+        remarks.append("its prompts differ from those of this version")
     scorers = sorted({row.scorer_version for row in bundle.rows} - {scorer_version()})
     if scorers:
-        told.append(f"judged before by other scorers ({_some(scorers)})")
+        remarks.append(f"judged earlier by other scorers ({_some(scorers)})")
     if any((row.commit or "").endswith("-dirty") for row in bundle.rows):
-        told.append("played by code with changes of its own")
+        remarks.append("run with uncommitted changes of the code")
     repeats = sorted({row.run_idx for row in bundle.rows})
     if repeats != list(range(len(repeats))):
-        told.append(f"of its repeats only {_some([str(each) for each in repeats])}, counted from 0")
+        remarks.append(f"only repeats {_some([str(each) for each in repeats])}, counted from 0")
     if loaded := sum(1 for row in bundle.rows if row.condition == Condition.NO_SKILL and row.skills_loaded):
-        told.append(f"skills were loaded in {loaded} episodes without any")
+        remarks.append(f"skills were loaded in {loaded} no_skill episodes")
     if not bundle.trajectories:
-        told.append("without trajectories")
+        remarks.append("without trajectories")
     if bundle.signer is None:
-        told.append("unsigned")
-    return tuple(told)
+        remarks.append("unsigned")
+    return tuple(remarks)
 
 
 def _some(versions: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
-"""Reading the bundle of a stranger: every file against its digest, every row against its answer, the signature.
+"""Read an untrusted bundle: check files against digests, rows against answers, and the signature.
 
-What holds without the edition is checked here; `finskillbench.publish.bundle.judge` holds it against the truth.
+Only checks without the edition are done here; `finskillbench.publish.bundle.judge` compares with the truth.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from finskillbench.publish.bundle import (
     MANIFEST,
     ROWS,
     SIGNATURE,
-    Answer,
-    Manifest,
+    AnswerRecord,
+    BundleManifest,
     Signer,
+    check_display_text,
     check_entry,
-    check_shown,
-    decode,
-    refuse_words,
+    check_manifest_texts,
+    decode_manifest,
     signer_of,
 )
 from finskillbench.publish.bundle.archive import Contents, open_bundle, read_rows
@@ -36,7 +36,7 @@ from finskillbench.runs.store.rows import Row, answer_digest
 
 LARGEST_LINE = 2**24
 LARGEST_RECORD = 2**20
-"""Bytes of what was done in one episode that is played move by move."""
+"""Maximum bytes of the record of one interactive episode."""
 _EARLIEST, _LATEST = datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 _AMOUNTS = (
     *("cost_usd", "saved_usd", "latency_seconds", "queue_seconds", "retry_seconds"),
@@ -49,39 +49,37 @@ _SHOWN = ("code_version", "commit", "scorer_version")
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """What somebody submits: rows and answers in the same order; `signer` is None of an unsigned one.
+    """A submitted run: rows and answers in the same order; `signer` is None if unsigned.
 
-    `digest` is that of the manifest, which covers everything. `trajectories` counts those that came with it.
+    `digest` is that of the manifest, which covers everything. `trajectories` is the number of included ones.
     """
 
     path: Path
     digest: str
-    manifest: Manifest
+    manifest: BundleManifest
     signer: Signer | None
     rows: Sequence[Row]
-    answers: Sequence[Answer]
+    answers: Sequence[AnswerRecord]
     trajectories: int
 
 
 def read_bundle(path: Path, *, signers: Path | None = None, unsigned: bool = False) -> Bundle:
-    """Read a bundle.
+    """Read a bundle, a ZIP archive or a folder.
 
     Parameters
     ----------
-    path : a ZIP archive or a folder.
-    signers : a file of allowed signers; None takes every key.
-    unsigned : whether a bundle without a signature is taken.
+    signers : a file of allowed signers; None accepts every key. unsigned : accept a bundle without a signature.
 
     Raises
     ------
-    InputError : in one line, the first thing that does not fit: a file, a digest, the signature, a row or an answer.
+    InputError : with the first invalid file, digest, signature, row or answer, in one line.
     """
     with open_bundle(path) as contents:
         data = contents.read(MANIFEST)
         signer = _signer(contents, data, signers, unsigned=unsigned)
-        manifest = decode(data, str(path))
+        manifest = decode_manifest(data, str(path))
         try:
-            check_shown(manifest)
+            check_manifest_texts(manifest)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
         _check_files(contents, manifest)
@@ -103,12 +101,11 @@ def _signer(contents: Contents, data: bytes, signers: Path | None, *, unsigned: 
         raise InputError(f"{contents.path}: {SIGNATURE}: {error}; submit the run again") from None
 
 
-def _check_files(contents: Contents, manifest: Manifest) -> None:
-    """Every file is listed and as it was signed, and every one that is listed is there."""
+def _check_files(contents: Contents, manifest: BundleManifest) -> None:
     there = contents.sizes.keys() - {MANIFEST, SIGNATURE}
     for name in sorted(there ^ manifest.files.keys()):
-        told = "is not listed in the manifest" if name in there else "is listed in the manifest and is missing"
-        raise InputError(f"{contents.path}: {name} {told}; submit the run again")
+        problem = "is not listed in the manifest" if name in there else "is listed in the manifest, but missing"
+        raise InputError(f"{contents.path}: {name} {problem}; submit the run again")
     for name, listed in manifest.files.items():
         if listed.size != contents.sizes[name]:
             raise InputError(f"{contents.path}: {name} was altered after it was signed; submit the run again")
@@ -119,8 +116,8 @@ def _check_files(contents: Contents, manifest: Manifest) -> None:
             raise InputError(f"{contents.path}: {name} was altered after it was signed; submit the run again")
 
 
-def _answers(contents: Contents) -> Iterable[Answer]:
-    decoder = msgspec.json.Decoder(Answer)
+def _answers(contents: Contents) -> Iterable[AnswerRecord]:
+    decoder = msgspec.json.Decoder(AnswerRecord)
     for number, line in enumerate(_lines(contents), 1):
         where = f"{contents.path}: {ANSWERS}, line {number}"
         if len(line) > LARGEST_LINE:
@@ -145,10 +142,10 @@ def _lines(contents: Contents) -> Iterable[bytes]:
         yield kept
 
 
-def _check_rows(path: Path, manifest: Manifest, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
+def _check_rows(path: Path, manifest: BundleManifest, rows: Sequence[Row], answers: Sequence[AnswerRecord]) -> None:
     if not len(rows) == len(answers) == manifest.rows:
         raise InputError(
-            f"{path}: the manifest says {manifest.rows} rows; there are {len(rows)}, and {len(answers)} answers"
+            f"{path}: the manifest lists {manifest.rows} rows, but there are {len(rows)}, and {len(answers)} answers"
         )
     harnesses: dict[ModelKey, str] = {}
     for each in manifest.entrants:
@@ -159,9 +156,9 @@ def _check_rows(path: Path, manifest: Manifest, rows: Sequence[Row], answers: Se
     for row, answer in zip(rows, answers, strict=True):
         where = f"{path}: {row.task_id[:80]!a} of {row.model[:80]!a} under {row.condition}, repeat {row.run_idx}"
         if answer.item != row.item:
-            raise InputError(f"{where}: the answer beside it is of {answer.task_id[:80]!a}; submit the run again")
+            raise InputError(f"{where}: its answer is for {answer.task_id[:80]!a}; submit the run again")
         if row.item in seen:
-            raise InputError(f"{where}: is there twice; submit the run again")
+            raise InputError(f"{where}: is a duplicate; submit the run again")
         seen.add(row.item)
         if row.answer_digest != (None if answer.answer is None else answer_digest(answer.answer)):
             raise InputError(f"{where}: its answer is not the one that was judged; submit the run again")
@@ -169,21 +166,21 @@ def _check_rows(path: Path, manifest: Manifest, rows: Sequence[Row], answers: Se
             raise InputError(f"{where}: the manifest names no such model with these arguments")
         mounted = manifest.mounts.get(row.condition)
         if mounted is None or row.mount != mounted.digest.get(row.domain):
-            raise InputError(f"{where}: was played with other skills than the manifest says under {row.condition}")
+            raise InputError(f"{where}: was run with other skills than the manifest lists under {row.condition}")
         if row.edition != manifest.edition:
-            raise InputError(f"{where}: is of another edition ({row.edition[:12]}) than the manifest says")
+            raise InputError(f"{where}: is of edition {row.edition[:12]}, not that of the manifest")
         if row.harness != (stated := harnesses[row.item.entry]):
-            raise InputError(f"{where}: its harness is {row.harness[:80]!a}, and {stated!a} by its arguments")
+            raise InputError(f"{where}: its harness is {row.harness[:80]!a}, but {stated!a} by its arguments")
         _check_amounts(where, row)
         for name in _SHOWN:
             if (text := getattr(row, name)) is not None and text not in plain:
                 try:
-                    refuse_words(name, text)
+                    check_display_text(name, text)
                 except InputError as error:
                     raise InputError(f"{where}: {error}") from None
                 plain.add(text)
     if unplayed := harnesses.keys() - {row.item.entry for row in rows}:
-        raise InputError(f"{path}: the manifest names {min(unplayed).model[:80]!a}, of which there is no row")
+        raise InputError(f"{path}: the manifest names {min(unplayed).model[:80]!a}, which has no rows")
 
 
 def _check_amounts(where: str, row: Row) -> None:
@@ -194,4 +191,4 @@ def _check_amounts(where: str, row: Row) -> None:
     for name in ("started", "ended"):
         moment = getattr(row, name)
         if moment is not None and not _EARLIEST <= moment <= _LATEST:
-            raise InputError(f"{where}: {name} is {moment:%Y-%m-%d}, when nobody can have played it")
+            raise InputError(f"{where}: {name} is {moment:%Y-%m-%d}, outside of {_EARLIEST:%Y} to {_LATEST:%Y}")

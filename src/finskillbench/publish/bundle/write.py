@@ -1,4 +1,4 @@
-"""Make the bundle of a run: everything to judge it again, without keys and without the path of the home folder."""
+"""Write the bundle of a run, with all that is needed to judge it again, without keys and home path."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from finskillbench.publish.bundle import (
     MANIFEST,
     ROWS,
     SIGNATURE,
-    Answer,
+    AnswerRecord,
+    BundleManifest,
     File,
-    Manifest,
     Mounted,
     Participant,
     Submitter,
     check_entry,
-    check_shown,
-    encode,
+    check_manifest_texts,
+    encode_manifest,
     sign,
 )
 from finskillbench.publish.bundle.archive import LARGEST_TRAJECTORY, LIMITS, MOST_FILES, write_bundle
-from finskillbench.publish.bundle.judge import first_missing, required
+from finskillbench.publish.bundle.judge import first_missing, headline_tasks
 from finskillbench.redaction import redactor_of_process, without_keys
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.postprocess.rescore import read_run
@@ -47,36 +47,36 @@ Clean = Callable[[str], str]
 
 
 def cleaner() -> Clean:
-    """Take out the secrets of this process, what looks like a key of a provider, and the user's own folder.
+    """Return a function that removes secrets of this process, texts like provider keys, and the home path.
 
-    The latter two because a run may be submitted by another process than the one that knew its keys.
+    Patterns are needed because another process than the one that knew the keys may submit a run.
     """
     redact = redactor_of_process()
     home = str(Path.home())
-    own = re.compile(rf"{re.escape(home)}(?=/)") if len(home) > 1 else None
+    home_pattern = re.compile(rf"{re.escape(home)}(?=/)") if len(home) > 1 else None
 
     def clean(text: str) -> str:
         text = without_keys(redact(text))
-        return own.sub("~", text) if own is not None else text
+        return home_pattern.sub("~", text) if home_pattern is not None else text
 
     return clean
 
 
 Cutoff = Callable[[str], date | None]
-LEFT_OUT: Mapping[str, Any] = {"scoring_details": "{}", "traps": (), "signed": None}
-"""What rows say of the truth beside their scores."""
+WITHHELD_COLUMNS: Mapping[str, Any] = {"scoring_details": "{}", "traps": (), "signed": None}
+"""Columns of rows that reveal the truth, with their replacements."""
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What was submitted: where it is, its rows, and whether it was signed."""
+class WrittenBundle:
+    """Path of a written bundle, its number of rows, and whether it is signed."""
 
     path: Path
     rows: int
     signed: bool
 
 
-def submit(
+def submit_run(
     run: Path,
     edition: Edition,
     out: Path,
@@ -86,47 +86,43 @@ def submit(
     partial: str | None = None,
     cutoff: Cutoff = lambda _: None,
     trajectories: bool = False,
-) -> Written:
+) -> WrittenBundle:
     """Write the bundle of a run.
 
     Parameters
     ----------
-    run : its folder.
-    edition : what it was run on, with or without truth.
-    out : a new file (.zip) or folder.
-    key : of the signature; None leaves the bundle unsigned.
-    partial : why episodes are missing; None where the run must be whole.
-    cutoff : the last day of the training data of a model, where its owner states one.
-    trajectories : whether everything that was said and done goes with it.
+    run : its folder. edition : that of the run, with or without truth. out : a new file (.zip) or folder.
+    key : signs the bundle; None leaves it unsigned. partial : reason for missing episodes; None requires all.
+    cutoff : returns the training cut-off of a model, if its owner states one. trajectories : include full trajectories.
 
     Raises
     ------
-    InputError : no run, another edition, an episode that is missing or ended in an error without `partial`, a key in an
-        answer, or a text that no manifest takes. Nothing is written then.
+    InputError : no run, another edition, a missing or failed episode without `partial`, a key in an answer, or an
+        invalid text. Nothing is written then.
     """
     record, rows = _rows(run, edition)
     _refuse_incomplete(run, rows, record, edition, partial)
     clean = cleaner()
     for entry in dict.fromkeys(row.item.entry for row in rows):
         check_entry(run, entry)
-    answers, told = _submissions(run, rows, clean, with_trajectories=trajectories)
+    answers, attachments = _submissions(run, rows, clean, with_trajectories=trajectories)
     files = {
         ROWS: table_bytes(to_frame(_shown(run, row, clean) for row in rows)),
         ANSWERS: b"".join(msgspec.json.encode(each) + b"\n" for each in answers),
-        **told,
+        **attachments,
     }
     manifest = _manifest(record, rows, submitter, partial, cutoff, files)
-    check_shown(manifest)
-    signed = encode(manifest)
+    check_manifest_texts(manifest)
+    signed = encode_manifest(manifest)
     if clean(signed.decode()) != signed.decode():
-        raise InputError(f"{run}: its settings or your words hold what looks like a key; leave it out")
+        raise InputError(f"{run}: its settings or your texts contain what looks like a key; remove it")
     if len(signed) > LARGEST_MANIFEST or len(files) > MOST_FILES - 2:
-        raise InputError(f"{run}: {len(files):,} files are more than a bundle takes; leave --trajectories out")
+        raise InputError(f"{run}: {len(files):,} files are more than a bundle takes; remove --trajectories")
     if large := next((name for name, data in files.items() if len(data) > LIMITS.get(name, LARGEST_TRAJECTORY)), None):
         raise InputError(f"{run}: {large} is larger than a bundle takes; run fewer conditions or repeats for each")
     signature = {} if key is None else {SIGNATURE: sign(signed, key)}
     write_bundle({MANIFEST: signed, **signature, **files}, out)
-    return Written(out, len(rows), key is not None)
+    return WrittenBundle(out, len(rows), key is not None)
 
 
 def _rows(run: Path, edition: Edition) -> tuple[RunRecord, list[Row]]:
@@ -152,27 +148,27 @@ def _refuse_incomplete(
         return
     remedy = "resume the run, or submit it with --partial REASON, unranked"
     if failed := next((row for row in rows if row.status is Status.ERROR), None):
-        raise InputError(f"{run}: {_told(failed.item)} ended in an error ({failed.error_cause}); {remedy}")
+        raise InputError(f"{run}: {_item_label(failed.item)} ended in an error ({failed.error_cause}); {remedy}")
     finished = {row.item for row in rows}
     if missing := next((item for item in record.items() if item not in finished), None):
-        raise InputError(f"{run}: {_told(missing)} was asked for and has not finished; {remedy}")
-    if lacking := first_missing(finished, required(edition.episodes())):
-        raise InputError(f"{run}: {_told(lacking)} is missing, which a full run plays; {remedy}")
+        raise InputError(f"{run}: {_item_label(missing)} was requested and has not finished; {remedy}")
+    if lacking := first_missing(finished, headline_tasks(edition.episodes())):
+        raise InputError(f"{run}: {_item_label(lacking)} is missing from a full run; {remedy}")
 
 
 def _submissions(
     run: Path, rows: Iterable[Row], clean: Clean, *, with_trajectories: bool
-) -> tuple[list[Answer], dict[str, bytes]]:
-    """What was submitted for each row, and the trajectories without what must not leave."""
-    answers: list[Answer] = []
-    told: dict[str, bytes] = {}
+) -> tuple[list[AnswerRecord], dict[str, bytes]]:
+    """Return the answers of all rows, and their cleaned trajectories."""
+    answers: list[AnswerRecord] = []
+    attachments: dict[str, bytes] = {}
     for row in rows:
         path = run / row.item.trajectory
         trajectory = read_trajectory(path)
         trace = trajectory.trace
         if trajectory.item != row.item or row.answer_digest != _digest(trace.answer):
-            raise InputError(f"{path}: is not of the episode that was judged; restore it or run the episode again")
-        answer = Answer(
+            raise InputError(f"{path}: does not belong to the judged episode; restore it or run the episode again")
+        answer = AnswerRecord(
             model=row.model,
             arguments=row.arguments,
             condition=row.condition,
@@ -184,21 +180,21 @@ def _submissions(
         )
         written = msgspec.json.encode(answer).decode()
         if clean(trace.answer or "") != (trace.answer or "") or clean(written) != written:
-            raise InputError(f"{path}: the answer holds what looks like a key; run the episode again without it")
+            raise InputError(f"{path}: the answer contains what looks like a key; run the episode again without it")
         answers.append(answer)
         if with_trajectories:
             text = clean(gzip.decompress(path.read_bytes()).decode())
-            told[row.item.trajectory] = gzip.compress(text.encode(), 6, mtime=0)
-    return answers, told
+            attachments[row.item.trajectory] = gzip.compress(text.encode(), 6, mtime=0)
+    return answers, attachments
 
 
 def _shown(run: Path, row: Row, clean: Clean) -> Row:
-    """The row without what it says of the truth, and without what must not leave."""
+    """Return a row without truth and secrets."""
     loose = ("error", "served_models", "skills_loaded", "scripts_run", "incidents")
     cleaned = {name: _cleaned(getattr(row, name), clean) for name in loose}
-    shown = sealed(replace(row, **LEFT_OUT, **cleaned))
+    shown = sealed(replace(row, **WITHHELD_COLUMNS, **cleaned))
     if any(clean(text) != text for text in (row.model, row.arguments)):
-        raise InputError(f"{run}: the name or the arguments of {row.model!r} hold what looks like a key; rename it")
+        raise InputError(f"{run}: the name or the arguments of {row.model!r} contain what looks like a key; rename it")
     return shown
 
 
@@ -215,11 +211,11 @@ def _manifest(
     partial: str | None,
     cutoff: Cutoff,
     files: Mapping[str, bytes],
-) -> Manifest:
+) -> BundleManifest:
     entries = dict.fromkeys(row.item.entry for row in rows)
     conditions = dict.fromkeys(row.condition for row in rows)
     mounts = {name: record.mounts[name] for name in conditions}
-    return Manifest(
+    return BundleManifest(
         format=FORMAT,
         submitter=submitter,
         edition=record.edition_digest,
@@ -241,5 +237,5 @@ def _digest(answer: str | None) -> str | None:
     return None if answer is None else answer_digest(answer)
 
 
-def _told(item: Item) -> str:
+def _item_label(item: Item) -> str:
     return f"{item.task_id} of {item.entry} under {item.condition}, repeat {item.run_idx}"

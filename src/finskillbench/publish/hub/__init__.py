@@ -1,12 +1,12 @@
-"""An edition as a data set that can be uploaded to a hub as it is: Parquet shards, a card, Croissant metadata.
+"""Export an edition as a data set for a hub: Parquet shards, a card, Croissant metadata.
 
-README.md            the card: what it is, what is held back and why, how to load it
-croissant.json       every shard with its digest, every column with its type, as records
-checksums.sha256     of all other files, as `sha256sum -c` reads it
-CANARY.txt           the string that marks it, and why
-data/<sub_task>/     the episodes as shards, one configuration for each subtask
-edition/             the same edition as agents are handed it: what `load_edition` reads
-truth/               only where it was asked for: labels, in a configuration of their own
+README.md            data set card: content, withheld parts, loading
+croissant.json       shards with digests, columns with types, as records
+checksums.sha256     of all other files, for `sha256sum -c`
+CANARY.txt           the canary and its purpose
+data/<sub_task>/     episodes as shards, one configuration per subtask
+edition/             public edition for `load_edition`
+truth/               optional labels, in a separate configuration
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from finskillbench.edition.load import Edition
 from finskillbench.edition.store import CANARY, CANARY_FILE, digest_files, new_folder
 from finskillbench.edition.withheld import CANARY_TEXT, export_public
 from finskillbench.publish.hub.metadata import card, croissant
-from finskillbench.publish.hub.shards import Shard, write_episodes, write_truth
+from finskillbench.publish.hub.shards import HubShard, write_episode_shards, write_truth_shards
 
 __all__ = ["CARD", "CHECKSUMS", "CROISSANT", "PLAYED", "export_hub"]
 
@@ -26,27 +26,23 @@ CARD = "README.md"
 CROISSANT = "croissant.json"
 CHECKSUMS = "checksums.sha256"
 PLAYED = "edition"
-"""The folder of the copy that agents play from."""
+"""Folder of the public edition."""
 TRUTH_WARNING = f"""\
-This folder holds the expected answers of every episode. A model that has read them cannot be measured with them, and
-whoever has them can submit them. Do not publish it for an edition that a leaderboard holds out.
+This folder contains the expected answers of every episode. A model that was trained on them cannot be measured with
+them, and they can be submitted as answers. Do not publish this folder while a leaderboard uses the edition.
 
 {CANARY}
 """
 
 
-def export_hub(edition: Edition, out: Path, *, today: date, truth: bool = False) -> tuple[Shard, ...]:
+def export_hub(edition: Edition, out: Path, *, today: date, truth: bool = False) -> tuple[HubShard, ...]:
     """Write an edition as the folder of a data set.
 
-    Neither certificates nor stages, nor what somebody brought to the build, nor the seed are ever in it; labels only
-    with `truth`, which the edition must then have.
+    Certificates, states of interactive episodes, user files of the build and the seed are never included.
 
     Parameters
     ----------
-    edition : the edition, with or without its truth.
-    out : a new folder.
-    today : the date of publication, in the metadata.
-    truth : whether labels are written too, into a folder of their own.
+    edition : with or without truth. out : a new folder. today : date of publication. truth : write labels, too.
 
     Returns
     -------
@@ -54,12 +50,12 @@ def export_hub(edition: Edition, out: Path, *, today: date, truth: bool = False)
 
     Raises
     ------
-    InputError : `out` is not empty, or cannot be written. Nothing is left half-written.
-    EditionError : truth was asked for, and the edition was handed out without it.
+    InputError : `out` is not empty or not writable; nothing is written partially.
+    EditionError : truth was requested, and the edition has none.
     """
     with new_folder(out) as folder:
-        shards = write_episodes(edition, folder)
-        labels = write_truth(edition, folder) if truth else ()
+        shards = write_episode_shards(edition, folder)
+        labels = write_truth_shards(edition, folder) if truth else ()
         if truth:
             (folder / "truth" / "WARNING.txt").write_text(TRUTH_WARNING)
         export_public(edition, folder / PLAYED)

@@ -1,6 +1,6 @@
-"""The data set card (YAML and text) and Croissant metadata (MLCommons, version 1.0) of an exported edition.
+"""Data set card (YAML and text) and Croissant metadata (MLCommons, version 1.0) of an exported edition.
 
-A configuration of one shard is read from that file, whose digest readers check; of several, from a set of files.
+A configuration of one shard refers to that file, whose digest readers check; one of several, to a set of files.
 Source: https://docs.mlcommons.org/croissant/docs/croissant-spec.html
 """
 
@@ -16,24 +16,24 @@ import orjson
 
 from finskillbench.edition.load import Edition
 from finskillbench.edition.store import CANARY
-from finskillbench.publish.hub.shards import DATA, EPISODE_COLUMNS, SPLIT, TRUTH, TRUTH_COLUMNS, Column, Shard
+from finskillbench.publish.hub.shards import DATA, EPISODE_COLUMNS, SPLIT, TRUTH, TRUTH_COLUMNS, HubColumn, HubShard
 
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 _LICENCES = {
     "synthetic": "Apache-2.0. All companies, prices and filings are fictional.",
     "raw-dir": (
-        "the panels were made of raw files that somebody else published: check the terms of the price provider before "
-        "you pass the folder on. The words of the tasks are Apache-2.0."
+        "the panels were made of raw files of other publishers: check the terms of the price provider before you "
+        "distribute the folder. The texts of the tasks are Apache-2.0."
     ),
 }
 
 
-def card(edition: Edition, shards: Sequence[Shard], labels: Sequence[Shard]) -> str:
-    """README.md of the folder."""
+def card(edition: Edition, shards: Sequence[HubShard], labels: Sequence[HubShard]) -> str:
+    """Return README.md of the folder."""
     return f"---\n{_front_matter(edition, shards, labels)}---\n\n{_body(edition, shards, labels)}"
 
 
-def _front_matter(edition: Edition, shards: Sequence[Shard], labels: Sequence[Shard]) -> str:
+def _front_matter(edition: Edition, shards: Sequence[HubShard], labels: Sequence[HubShard]) -> str:
     synthetic = edition.manifest["source"]["kind"] == "synthetic"
     episodes = sum(shard.rows for shard in shards)
     configs = [_config("all", f"{DATA}/*/*.parquet", default=True)]
@@ -55,7 +55,7 @@ def _front_matter(edition: Edition, shards: Sequence[Shard], labels: Sequence[Sh
         ],
         "configs": configs,
     }
-    # JSON is YAML too, and leaves nothing to quote by hand.
+    # JSON is valid YAML and needs no manual quoting.
     return "".join(f"{name}: {orjson.dumps(value).decode()}\n" for name, value in fields.items())
 
 
@@ -64,11 +64,11 @@ def _config(name: str, pattern: str, *, default: bool = False) -> dict[str, Any]
     return {"config_name": name, "data_files": files, **({"default": True} if default else {})}
 
 
-def _configs(shards: Iterable[Shard]) -> list[str]:
+def _configs(shards: Iterable[HubShard]) -> list[str]:
     return list(dict.fromkeys(shard.config for shard in shards))
 
 
-def _body(edition: Edition, shards: Sequence[Shard], labels: Sequence[Shard]) -> str:
+def _body(edition: Edition, shards: Sequence[HubShard], labels: Sequence[HubShard]) -> str:
     days = sorted({episode.as_of_date for episode in edition.episodes()})
     kind = edition.manifest["source"]["kind"]
     names = _configs(shards)
@@ -91,25 +91,25 @@ def _body(edition: Edition, shards: Sequence[Shard], labels: Sequence[Shard]) ->
 
 
 _WITHOUT_TRUTH = """\
-Not in this folder: the labels (`truth/`), the certificates that prove them, what moves an episode on that is played
-move by move, what somebody brought to the build, and the seed of the build. `edition/manifest.json` lists the SHA-256
-of the files that were held back, so that whoever holds them can show later that they were not changed.
+Not in this folder: the labels (`truth/`), the certificates that prove them, the states of interactive episodes, user
+files of the build, and the seed of the build. `edition/manifest.json` lists the SHA-256 of the withheld files, so that
+their owner can later prove that they were not changed.
 
-What this does not hide. A synthetic edition can be built again by whoever finds its seed: a small or published one is
-found by trying, one drawn at random from 63 bits is not. And every episode can be solved from what it shows, by a
-program that follows the published procedures: holding labels back keeps them out of training data and out of prompts,
-it does not prove who wrote an answer."""
+Limits of withholding: a synthetic edition can be built again from its seed. A small or published seed can be found by
+trial, one drawn at random from 63 bits cannot. Every episode can be solved from its input by a program that follows
+the published procedures. Withheld labels stay out of training data and prompts; they do not prove the author of an
+answer."""
 _WITH_TRUTH = """\
-> **This folder holds the expected answers**, in the configuration `truth`. A model that has read them cannot be
-> measured with them. Do not publish it for an edition that a leaderboard holds out.
+> **This folder contains the expected answers**, in the configuration `truth`. A model that was trained on them cannot
+> be measured with them. Do not publish this folder while a leaderboard uses the edition.
 
-Not in this folder: the certificates that prove the labels, what moves an episode on that is played move by move, what
-somebody brought to the build, and the seed of the build."""
+Not in this folder: the certificates that prove the labels, the states of interactive episodes, user files of the
+build, and the seed of the build."""
 _BODY = """\
 # FinSkillBench
 
-Episodes of FinSkillBench, a benchmark of investment-management agents and of the skills they use: building portfolios,
-watching risk, reading filings. {count} episodes, as of {first} to {last}, of the edition
+Episodes of FinSkillBench, a benchmark of investment-management agents and their skills: portfolio construction, risk
+management, fundamental analysis. {count} episodes, as of {first} to {last}, of the edition
 
     {digest}
 
@@ -119,11 +119,11 @@ watching risk, reading filings. {count} episodes, as of {first} to {last}, of th
 
     {canary}
 
-This string stands in every row, in the metadata of every shard and here. A model that was trained on these episodes can
-no longer be measured with them: please leave out every document that contains it. `finskillbench data canary FILE...`
-says which files do.
+This string is in every row, in the metadata of every shard and here. A model that was trained on these episodes can
+no longer be measured with them: please exclude every document that contains it. `finskillbench data canary FILE...`
+lists such files.
 
-## What is held back
+## Withheld parts
 
 {held}
 
@@ -139,13 +139,13 @@ says which files do.
 |---|---|---|
 {columns}
 
-`json` columns are text that holds JSON. A part of an input that is too large for a row is a reference,
+`json` columns are text that contains JSON. A part of an input that is too large for a row is a reference,
 `{{"ref": "panels/..."}}` or `{{"table": "tables/..."}}`, to a file of the folder `edition`, listed in `references`.
 
-The lines of `edition/episodes` have a field more, `metadata`, by which reports tell strata: as it was published where a
-release was imported, else without anything of the truth. No agent is ever shown it.
+The lines of `edition/episodes` have an additional field, `metadata`, by which reports are stratified: as published in
+an imported release, else without parts of the truth. Agents never see it.
 
-## Load it
+## Load the episodes
 
 ```python
 import json
@@ -161,19 +161,19 @@ print(list(json.loads(first["input"])))
 By `datasets`: `load_dataset("<this repository>", "all", split="test")`; by Croissant:
 `mlcroissant.Dataset("croissant.json")`.
 
-## Play it
+## Run agents
 
-The folder `edition` is what agents are handed:
+The folder `edition` is the public edition for agents:
 
     finskillbench data info edition
     finskillbench read edition TASK_ID
     finskillbench handout edition handed-out --condition curated
     finskillbench run --edition edition --model MODEL --condition no_skill --condition curated --out runs/mine
 
-Answers are judged where the labels are: `finskillbench score` by whoever holds the edition with its truth, and
-`finskillbench submit` for a leaderboard.
+Answers are judged with the labels: by `finskillbench score` with the full edition, or by a leaderboard after
+`finskillbench submit`.
 
-## Check it
+## Verify the files
 
     sha256sum -c checksums.sha256
 """
@@ -183,7 +183,7 @@ CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
 PARQUET = "application/x-parquet"
 LICENCE = "https://spdx.org/licenses/Apache-2.0.html"
 _DATA_TYPES = {"text": "sc:Text", "json": "sc:Text", "date": "sc:Date", "texts": "sc:Text"}
-_TERMS = """
+_CROISSANT_PROPERTIES = """
 citeAs column equivalentProperty extract field fileObject fileProperty fileSet format includes isLiveDataset
 jsonPath key md5 parentField path recordSet references regex repeated replace samplingRate separator source
 subField transform
@@ -199,12 +199,12 @@ _CONTEXT: dict[str, Any] = {
     "examples": {"@id": "cr:examples", "@type": "@json"},
     "rai": "http://mlcommons.org/croissant/RAI/",
     "sc": "https://schema.org/",
-    **{term: f"cr:{term}" for term in _TERMS.split()},
+    **{term: f"cr:{term}" for term in _CROISSANT_PROPERTIES.split()},
 }
 
 
-def croissant(edition: Edition, shards: Sequence[Shard], labels: Sequence[Shard], *, today: date) -> bytes:
-    """The metadata as JSON-LD."""
+def croissant(edition: Edition, shards: Sequence[HubShard], labels: Sequence[HubShard], *, today: date) -> bytes:
+    """Return the metadata as JSON-LD."""
     sets: list[dict[str, Any]] = []
     files: list[dict[str, Any]] = []
     for part, columns, written in ((DATA, EPISODE_COLUMNS, shards), (TRUTH, TRUTH_COLUMNS, labels)):
@@ -214,13 +214,13 @@ def croissant(edition: Edition, shards: Sequence[Shard], labels: Sequence[Shard]
             if len(members) > 1:
                 files.append(_file_set(part, config))
             sets.append(_record_set(part, config, columns, members))
-    told: dict[str, Any] = {
+    document: dict[str, Any] = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
         "name": "FinSkillBench",
         "description": (
             f"Episodes of FinSkillBench, a benchmark of investment-management agents: edition {edition.digest}. "
-            f"They must not become training data; rows that hold them are marked by {CANARY}."
+            f"They must not become training data; their rows are marked by {CANARY}."
         ),
         "conformsTo": CONFORMS_TO,
         "version": version("finskillbench"),
@@ -232,10 +232,10 @@ def croissant(edition: Edition, shards: Sequence[Shard], labels: Sequence[Shard]
         "distribution": files,
         "recordSet": sets,
     }
-    return orjson.dumps(told, option=orjson.OPT_INDENT_2) + b"\n"
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n"
 
 
-def _file(shard: Shard) -> dict[str, Any]:
+def _file(shard: HubShard) -> dict[str, Any]:
     return {
         "@type": "cr:FileObject",
         "@id": shard.path,
@@ -257,7 +257,7 @@ def _file_set(part: str, config: str) -> dict[str, Any]:
     }
 
 
-def _record_set(part: str, config: str, columns: Sequence[Column], shards: Sequence[Shard]) -> dict[str, Any]:
+def _record_set(part: str, config: str, columns: Sequence[HubColumn], shards: Sequence[HubShard]) -> dict[str, Any]:
     name = config if part == DATA else f"{part}-{config}"
     source = {"fileObject": {"@id": shards[0].path}} if len(shards) == 1 else {"fileSet": {"@id": f"{part}/{config}"}}
     return {

@@ -1,4 +1,4 @@
-"""Episodes and labels as Parquet with the canary in every row, and the search for the canary in files."""
+"""Write episodes and labels as Parquet with the canary in every row, and search files for the canary."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from finskillbench.domains import Subtask, by_method, by_name
+from finskillbench.domains import Subtask, by_method, subtask_named
 from finskillbench.domains.tables import refers_to_table
 from finskillbench.edition.load import Edition
 from finskillbench.edition.store import CANARY
@@ -25,16 +25,16 @@ from finskillbench.scoring.values import is_array, is_object
 DATA = "data"
 TRUTH = "truth"
 SPLIT = "test"
-"""The one split: an episode is to be answered, not learnt from."""
+"""The only split: episodes are for evaluation, not for training."""
 SHARD_BYTES = 2**28
-"""Bytes of text after which a new shard begins; hubs ask for files well below 5 GB and show smaller ones sooner."""
+"""Bytes of text per shard; hubs recommend files well below 5 GB and preview smaller ones sooner."""
 _GROUP_ROWS = 256
 _JSON = orjson.OPT_SERIALIZE_NUMPY
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A column: `kind` is "text", "json" (text that holds JSON), "date" or "texts" (a list of texts)."""
+class HubColumn:
+    """A column; `kind` is "text", "json" (text that holds JSON), "date" or "texts" (a list of texts)."""
 
     name: str
     kind: str
@@ -42,8 +42,8 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Shard:
-    """A file of a configuration: its path in the folder, its rows, bytes and SHA-256."""
+class HubShard:
+    """A file of a configuration: path in the folder, rows, bytes and SHA-256."""
 
     config: str
     path: str
@@ -53,42 +53,37 @@ class Shard:
 
 
 _ID = (
-    Column("canary", "text", "marks the row for filters of training data: leave it out of them"),
-    Column("task_id", "text", "name of the episode in the edition"),
+    HubColumn("canary", "text", "marks the row, for filters to exclude it from training data"),
+    HubColumn("task_id", "text", "name of the episode in the edition"),
 )
 EPISODE_COLUMNS = (
     *_ID,
-    Column("domain", "text", "field of work"),
-    Column("sub_task", "text", "kind of episode"),
-    Column("as_of_date", "date", "day as of which the episode is asked; nothing later may be used"),
-    Column("difficulty", "text", "easy, medium or hard"),
-    Column("task_description", "text", "the words that open the episode"),
-    Column("output_instructions", "text", "the words on what to submit"),
-    Column("answer_schema", "json", "JSON Schema of the answer; null for a subtask that is not registered"),
-    Column("input", "json", "what the agent is given, as JSON; large parts are named by files of the folder edition"),
-    Column("references", "texts", "those files"),
+    HubColumn("domain", "text", "domain of the subtask"),
+    HubColumn("sub_task", "text", "subtask"),
+    HubColumn("as_of_date", "date", "as-of date of the episode; later data may not be used"),
+    HubColumn("difficulty", "text", "easy, medium or hard"),
+    HubColumn("task_description", "text", "description of the task"),
+    HubColumn("output_instructions", "text", "instructions on the answer"),
+    HubColumn("answer_schema", "json", "JSON Schema of the answer; null for a subtask that is not registered"),
+    HubColumn("input", "json", "input of the agent as JSON; large parts are references to files of the folder edition"),
+    HubColumn("references", "texts", "the referenced files"),
 )
 TRUTH_COLUMNS = (
     *_ID,
-    Column("sub_task", "text", "kind of episode"),
-    Column("expected_output", "json", "the label"),
-    Column("verification", "json", "how an answer is held against it"),
-    Column("proof", "json", "how the label was proved"),
+    HubColumn("sub_task", "text", "subtask"),
+    HubColumn("expected_output", "json", "the label"),
+    HubColumn("verification", "json", "comparison of an answer with the label"),
+    HubColumn("proof", "json", "proof of the label"),
 )
 
 
-def write_episodes(edition: Edition, folder: Path, most: int = SHARD_BYTES) -> tuple[Shard, ...]:
-    """Write the episodes of every subtask below `data/`; `most` are the bytes of text in a shard."""
+def write_episode_shards(edition: Edition, folder: Path, most: int = SHARD_BYTES) -> tuple[HubShard, ...]:
+    """Write the episodes of every subtask below `data/`; `most` limits the bytes of text per shard."""
     return _write(edition, folder, DATA, EPISODE_COLUMNS, lambda name: map(_episode, edition.episodes([name])), most)
 
 
-def write_truth(edition: Edition, folder: Path, most: int = SHARD_BYTES) -> tuple[Shard, ...]:
-    """Write the labels of every subtask below `truth/`.
-
-    Raises
-    ------
-    EditionError : the edition was handed out without them.
-    """
+def write_truth_shards(edition: Edition, folder: Path, most: int = SHARD_BYTES) -> tuple[HubShard, ...]:
+    """Write the labels of every subtask below `truth/`; EditionError if the edition has none."""
 
     def labels(name: str) -> Iterator[dict[str, Any]]:
         return (_truth(edition.truth(episode.task_id)) for episode in edition.episodes([name]))
@@ -100,12 +95,12 @@ def _write(
     edition: Edition,
     folder: Path,
     part: str,
-    columns: Sequence[Column],
+    columns: Sequence[HubColumn],
     rows: Callable[[str], Iterable[dict[str, Any]]],
     most: int,
-) -> tuple[Shard, ...]:
+) -> tuple[HubShard, ...]:
     schema = _schema(columns, edition.digest)
-    written: list[Shard] = []
+    written: list[HubShard] = []
     for name in edition.sub_tasks:
         parts = list(_split(rows(name), most))
         for number, each in enumerate(parts):
@@ -114,11 +109,11 @@ def _write(
             table = cast("Any", pa).Table.from_pylist(each, schema=schema)
             cast("Any", pq).write_table(table, folder / path, compression="zstd", row_group_size=_GROUP_ROWS)
             content = (folder / path).read_bytes()
-            written.append(Shard(name, path, len(each), len(content), hashlib.sha256(content).hexdigest()))
+            written.append(HubShard(name, path, len(each), len(content), hashlib.sha256(content).hexdigest()))
     return tuple(written)
 
 
-def _schema(columns: Sequence[Column], digest: str) -> Any:
+def _schema(columns: Sequence[HubColumn], digest: str) -> Any:
     arrow = cast("Any", pa)
     kinds = {
         "text": arrow.string(),
@@ -131,7 +126,7 @@ def _schema(columns: Sequence[Column], digest: str) -> Any:
 
 
 def _split(rows: Iterable[dict[str, Any]], most: int) -> Iterator[list[dict[str, Any]]]:
-    """Rows in lists of so many bytes of text at most, but never fewer than one row."""
+    """Split rows into lists of at most `most` bytes of text and at least one row."""
     part: list[dict[str, Any]] = []
     held = 0
     for row in rows:
@@ -175,8 +170,8 @@ def _truth(truth: Truth) -> dict[str, Any]:
 
 
 def _registered(name: str) -> Subtask | None:
-    """The subtask of an episode; None for one of an imported release under a name that is not registered."""
-    for find in (by_name, by_method):
+    """Return the subtask of an episode; None for an unregistered one of an imported release."""
+    for find in (subtask_named, by_method):
         try:
             return find(name)
         except InputError:
@@ -185,7 +180,7 @@ def _registered(name: str) -> Subtask | None:
 
 
 def _named(value: object) -> Iterator[str]:
-    """The files of the edition that a value of an input names, however deep."""
+    """Yield the files of the edition that an input value refers to, at any depth."""
     if refers_to_table(value):
         yield value["table"]
     elif is_object(value):
@@ -203,25 +198,20 @@ def _json(value: object) -> str:
 
 
 GUID = CANARY.rpartition(":")[2]
-"""The part that nobody writes by chance; a text that was taken apart may have lost the words before it."""
+"""The unique part of the canary, which remains if the text before it was cut off."""
 _MARK = GUID.encode()
 _CHUNK = 2**20
 _GZIP = b"\x1f\x8b"
 
 
 def has_canary(text: str | bytes) -> bool:
-    """Whether a text holds the canary, in small or large letters."""
+    """Return true if a text contains the canary, in any case."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     return _MARK in data.lower()
 
 
 def file_has_canary(path: Path) -> bool:
-    """Whether a file holds it: as it is, or unpacked where it is gzipped; Parquet says it in its footer.
-
-    Raises
-    ------
-    InputError : the file cannot be read.
-    """
+    """Return true if a file contains the canary, also if it is gzipped; InputError if it is unreadable."""
     try:
         with path.open("rb") as file:
             packed = file.read(2) == _GZIP

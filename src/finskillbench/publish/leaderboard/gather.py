@@ -1,4 +1,4 @@
-"""Taking bundles in: each is read and judged by itself, then held against the others and listed by entry.
+"""Read and judge bundles, check them against each other, and list their entries.
 
 An entry is a submitter's model with its arguments. A submitter is a key, or the name of an unsigned bundle.
 """
@@ -16,70 +16,69 @@ from finskillbench.edition import Edition
 from finskillbench.errors import InputError
 from finskillbench.harness.models import NO_ARGUMENTS, ModelKey, labels
 from finskillbench.harness.skills.user_skills import USER_SKILLS_PREFIX
-from finskillbench.publish.bundle.judge import Judged, judge_bundle
+from finskillbench.publish.bundle.judge import JudgedBundle, judge_bundle
 from finskillbench.publish.bundle.read import Bundle, read_bundle
 from finskillbench.runs.store.rows import Row, to_frame
 
 MOST_ENTRIES = 12
-"""Of one submitter at most, each a model with its arguments: every further one makes the places of others wider."""
+"""Maximum entries of one submitter; each widens the rank intervals of others."""
 Progress = Callable[[str, int, int], None]
 """`(bundle, done, total)` while it is judged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A bundle that is not on the board, by the name of its file, and why not."""
+    """A refused bundle, by file name, with the reason."""
 
     name: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
-    """What is on the board, what is not, and the programs beside."""
+class JudgedSubmissions:
+    """Accepted and refused bundles, and the baseline programs."""
 
-    taken: tuple[Judged, ...]
+    taken: tuple[JudgedBundle, ...]
     refused: tuple[Refusal, ...]
-    programs: Judged | None = None
+    programs: JudgedBundle | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """An entry of a submitter as tables call it, with the bundles that it came in; `owner` is key or name."""
+class LeaderboardEntry:
+    """An entry of a submitter with its label in tables and its bundles; `owner` is key or name."""
 
     label: str
     owner: str
     entry: ModelKey
-    parts: tuple[Judged, ...]
+    parts: tuple[JudgedBundle, ...]
 
     @property
     def partial(self) -> bool:
-        """Whether episodes are missing in any bundle, which leaves the entry unranked."""
+        """True if episodes are missing in any bundle, which leaves the entry unranked."""
         return any(each.bundle.manifest.partial is not None for each in self.parts)
 
     @property
     def submitter(self) -> str:
-        """Who submits it, by the name of the first bundle."""
+        """Return the submitter's name in the first bundle."""
         return self.parts[0].bundle.manifest.submitter.name
 
-    def rows(self, part: Judged) -> list[Row]:
-        """Its rows in a bundle."""
+    def rows(self, part: JudgedBundle) -> list[Row]:
         return [row for row in part.rows if row.item.entry == self.entry]
 
-    def under(self, condition: str) -> Judged:
-        """The bundle in which it was played under a condition, by the name that tables have for it."""
-        return next(part for part in self.parts if condition in {shown(row) for row in self.rows(part)})
+    def under(self, condition: str) -> JudgedBundle:
+        """Return the bundle in which it was run under a condition, by its label in tables."""
+        return next(part for part in self.parts if condition in {condition_label(row) for row in self.rows(part)})
 
     def frame(self) -> pl.DataFrame:
-        """All of its rows under its label, with conditions as tables call them."""
+        """Return all rows under the entry's label and the conditions' labels."""
         rows = [row for part in self.parts for row in self.rows(part)]
-        conditions = pl.Series([shown(row) for row in rows], dtype=pl.String)
+        conditions = pl.Series([condition_label(row) for row in rows], dtype=pl.String)
         return to_frame(rows).with_columns(
             model=pl.lit(self.label), arguments=pl.lit(NO_ARGUMENTS), condition=conditions
         )
 
 
-def gather(
+def gather_bundles(
     paths: Sequence[Path],
     edition: Edition,
     *,
@@ -88,30 +87,27 @@ def gather(
     unsigned: bool = False,
     keep_going: bool = False,
     progress: Progress | None = None,
-) -> Gathered:
-    """Read and judge bundles.
+) -> JudgedSubmissions:
+    """Read and judge bundles with an edition that has its truth.
 
     Parameters
     ----------
-    paths : of the bundles; a name that several keys claim is refused to all of them.
-    edition : with its truth.
-    programs : a bundle of the baseline programs, made by whoever makes the board; it need not be signed.
-    signers : a file of allowed signers; None takes every key.
-    unsigned : whether bundles without a signature are taken.
-    keep_going : whether a bundle that does not fit is left out and listed.
+    programs : a bundle of the baseline programs by the leaderboard's maintainer, signed or not.
+    signers : a file of allowed signers; None accepts every key. unsigned : accept bundles without a signature.
+    keep_going : omit and list invalid bundles.
 
     Raises
     ------
-    InputError : no bundle, or the first that does not fit, unless `keep_going`; none fits.
-    EditionError : the edition was handed out without its truth.
+    InputError : no bundle, the first invalid one unless `keep_going`, or none that is valid.
+    EditionError : the edition has no truth.
     """
     if not paths:
-        raise InputError("no bundle was named; name what finskillbench submit wrote")
-    edition.truth(edition.episodes()[0].task_id)  # without truth nothing can be judged: said before anything is read
-    beside = None
+        raise InputError("no bundle was given; name files written by finskillbench submit")
+    edition.truth(edition.episodes()[0].task_id)  # fail early if the edition has no truth
+    baselines = None
     if programs is not None:
         ours = read_bundle(programs, unsigned=True)
-        beside = judge_bundle(ours, edition, programs=True, progress=_named(progress, programs))
+        baselines = judge_bundle(ours, edition, programs=True, progress=_named(progress, programs))
     refused: list[Refusal] = []
 
     def refuse(path: Path, error: InputError) -> None:
@@ -125,7 +121,7 @@ def gather(
             read.append(read_bundle(path, signers=signers, unsigned=unsigned))
         except InputError as error:
             refuse(path, error)
-    taken: list[Judged] = []
+    taken: list[JudgedBundle] = []
     for bundle in read:
         try:
             _refuse_claimed(read, bundle)
@@ -136,31 +132,31 @@ def gather(
     if not taken:
         first = refused[0]
         raise InputError(f"none of {len(paths)} bundles can be taken; the first: {first.name}: {first.reason}")
-    return Gathered(tuple(taken), tuple(refused), beside)
+    return JudgedSubmissions(tuple(taken), tuple(refused), baselines)
 
 
-def shown(row: Row) -> str:
-    """What a board calls the condition of a row: skills of somebody's own by name and digest, since names are free."""
+def condition_label(row: Row) -> str:
+    """Return the label of a row's condition; user skills have their digest, because names are free."""
     return f"{row.condition} {row.mount[:12]}" if row.condition.startswith(USER_SKILLS_PREFIX) else row.condition
 
 
-def entrants_of(taken: Sequence[Judged]) -> tuple[Listed, ...]:
-    """Every entry of every submitter, under labels that are told apart."""
-    parts: dict[tuple[str, ModelKey], list[Judged]] = {}
+def list_entries(taken: Sequence[JudgedBundle]) -> tuple[LeaderboardEntry, ...]:
+    """List every entry of every submitter under unique labels."""
+    parts: dict[tuple[str, ModelKey], list[JudgedBundle]] = {}
     for judged in taken:
         for entry in dict.fromkeys(row.item.entry for row in judged.rows):
             parts.setdefault((_owner(judged.bundle), entry), []).append(judged)
     named = zip(_labels(parts), parts.items(), strict=True)
-    return tuple(Listed(label, owner, entry, tuple(each)) for label, ((owner, entry), each) in named)
+    return tuple(LeaderboardEntry(label, owner, entry, tuple(each)) for label, ((owner, entry), each) in named)
 
 
-def _labels(parts: dict[tuple[str, ModelKey], list[Judged]]) -> list[str]:
-    """The name of each entry; with its submitter where two have the same, with its number where that is not enough."""
-    own = {
+def _labels(parts: dict[tuple[str, ModelKey], list[JudgedBundle]]) -> list[str]:
+    """Label each entry, with submitter and then number where labels are equal."""
+    labels_by_owner = {
         who: labels(entry for other, entry in parts if other == who) for who in dict.fromkeys(who for who, _ in parts)
     }
     owners = [each[0].bundle.manifest.submitter.name for each in parts.values()]
-    names = _apart([own[who][entry] for who, entry in parts], lambda place: f"({owners[place]})")
+    names = _apart([labels_by_owner[who][entry] for who, entry in parts], lambda place: f"({owners[place]})")
     while len(set(names)) < len(names):
         names = _apart(names, lambda place: f"#{place + 1}")
     return names
@@ -176,36 +172,36 @@ def _owner(bundle: Bundle) -> str:
 
 
 def _refuse_claimed(read: Sequence[Bundle], bundle: Bundle) -> None:
-    """Refuse a name that another key claims; an unsigned bundle does not take a name from a signed one."""
+    """Refuse a name that another key claims; an unsigned bundle cannot take the name of a signed one."""
     name = bundle.manifest.submitter.name
     for other in read:
         signed = other.signer is not None and other.manifest.submitter.name == name
         if signed and _owner(other) != _owner(bundle):
             raise InputError(
-                f"{bundle.path}: calls itself {name!a}, as {other.path.name} does, which is signed by another key; "
-                "choose another name, or leave one of the two out"
+                f"{bundle.path}: has the submitter {name!a} of {other.path.name}, which is signed by another key; "
+                "choose another name, or remove one of the two"
             )
 
 
 def _refuse_again(taken: Sequence[Bundle], bundle: Bundle) -> None:
-    """Refuse what the same submitter has sent before, and more entries than a board takes."""
+    """Refuse repeated submissions of one submitter, and too many entries."""
     before = [other for other in taken if _owner(other) == _owner(bundle)]
     for other in before:
         if both := _played(bundle) & _played(other):
             entry, condition = min(both)
             raise InputError(
-                f"{bundle.path}: has {entry.model!a} under {condition}, as {other.path.name} has; send one of the two"
+                f"{bundle.path}: has {entry.model!a} under {condition}, like {other.path.name}; submit only one of "
+                "the two"
             )
     entries = {entry for each in (bundle, *before) for entry, _ in _played(each)}
     if len(entries) > MOST_ENTRIES:
         raise InputError(
-            f"{bundle.path}: makes {len(entries)} entries of {bundle.manifest.submitter.name!a}, and a board takes "
-            f"{MOST_ENTRIES} of each submitter; choose some"
+            f"{bundle.path}: makes {len(entries)} entries of {bundle.manifest.submitter.name!a}, but a leaderboard "
+            f"takes {MOST_ENTRIES} of each submitter; choose some"
         )
 
 
 def _played(bundle: Bundle) -> set[tuple[ModelKey, str]]:
-    """What a bundle plays: each model with its arguments under each condition."""
     return {(row.item.entry, row.condition) for row in bundle.rows}
 
 

@@ -1,4 +1,4 @@
-"""Tables of a leaderboard, by the same means and intervals as those of `finskillbench report`."""
+"""Tables of a leaderboard, with the means and intervals of `finskillbench report`."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from datetime import date
 
 import polars as pl
 
-from finskillbench.analysis.ranking import differences, places
+from finskillbench.analysis.ranking import paired_differences, rank_ranges
 from finskillbench.analysis.results import REFERENCE, Comparison, Results, collect
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.episode import Profile
 from finskillbench.harness.models import ModelKey
-from finskillbench.publish.leaderboard.gather import Gathered, Listed, entrants_of
+from finskillbench.publish.leaderboard.gather import JudgedSubmissions, LeaderboardEntry, list_entries
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
 from finskillbench.reports.tables.common import (
-    BY_HAND,
+    NO_SKILL_MARK,
     MARKS,
     NOTHING,
     PAIRED,
     gaps,
     gaps_of,
     headline_only,
-    marks_run,
+    available_marks,
     means,
     slug,
 )
@@ -32,30 +32,30 @@ from finskillbench.runs.store.rows import to_frame
 
 
 def programs_table(results: Results) -> Table | None:
-    """What the programs score that stand for a floor, a ceiling and a yardstick; None where none was run."""
+    """Return the scores of the programs that serve as floor, ceiling and reference; None if none was run."""
     columns = (
-        Column("stands_for", "Stands for"),
+        Column("stands_for", "Role"),
         Column("program", "Program"),
         Column("condition", "Condition"),
         Column("score", "Score", Kind.SCORE, interval=True),
         Column("episodes", "Episodes", Kind.COUNT),
     )
     rows: list[tuple[Cell, ...]] = []
-    for mark in marks_run(results, (MARKS[2], BY_HAND, MARKS[1], MARKS[0], NOTHING)):
-        own = results.episodes.filter(pl.col("model") == mark.model, pl.col("condition") == mark.condition)
-        if told := gaps_of(headline_only(own), value="score").get(()):
-            rows.append((mark.title, mark.model, mark.condition, told.estimate, told.pairs))
+    for mark in available_marks(results, (MARKS[2], NO_SKILL_MARK, MARKS[1], MARKS[0], NOTHING)):
+        episodes = results.episodes.filter(pl.col("model") == mark.model, pl.col("condition") == mark.condition)
+        if score := gaps_of(headline_only(episodes), value="score").get(()):
+            rows.append((mark.title, mark.model, mark.condition, score.estimate, score.pairs))
     if not rows:
         return None
-    note = "Programs, not language models: run by whoever made this page. Not ranked."
-    return Table("programs", "Programs beside", columns, tuple(rows), (note,))
+    footnote = "Programs, not language models, run by the leaderboard's maintainer. Not ranked."
+    return Table("programs", "Baseline programs", columns, tuple(rows), (footnote,))
 
 
 def by_subtask(results: Results, condition: str, table: str, ranked: Sequence[str]) -> Table:
-    """The mean of each entry on each subtask under a condition; `table` is what its tables are named after."""
+    """Return the mean of each entry by subtask under a condition; `table` is the suffix of the table's name."""
     scored = results.episodes.filter("headline", pl.col("condition") == condition)
     found = means(scored, ("model", "sub_task"))
-    names = [name for name in results.sub_tasks if by_name(name).headline]
+    names = [name for name in results.sub_tasks if subtask_named(name).headline]
     columns = (Column("model", "Model"), *(Column(slug(name), name.replace("_", " "), Kind.SCORE) for name in names))
     rows: list[tuple[Cell, ...]] = []
     for model in ranked:
@@ -64,8 +64,8 @@ def by_subtask(results: Results, condition: str, table: str, ranked: Sequence[st
     return Table(f"subtasks_{table}", f"Mean score by subtask under {condition}", columns, tuple(rows))
 
 
-def partial_table(results: Results, entries: Mapping[str, Listed]) -> Table:
-    """The entries of which episodes are missing, by model and condition."""
+def partial_table(results: Results, entries: Mapping[str, LeaderboardEntry]) -> Table:
+    """Return the scores of entries with missing episodes, by model and condition."""
     scored = results.episodes.filter("headline", pl.col("model").is_in(list(entries)))
     found = means(scored, ("model", "condition"))
     columns = (
@@ -74,33 +74,33 @@ def partial_table(results: Results, entries: Mapping[str, Listed]) -> Table:
         Column("condition", "Condition"),
         Column("score", "Score", Kind.SCORE),
         Column("episodes", "Episodes", Kind.COUNT),
-        Column("reason", "Why not all"),
+        Column("reason", "Reason"),
     )
     rows: list[tuple[Cell, ...]] = []
     for (model, condition), mean in found.items():
         listed = entries[model]
         reason = listed.under(condition).bundle.manifest.partial
         rows.append((model, listed.submitter, condition, mean.value, mean.episodes, reason))
-    note = "Not ranked: means are over the episodes that were submitted, which the entrant has chosen."
-    return Table("partial", "Entries with episodes missing", columns, tuple(rows), (note,))
+    footnote = "Not ranked: means are over the submitted episodes, which the submitter has chosen."
+    return Table("partial", "Entries with missing episodes", columns, tuple(rows), (footnote,))
 
 
 _PLACES = (
-    "Place: between how many that are better and how many that are worse, as far as paired differences tell after "
-    "Holm's correction over all pairs of the table (any false difference: 5 %), in which every two submitters weigh "
-    "the same, however many entries they have. Entries whose places overlap are not told apart; their order by mean is "
-    "no finding."
+    "Place: range of ranks from the numbers of significantly better and worse entries. Differences are paired, with "
+    "Holm's correction over all pairs of the table (familywise error 5 %). Every two submitters have equal weight, "
+    "regardless of their number of entries. Entries with overlapping places are not distinguished; their order by mean "
+    "is not a finding."
 )
 _TESTED = (
-    "p: two-sided clustered t test; where too little varies for it, the sign test over the clusters that differ. Holm: "
-    "adjusted for the number of pairs, and where a submitter has several entries for theirs."
+    "p: two-sided clustered t test; where scores vary too little for it, the sign test over the clusters that differ. "
+    "Holm: adjusted for the number of pairs, and for a submitter's number of entries."
 )
-_CLAIMED = "Scores are computed here from what was submitted. Cost, tokens and cut-off are the entrant's word."
+_CLAIMED = "Scores are recomputed from the submitted answers. Cost, tokens and cut-off are stated by the submitter."
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """The tables of one headline."""
+    """Tables of one headline."""
 
     name: str
     tables: tuple[Table, ...]
@@ -108,17 +108,17 @@ class Suite:
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
-    """All that a leaderboard says: the entries, and the tables of each headline."""
+    """Entries of a leaderboard, and the tables of each headline."""
 
-    entries: tuple[Listed, ...]
+    entries: tuple[LeaderboardEntry, ...]
     suites: tuple[Suite, ...]
 
 
 def make_leaderboard(
-    gathered: Gathered, wanted: Mapping[str, Sequence[str]], profile: Profile = Profile.CERTIFIED
+    gathered: JudgedSubmissions, wanted: Mapping[str, Sequence[str]], profile: Profile = Profile.CERTIFIED
 ) -> Leaderboard:
-    """Make the tables of some bundles; `wanted` are the episodes of each headline (`coverage.required`)."""
-    entries = entrants_of(gathered.taken)
+    """Make the tables of judged submissions; `wanted` are the task ids by headline (`headline_tasks`)."""
+    entries = list_entries(gathered.taken)
     frames = [each.frame() for each in entries]
     if gathered.programs is not None:
         frames.append(to_frame(gathered.programs.rows))
@@ -126,22 +126,22 @@ def make_leaderboard(
     suites: list[Suite] = []
     for name, tasks in wanted.items():
         of_suite = rows.filter(pl.col("task_id").is_in(list(tasks)))
-        labels_here = set(of_suite["model"])
-        here = [each for each in entries if each.label in labels_here]
-        if here:
-            suites.append(Suite(name, tuple(_tables(collect(of_suite, profile), here))))
+        scored_labels = set(of_suite["model"])
+        scored = [each for each in entries if each.label in scored_labels]
+        if scored:
+            suites.append(Suite(name, tuple(_tables(collect(of_suite, profile), scored))))
     return Leaderboard(entries, tuple(suites))
 
 
-def _tables(results: Results, entries: Sequence[Listed]) -> Iterator[Table]:
+def _tables(results: Results, entries: Sequence[LeaderboardEntry]) -> Iterator[Table]:
     whole = {each.label: each for each in entries if not each.partial}
     part = {each.label: each for each in entries if each.partial}
     for condition, name in _names(results.conditions).items():
         if ranked := _ranked(results, condition, whole):
-            told = differences(results, condition, ranked, {name: whole[name].owner for name in ranked})
-            yield _ranking(results, condition, name, whole, ranked, told)
-            if told.height:
-                yield _pairs(condition, name, told)
+            pair_tests = paired_differences(results, condition, ranked, {name: whole[name].owner for name in ranked})
+            yield _ranking(results, condition, name, whole, ranked, pair_tests)
+            if pair_tests.height:
+                yield _pairs(condition, name, pair_tests)
             yield by_subtask(results, condition, name, ranked)
     if part:
         yield partial_table(results, part)
@@ -150,7 +150,7 @@ def _tables(results: Results, entries: Sequence[Listed]) -> Iterator[Table]:
 
 
 def _names(conditions: Sequence[str]) -> dict[str, str]:
-    """What the tables of each condition are named after, which is the name of a file: no two are the same."""
+    """Return unique file names of conditions for their tables."""
     names: dict[str, str] = {}
     for condition in conditions:
         name = slug(condition)
@@ -160,8 +160,8 @@ def _names(conditions: Sequence[str]) -> dict[str, str]:
     return names
 
 
-def _ranked(results: Results, condition: str, entries: Mapping[str, Listed]) -> list[str]:
-    """The entries with a score under a condition, the highest mean first."""
+def _ranked(results: Results, condition: str, entries: Mapping[str, LeaderboardEntry]) -> list[str]:
+    """Return the entries with a score under a condition, highest mean first."""
     scored = results.episodes.filter("headline", pl.col("condition") == condition)
     found = means(scored.filter(pl.col("model").is_in(list(entries))), ("model",))
     return [model for (model,), _ in sorted(found.items(), key=lambda each: (-each[1].value, each[0]))]
@@ -171,9 +171,9 @@ def _ranking(
     results: Results,
     condition: str,
     name: str,
-    entries: Mapping[str, Listed],
+    entries: Mapping[str, LeaderboardEntry],
     ranked: Sequence[str],
-    told: pl.DataFrame,
+    pair_tests: pl.DataFrame,
 ) -> Table:
     scored = results.episodes.filter("headline", pl.col("condition") == condition)
     score = gaps_of(scored.filter(pl.col("model").is_in(list(ranked))), ("model",), value="score")
@@ -196,9 +196,9 @@ def _ranking(
         Column("signed", "Signed"),
     )
     rows: list[tuple[Cell, ...]] = []
-    for place in places(ranked, told):
+    for place in rank_ranges(ranked, pair_tests):
         listed, each = entries[place.model], score[place.model,]
-        own = planned.filter(pl.col("model") == place.model)
+        entry_rows = planned.filter(pl.col("model") == place.model)
         signer, against = listed.under(condition).bundle.signer, gain.get((place.model,))
         rows.append(
             (
@@ -209,22 +209,21 @@ def _ranking(
                 *([against and against.estimate, against and against.pairs] if compared else []),
                 each.pairs,
                 answered.get(place.model),
-                _sum(own["cost_usd"]),
-                _tokens(own),
-                _after(listed, condition, own),
+                _sum(entry_rows["cost_usd"]),
+                _tokens(entry_rows),
+                _after(listed, condition, entry_rows),
                 "no" if signer is None else signer.owner or "yes",
             )
         )
-    columns, rows = _told(columns, rows)
-    notes = (_PLACES, *([PAIRED] if compared or told.height else []), _CLAIMED, *_repeats(results))
+    columns, rows = _drop_empty_columns(columns, rows)
+    notes = (_PLACES, *([PAIRED] if compared or pair_tests.height else []), _CLAIMED, *_repeats(results))
     title = f"Under {condition}, profile {results.profile}"
     return Table(f"ranking_{name}", title, columns, tuple(rows), notes)
 
 
-def _told(
+def _drop_empty_columns(
     columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]]
 ) -> tuple[tuple[Column, ...], list[tuple[Cell, ...]]]:
-    """Columns of which anything can be said."""
     kept = [place for place in range(len(columns)) if any(row[place] is not None for row in rows)]
     return tuple(columns[place] for place in kept), [tuple(row[place] for place in kept) for row in rows]
 
@@ -238,8 +237,8 @@ def _tokens(rows: pl.DataFrame) -> float | None:
     return float(tokens) if isinstance(tokens, int | float) and tokens > 0 else None
 
 
-def _after(listed: Listed, condition: str, rows: pl.DataFrame) -> str | None:
-    """How many of the episodes are asked as of a day after the cut-off that the entrant states."""
+def _after(listed: LeaderboardEntry, condition: str, rows: pl.DataFrame) -> str | None:
+    """Return the number of episodes dated after the training cut-off that the submitter states."""
     manifest = listed.under(condition).bundle.manifest
     stated = {ModelKey(each.model, each.arguments): each.cutoff for each in manifest.entrants}
     cutoff: date | None = stated[listed.entry]
@@ -254,7 +253,7 @@ def _repeats(results: Results) -> list[str]:
     return ["Repeats of an episode are averaged first."] if isinstance(most, int) and most > 1 else []
 
 
-def _pairs(condition: str, name: str, told: pl.DataFrame) -> Table:
+def _pairs(condition: str, name: str, pair_tests: pl.DataFrame) -> Table:
     columns = (
         Column("a", "A"),
         Column("b", "B"),
@@ -271,7 +270,7 @@ def _pairs(condition: str, name: str, told: pl.DataFrame) -> Table:
             Estimate(line["mean"], line["low"], line["high"]),
             *(line[name] for name in ("pairs", "clusters", "p", "p_holm")),
         )
-        for line in told.iter_rows(named=True)
+        for line in pair_tests.iter_rows(named=True)
         if line["mean"] is not None
     )
-    return Table(f"pairs_{name}", f"Every two entries under {condition}", columns, rows, (PAIRED, _TESTED))
+    return Table(f"pairs_{name}", f"Pairs of entries under {condition}", columns, rows, (PAIRED, _TESTED))

@@ -1,4 +1,4 @@
-"""Validation pack: the evidence of runs as one HTML file for a model-risk officer, made to be printed."""
+"""Validation pack: the evidence of runs as one printable HTML file for model-risk officers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.edition.store import refuse_inside_edition
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
-from finskillbench.findings import State
+from finskillbench.findings import CheckState
 from finskillbench.publish.pack.chapters import (
     Chapter,
     EditionReport,
@@ -38,7 +38,7 @@ from finskillbench.publish.pack.subject import REVIEWED, extent_of, lineage_chap
 from finskillbench.reports.compare.gates import Threshold, ThresholdResult, check_thresholds
 from finskillbench.reports.page.lineage import editions_of, lineage_of
 from finskillbench.reports.page.view import view_of
-from finskillbench.reports.read import RunRows, joined
+from finskillbench.reports.read import RunRows, join_runs
 from finskillbench.reports.report import ReportFormat, ReportRequest, environment, source_digest
 from finskillbench.reports.tables.base import Cell, Column, Kind, cell_text, titled
 from finskillbench.reports.tables.common import hosted_models, warnings
@@ -61,9 +61,11 @@ _STANDING = (
 
 
 def limits_chapter() -> Chapter:
-    """The limitations of every run of this benchmark."""
-    words = ("The cover states the warnings on this evidence. The following apply to every run of this benchmark.",)
-    return Chapter("limits", "Limitations", words, _STANDING)
+    """Return the limitations of every run of this benchmark."""
+    paragraphs = (
+        "The cover states the warnings on this evidence. The following apply to every run of this benchmark.",
+    )
+    return Chapter("limits", "Limitations", paragraphs, _STANDING)
 
 
 def warnings_of(
@@ -72,14 +74,14 @@ def warnings_of(
     editions: Mapping[str, Edition | str],
     reports: Sequence[EditionReport],
 ) -> Iterator[str]:
-    """Warnings on this evidence, for the cover."""
+    """Yield warnings on this evidence, for the cover."""
     if results.rows["program"].all():
         yield f"No language model was run. The program {hosted_models(results)[0]} takes the place of a model."
     yield from _few(results)
     for each in reports:
         if each.left_out:
             yield f"{each.name}: {len(each.left_out)} of {len(each.expected)} checks of the edition were not run."
-        if failed := each.count(State.FAIL):
+        if failed := each.count(CheckState.FAIL):
             of = f"{failed} of {len(each.expected)} checks"
             yield f"{each.name}: {of} failed. Results are not supported until they pass."
     for digest, edition in editions.items():
@@ -98,7 +100,7 @@ def warnings_of(
 
 
 def _few(results: Results) -> Iterator[str]:
-    """The smallest sample among models and conditions, where it is of too few clusters."""
+    """Warn of the smallest sample among models and conditions, if it has too few clusters."""
     means = mean_scores(results).with_columns(pl.col("effective_clusters").fill_null(0.0))
     if means.is_empty():
         yield "No headline subtask was run. The headline score does not exist."
@@ -142,7 +144,7 @@ _TEMPLATES = Path(__file__).with_name("templates")
 
 
 class Pack(NamedTuple):
-    """A pack that was written: its file, and the acceptance criteria as they were judged."""
+    """A written pack: its file, and the judged acceptance criteria."""
 
     path: Path
     judged: list[ThresholdResult]
@@ -167,22 +169,20 @@ def write_pack(
     audit: CheckReport | None = None,
     criteria: Sequence[Threshold] = (),
 ) -> Pack:
-    """Write the pack of some runs into a folder, in place of one that is there.
+    """Write the pack of some runs into a folder, replacing an existing one.
 
     Parameters
     ----------
     runs : as of `read_runs`. out : the folder; made if absent. today : the date on the cover.
-    profile, exclude : as of `collect`.
-    checks, audit : reports on the edition; None is stated as "not run".
+    profile, exclude : as of `collect`. checks, audit : reports on the edition; None is stated as "not run".
     criteria : as of `read_criteria`; none are stated as "not supplied".
 
     Raises
     ------
-    InputError : nothing was run, the evidence is of another edition, a criterion is on what was not run, or the file
-        cannot be written.
+    InputError : no rows, evidence of another edition, a criterion on what was not run, or an unwritable file.
     """
     refuse_inside_edition(out)
-    rows = joined(runs)
+    rows = join_runs(runs)
     results = collect(rows, profile, exclude)
     _refuse_other_editions(results.rows, checks, audit)
     judged = check_thresholds(results, criteria, hosted_models(results))
@@ -249,7 +249,7 @@ def _render(results: Results, rows: pl.DataFrame, runs: Sequence[RunRows], today
 
 
 def _shown(column: Column, cell: Cell) -> Markup:
-    """A cell that is broken after the parts of a name, and never within an interval."""
+    """Escape a cell and allow line breaks in names, but not within an interval."""
     escaped = str(escape(printable(cell_text(column, cell, absent="n/a"))))
     if escaped.endswith("]"):
         return Markup(escaped.replace(", ", ",&nbsp;"))

@@ -1,4 +1,4 @@
-"""Chapters of a pack before they are rendered; those on criteria, on the soundness of the labels and on failures."""
+"""Chapters of a pack before rendering; those on criteria, on the soundness of the labels and on failures."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from finskillbench.analysis.results import Results, distinct
+from finskillbench.analysis.results import Results, distinct_values
 from finskillbench.domains import domains
 from finskillbench.edition import Edition
 from finskillbench.edition.checks.catalog import WHOLE, CheckReport, checks_of, names_of_audits
 from finskillbench.errors import FinSkillBenchError
-from finskillbench.findings import Check, State
+from finskillbench.findings import Check, CheckState
 from finskillbench.harness.models import ModelKey, labels
 from finskillbench.reports.compare.gates import OF_ROWS, ThresholdMeasure, ThresholdResult
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Cell, Column, Kind, Table
-from finskillbench.reports.tables.common import framed, hosted_models
+from finskillbench.reports.tables.common import table_from_frame, hosted_models
 from finskillbench.reports.tables.episodes.endings import failures_table, incidents_table, status_table
 from finskillbench.runs.postprocess.failures import failures_of
 
 MOST_ROWS = 15
-"""Rows of a table in the body; the appendix has longer ones in full."""
+"""Maximum rows of a table in the body; the appendix has longer ones in full."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """One chapter: paragraphs, points of a list, tables, and tables that belong in the appendix."""
+    """One chapter: paragraphs, points of a list, tables, and tables for the appendix."""
 
     name: str
     title: str
-    words: tuple[str, ...] = ()
+    paragraphs: tuple[str, ...] = ()
     points: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     appendix: tuple[Table, ...] = ()
 
     def shortened(self) -> Chapter:
-        """Return the chapter with its long tables cut in the body and whole in the appendix."""
+        """Return the chapter with long tables cut in the body and complete in the appendix."""
         long = tuple(table for table in self.tables if len(table.rows) > MOST_ROWS)
         return replace(self, tables=tuple(map(_cut, self.tables)), appendix=(*long, *self.appendix))
 
@@ -45,18 +45,18 @@ class Chapter:
 def _cut(table: Table) -> Table:
     if len(table.rows) <= MOST_ROWS:
         return table
-    note = f"The first {MOST_ROWS} of {len(table.rows)} rows; the appendix has all."
-    return replace(table, rows=table.rows[:MOST_ROWS], notes=(*table.notes, note))
+    footnote = f"The first {MOST_ROWS} of {len(table.rows)} rows; the appendix has all."
+    return replace(table, rows=table.rows[:MOST_ROWS], notes=(*table.notes, footnote))
 
 
 def facts_table(name: str, title: str, facts: Iterable[tuple[str, str]]) -> Table:
-    """Facts by name, a line each."""
+    """Return facts as a table of name and value."""
     rows: tuple[tuple[Cell, ...], ...] = tuple(facts)
     return Table(name, title, (Column("fact", "Item"), Column("value", "Value")), rows)
 
 
 def captioned(table: Table | None, title: str, population: str, *notes: str) -> tuple[Table, ...]:
-    """A table under a formal title whose first note names its population and unit; nothing of an empty one."""
+    """Return a table under a title with population and unit as the first note; nothing for an empty one."""
     if table is None or not table.rows:
         return ()
     return (replace(table, title=title, notes=(f"Population: {population}.", *notes)),)
@@ -71,13 +71,13 @@ _NAMES = {
 
 
 def criteria_chapter(judged: Sequence[ThresholdResult] | None) -> Chapter:
-    """Acceptance criteria and which of them are met; None where none were supplied."""
+    """Return acceptance criteria with their outcomes; None if none were supplied."""
     if judged is None:
-        words = (
+        paragraph = (
             "No acceptance criteria were supplied (--criteria FILE). This pack states no pass or fail of the models."
         )
-        return Chapter("criteria", "Acceptance criteria", (words,))
-    words = (
+        return Chapter("criteria", "Acceptance criteria", (paragraph,))
+    paragraph = (
         f"{criteria_met(judged)} The firm supplied the criteria. A criterion on a mean or its bound is met only if "
         "it would also be met had every episode without a verdict scored 0. A value that cannot be computed fails."
     )
@@ -107,12 +107,12 @@ def criteria_chapter(judged: Sequence[ThresholdResult] | None) -> Chapter:
     population = "episodes (means, bounds) or rows (shares) of the part, model and condition; unit: fraction, 0 to 1"
     table = Table("criteria", "", columns, rows)
     return Chapter(
-        "criteria", "Acceptance criteria", (words,), tables=captioned(table, "Criteria and outcomes", population)
+        "criteria", "Acceptance criteria", (paragraph,), tables=captioned(table, "Criteria and outcomes", population)
     )
 
 
 def criteria_met(judged: Sequence[ThresholdResult] | None) -> str:
-    """Number of criteria that are met, in a sentence."""
+    """Return a sentence with the number of criteria that are met."""
     if judged is None:
         return "None supplied."
     met = sum(each.outcome.holds for each in judged)
@@ -120,7 +120,7 @@ def criteria_met(judged: Sequence[ThresholdResult] | None) -> str:
 
 
 def _remark(judged: ThresholdResult) -> str:
-    """The reason of a failure that the measured value does not show."""
+    """Return the reason of a failure that the measured value does not show."""
     if judged.value is not None and judged.threshold.measure in OF_ROWS:
         return ""
     shown = judged.value is not None and judged.value < judged.threshold.limit
@@ -135,12 +135,12 @@ _PROOFS = (
 _SKIPPED = "Not run includes skipped. A check that is run for several domains counts once, by its gravest state."
 
 
-_GRAVITY = (State.SKIP, State.PASS, State.WARN, State.FAIL)
+_GRAVITY = (CheckState.SKIP, CheckState.PASS, CheckState.WARN, CheckState.FAIL)
 
 
 @dataclass(frozen=True, slots=True)
 class EditionReport:
-    """A validation or audit of the edition: the checks that apply to it by name, and those that were run."""
+    """A validation or audit of the edition: applicable checks by name, and the report of those that were run."""
 
     name: str
     command: str
@@ -149,18 +149,22 @@ class EditionReport:
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        """The checks that were run; skipped ones were not."""
-        return tuple(check for check in self.supplied.checks if check.state is not State.SKIP) if self.supplied else ()
+        """Return the checks that were run, without skipped ones."""
+        return (
+            tuple(check for check in self.supplied.checks if check.state is not CheckState.SKIP)
+            if self.supplied
+            else ()
+        )
 
     @property
     def left_out(self) -> list[str]:
-        """Names of the checks that were not run."""
+        """Return the names of checks that were not run."""
         run = {name for check in self.checks for name in (check.name, f"{check.domain}/{check.name}")}
         return [name for name in self.expected if name not in run]
 
-    def count(self, state: State) -> int:
-        """Number of applicable checks of which a state is the gravest, over the domains that they were run for."""
-        found: dict[str, State] = {}
+    def count(self, state: CheckState) -> int:
+        """Count applicable checks whose gravest state over their domains is `state`."""
+        found: dict[str, CheckState] = {}
         for check in self.checks:
             name = check.name if check.name in self.expected else f"{check.domain}/{check.name}"
             found[name] = max(found.get(name, check.state), check.state, key=_GRAVITY.index)
@@ -171,7 +175,7 @@ class EditionReport:
         if self.supplied is None:
             return f"{self.name}: not run for this pack ({self.command}); {number} checks apply."
         names = f" Not run: {', '.join(left)}." if left else ""
-        digest, failed = self.supplied.digest[:12], self.count(State.FAIL)
+        digest, failed = self.supplied.digest[:12], self.count(CheckState.FAIL)
         return f"{self.name} of edition {digest}: {number - len(left)} of {number} checks run, {failed} failed.{names}"
 
 
@@ -181,15 +185,15 @@ def reports_on(
     checks: CheckReport | None,
     audit: CheckReport | None,
 ) -> tuple[EditionReport, EditionReport]:
-    """Validation and audit against the checks that apply to the editions, or where none can be read to the rows."""
+    """Compare validation and audit with the checks that apply to the editions, or else to the rows' domains."""
     known = [edition for edition in editions.values() if isinstance(edition, Edition)]
-    there = [one.skill for edition in known for one in edition.episodes()] or distinct(results.rows, "domain")
-    own = [f"{one.name}/{name}" for one in domains() if one.name in set(there) for name in checks_of(one)]
+    there = [one.skill for edition in known for one in edition.episodes()] or distinct_values(results.rows, "domain")
+    domain_checks = [f"{one.name}/{name}" for one in domains() if one.name in set(there) for name in checks_of(one)]
     return (
         EditionReport(
             "Validation",
             "finskillbench data validate EDITION --json, supplied by --checks",
-            (*own, f"{WHOLE}/labels"),
+            (*domain_checks, f"{WHOLE}/labels"),
             checks,
         ),
         EditionReport(
@@ -199,8 +203,8 @@ def reports_on(
 
 
 def soundness_chapter(reports: Sequence[EditionReport], labels: Iterable[Table]) -> Chapter:
-    """Proofs of labels, as tables by edition, the state of every check, and the gravest finding of each."""
-    words = (
+    """Return proofs of labels by edition, the states of checks, and their gravest findings."""
+    paragraphs = (
         "Each label is proved, derived twice by independent code, or known by construction. Validation rechecks every "
         "label from the stored data. The audit tests whether each label follows from what an agent can see, and "
         "whether shortcuts earn credit.",
@@ -222,11 +226,11 @@ def soundness_chapter(reports: Sequence[EditionReport], labels: Iterable[Table])
         for each in reports
         for one in captioned(_checked(each), f"{each.name}: checks supplied", "checks supplied; unit: as named")
     )
-    return Chapter("proofs", "Soundness of the labels", words, tables=tuple(tables), appendix=appendix)
+    return Chapter("proofs", "Soundness of the labels", paragraphs, tables=tuple(tables), appendix=appendix)
 
 
 def _states(reports: Sequence[EditionReport]) -> Table:
-    states = {State.PASS: "Passed", State.WARN: "With warnings", State.FAIL: "Failed"}
+    states = {CheckState.PASS: "Passed", CheckState.WARN: "With warnings", CheckState.FAIL: "Failed"}
     rows = tuple(
         (
             each.name,
@@ -238,7 +242,7 @@ def _states(reports: Sequence[EditionReport]) -> Table:
         for each in reports
     )
     columns = (
-        Column("report", "CheckReport"),
+        Column("report", "Report"),
         Column("applicable", "Applicable", Kind.COUNT),
         Column("run", "Run", Kind.COUNT),
         Column("not_run", "Not run", Kind.COUNT),
@@ -269,17 +273,16 @@ def _figures(check: Check) -> str | None:
 
 
 def _gravest(reports: Sequence[EditionReport]) -> Table:
-    """The gravest finding of each check, failures first."""
     checks = [(report.name, check) for report in reports for check in report.checks if check.findings]
-    checks.sort(key=lambda each: each[1].state is not State.FAIL)
+    checks.sort(key=lambda each: each[1].state is not CheckState.FAIL)
     rows = tuple(
         (check.state.value, name, check.name, len(check.findings), worst.where, worst.field or None, worst.message)
         for name, check in checks
-        for worst in sorted(check.findings, key=lambda each: each.state is not State.FAIL)[:1]
+        for worst in sorted(check.findings, key=lambda each: each.state is not CheckState.FAIL)[:1]
     )
     columns = (
         Column("state", "State"),
-        Column("report", "CheckReport"),
+        Column("report", "Report"),
         Column("check", "Check"),
         Column("findings", "Findings", Kind.COUNT),
         Column("where", "Location of the gravest"),
@@ -294,8 +297,8 @@ _CAUSES = "First: rows in which it is the earliest cause. Applies: rows in which
 
 
 def failures_chapter(results: Results, runs: Sequence[RunRows], rows: pl.DataFrame) -> Chapter:
-    """The endings, causes and examples of the models that are compared; `rows` are as the runs have them."""
-    words = [
+    """Return endings, causes and examples of the models under validation; `rows` are those of the runs."""
+    paragraphs = [
         "A row of status error is a failure of the provider or of the harness and carries no score. Every other ending "
         "is attributed to the agent and is scored. Causes are assigned by rule from the recorded trajectories; "
         "the appendix has an example of each."
@@ -303,12 +306,12 @@ def failures_chapter(results: Results, runs: Sequence[RunRows], rows: pl.DataFra
     found: list[pl.DataFrame] = []
     for run in runs:
         if run.record is None or not run.has_trajectories:
-            words.append(f"{run.path.name}: causes are not known; the run has no trajectories.")
+            paragraphs.append(f"{run.path.name}: causes are not known; the run has no trajectories.")
             continue
         try:
             found.append(failures_of(run.path))
         except FinSkillBenchError as error:
-            words.append(f"{run.path.name}: causes are not known ({error}).")
+            paragraphs.append(f"{run.path.name}: causes are not known ({error}).")
     tables = [
         *captioned(
             status_table(results),
@@ -320,18 +323,17 @@ def failures_chapter(results: Results, runs: Sequence[RunRows], rows: pl.DataFra
     examples: tuple[Table, ...] = ()
     if found:
         failures = pl.concat(found)
-        own = _of_contenders(results, rows, failures)
-        population = f"{own.height:,} rows of the models under validation without full marks; unit"
+        model_failures = _hosted_model_failures(results, rows, failures)
+        population = f"{model_failures.height:,} rows of the models under validation without full marks; unit"
         shown = "finskillbench show RUN TASK --model M --condition C --run-idx REPEAT displays the trajectory."
         tables += captioned(failures_table(results, failures), "Causes of failure", f"{population}: rows", _CAUSES)
         examples = captioned(
-            _examples(own), "An example of each cause of failure", f"{population}: score, 0 to 1", shown
+            _examples(model_failures), "An example of each cause of failure", f"{population}: score, 0 to 1", shown
         )
-    return Chapter("failures", "Failure analysis", tuple(words), tables=tuple(tables), appendix=examples)
+    return Chapter("failures", "Failure analysis", tuple(paragraphs), tables=tuple(tables), appendix=examples)
 
 
-def _of_contenders(results: Results, rows: pl.DataFrame, causes: pl.DataFrame) -> pl.DataFrame:
-    """The failures of the models that are compared, under their names in tables."""
+def _hosted_model_failures(results: Results, rows: pl.DataFrame, causes: pl.DataFrame) -> pl.DataFrame:
     entries = [ModelKey(*each) for each in rows.select("model", "arguments").unique(maintain_order=True).iter_rows()]
     names = {entry: name for entry, name in labels(entries).items() if name in hosted_models(results)}
     named = pl.DataFrame(
@@ -343,7 +345,7 @@ def _of_contenders(results: Results, rows: pl.DataFrame, causes: pl.DataFrame) -
 
 
 def _examples(causes: pl.DataFrame) -> Table:
-    """The row with the lowest score of each cause, with what the rule found."""
+    """Return the row with the lowest score of each cause, with its evidence."""
     lowest = causes.sort("score", nulls_last=False, maintain_order=True).unique(
         "cause", keep="first", maintain_order=True
     )
@@ -356,4 +358,4 @@ def _examples(causes: pl.DataFrame) -> Table:
         Column("score", "Score", Kind.SCORE),
         Column("evidence", "Evidence"),
     )
-    return framed("examples", "", lowest.with_columns(harness=pl.lit("")), columns, ())
+    return table_from_frame("examples", "", lowest.with_columns(harness=pl.lit("")), columns, ())

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from finskillbench.analysis.intervals import Method, Weighting, estimate
-from finskillbench.analysis.results import CURATED, Results, collect, coverage, pairs
+from finskillbench.analysis.intervals import Method, Weighting, estimate_means
+from finskillbench.analysis.results import CURATED, Results, collect, pairs, verdict_coverage
 from finskillbench.episode import Profile
 from finskillbench.publish.pack.chapters import Chapter, captioned
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
@@ -19,7 +19,7 @@ from finskillbench.reports.tables.common import (
     Scope,
     compared,
     every_subtask,
-    framed,
+    table_from_frame,
     headline_only,
     hosted_models,
     order_of,
@@ -36,10 +36,11 @@ _POOLED = f"{HEADLINE_SCORES}; models and episodes weigh alike"
 FEWEST_CLUSTERS = 20
 """Clusters below which an interval is marked.
 
-Cameron and Miller (2015, J. Human Resources 50:317) call fewer than 20 to 50 balanced clusters few, and more where
-they are unequal; Carter, Schnepel and Steigerwald (2017, Rev. Econ. Stat. 99:698) count unequal ones by their effective
-number. The lower end applies, since CR2 with Satterthwaite's degrees of freedom corrects for few clusters: of normal
-noise `benchmarks/intervals.py` measures a coverage of 0.94 or more from 5 clusters on, but of skewed noise 0.89.
+Cameron and Miller (2015, J. Human Resources 50:317) call fewer than 20 to 50 balanced clusters few, and more if they
+are unequal. Carter, Schnepel and Steigerwald (2017, Rev. Econ. Stat. 99:698) use the effective number of unequal ones.
+The lower end applies, since CR2 with Satterthwaite's degrees of freedom corrects for few clusters:
+`benchmarks/intervals.py` measures a coverage of 0.94 or more from 5 clusters on for normal noise, 0.89 for skewed
+noise.
 """
 _BOUNDS = (
     "Worst and best: the mean score, had every row without a verdict scored 0, or 1. Effective clusters: the number of "
@@ -59,19 +60,16 @@ _P = (
 
 
 def mean_scores(results: Results) -> pl.DataFrame:
-    """The headline of each model, harness and condition: `coverage` with the estimate of the mean score.
-
-    A group without a score has nulls.
-    """
+    """Return `verdict_coverage` and mean score of each model, harness and condition; groups without a score have nulls."""
     chosen = without_baselines(results)
-    means = estimate(chosen.episodes, "score", GROUP)
-    groups = coverage(chosen, GROUP).drop("mean").join(means, on=GROUP, how="left", maintain_order="left")
+    means = estimate_means(chosen.episodes, "score", GROUP)
+    groups = verdict_coverage(chosen, GROUP).drop("mean").join(means, on=GROUP, how="left", maintain_order="left")
     return groups.with_columns(pl.col("pairs", "clusters").fill_null(0))
 
 
 def results_chapter(results: Results) -> Chapter:
-    """Every result with its interval."""
-    words = (
+    """Return every result with its interval."""
+    paragraphs = (
         "Scores lie between 0 and 1. Rows of status error have no score and enter no mean. Intervals are 95 % "
         "cluster-robust t intervals: CR2 variance with Satterthwaite degrees of freedom (Bell and McCaffrey 2002; "
         "Imbens and Kolesar 2016). Differences are paired: the same episodes under both conditions. Intervals "
@@ -95,7 +93,7 @@ def results_chapter(results: Results) -> Chapter:
     )
     population = "paired scored episodes of each subtask, all models under validation; unit: difference of scores"
     appendix = captioned(significance_table(results), "Significance of differences by subtask", population, _P)
-    return Chapter("results", "Outcomes analysis", words, tables=tables, appendix=appendix)
+    return Chapter("results", "Outcomes analysis", paragraphs, tables=tables, appendix=appendix)
 
 
 def _summary(results: Results) -> Table:
@@ -110,14 +108,14 @@ def _summary(results: Results) -> Table:
         Column("rows", "Rows", Kind.COUNT),
         Column("share", "Rows with a verdict", Kind.SHARE),
     )
-    return framed("summary", "", mean_scores(results), columns, ())
+    return table_from_frame("summary", "", mean_scores(results), columns, ())
 
 
 def _by(results: Results, by: str, scope: Scope) -> Table:
-    """Mean scores of the models under validation, a row for each domain or subtask and a column for each condition."""
+    """Return mean scores of the models under validation by domain or subtask, with a column per condition."""
     episodes = compared(results, results.episodes, scope)
     means: dict[tuple[str, str], Estimate] = {}
-    for line in estimate(episodes, "score", [by, "condition"]).iter_rows(named=True):
+    for line in estimate_means(episodes, "score", [by, "condition"]).iter_rows(named=True):
         means[line[by], line["condition"]] = Estimate(line["mean"], line["low"], line["high"])
     sizes = {name: (part["episode"].n_unique(), part["cluster"].n_unique()) for (name,), part in episodes.group_by(by)}
     columns = (
@@ -138,7 +136,7 @@ def _by(results: Results, by: str, scope: Scope) -> Table:
 
 
 def _resources(results: Results) -> Table:
-    """Means over the rows that report a quantity, with the share of rows that do."""
+    """Return means over the rows that report a quantity, with their share."""
     rows = compared(results, results.rows).filter(~pl.col("failed"))
     absent = {*_TAKEN, "total_output_tokens"} - {*rows.columns}
     rows = rows.with_columns(**{name: pl.lit(None, pl.Float64) for name in absent}).with_columns(
@@ -167,7 +165,7 @@ def _reported(values: pl.Series, digits: int) -> str:
 
 
 def stability_chapter(results: Results) -> Chapter:
-    """Variation of results over repeats of the same episode."""
+    """Return the variation of results over repeats of the same episode."""
     tables = captioned(
         repeats_table(results),
         "Variation over repeats",
@@ -176,15 +174,15 @@ def stability_chapter(results: Results) -> Chapter:
         "one of k repeats earns full marks. pass^k: all do.",
     )
     if tables:
-        words = "Episodes were repeated. Variation within an episode is not attributable to its difficulty."
+        paragraph = "Episodes were repeated. Variation within an episode is not attributable to its difficulty."
     else:
-        words = "Not assessed: no episode was run more than once. Runs with --epochs 3 or more assess it."
-    return Chapter("stability", "Stability", (words,), tables=tables)
+        paragraph = "Not assessed: no episode was run more than once. Runs with --epochs 3 or more assess it."
+    return Chapter("stability", "Stability", (paragraph,), tables=tables)
 
 
 def sensitivity_chapter(rows: pl.DataFrame, results: Results) -> Chapter:
-    """The headline under other profiles, weights and interval methods, and without each model."""
-    words = (
+    """Return the headline under other profiles, weights and interval methods, and without each model."""
+    paragraphs = (
         "The headline is restated under alternative choices: scoring profile, weights of subtasks, interval method, "
         "and the set of models.",
     )
@@ -201,14 +199,14 @@ def sensitivity_chapter(rows: pl.DataFrame, results: Results) -> Chapter:
             "paired scored episodes of the headline subtasks; unit: difference of scores",
         ),
     )
-    return Chapter("sensitivity", "Sensitivity", words, tables=tables)
+    return Chapter("sensitivity", "Sensitivity", paragraphs, tables=tables)
 
 
 def _profiles(rows: pl.DataFrame, results: Results) -> Table:
     lines: list[tuple[Cell, ...]] = []
     for profile in Profile:
         of = results if profile is results.profile else collect(rows, profile, results.excluded)
-        means = estimate(compared(of, of.episodes), "score", ["condition"], bounds=(0.0, 1.0))
+        means = estimate_means(compared(of, of.episodes), "score", ["condition"], bounds=(0.0, 1.0))
         for line in means.iter_rows(named=True):
             score = Estimate(line["mean"], line["low"], line["high"])
             lines.append((profile.value, line["condition"], line["pairs"], score))
@@ -250,7 +248,7 @@ def _choices(rows: pl.DataFrame, results: Results) -> Iterator[tuple[str, Result
 
 def _figures(frame: pl.DataFrame, method: Method, weighting: Weighting) -> Iterator[tuple[Estimate, int]]:
     if not frame.is_empty():
-        line = estimate(frame, method=method, weighting=weighting).row(0, named=True)
+        line = estimate_means(frame, method=method, weighting=weighting).row(0, named=True)
         yield Estimate(line["mean"], line["low"], line["high"]), line["pairs"]
 
 
@@ -270,7 +268,7 @@ class Challenge(NamedTuple):
 
     @property
     def finding(self) -> str:
-        """The side that scored higher beyond the 95 % interval, where one did."""
+        """Return the side that scored higher beyond the 95 % interval, if any."""
         low, high = self.difference.low, self.difference.high
         if low is None or high is None:
             return "no interval"
@@ -278,14 +276,14 @@ class Challenge(NamedTuple):
 
 
 def challengers_chapter(results: Results, published: Results | None) -> Chapter:
-    """The strongest challenger of each kind, with all of them in the appendix."""
+    """Return the strongest challenger of each kind, with all of them in the appendix."""
     found = list(_challenges(results))
     strongest: dict[tuple[str, str, str], Challenge] = {}
     for each in sorted(found, key=lambda one: one.difference.value):
         strongest.setdefault((each.model, each.condition, each.kind), each)
     best = [each for each in found if each in strongest.values()]
     programs = bool(results.rows["program"].any())
-    words = (
+    paragraphs = (
         "Each model is compared, under its main condition (curated, where run), with every other model and baseline "
         "program, and with itself under every other condition. A negative difference favours the challenger. "
         "Intervals are not adjusted for the number of challengers.",
@@ -301,7 +299,7 @@ def challengers_chapter(results: Results, published: Results | None) -> Chapter:
     return Chapter(
         "challengers",
         "Challenger analysis",
-        words,
+        paragraphs,
         tables=tables,
         appendix=captioned(_challenges_table(found), "All challengers", _PAIRED) if len(found) > len(best) else (),
     )
@@ -329,30 +327,30 @@ def _challenges(results: Results) -> Iterator[Challenge]:
     ):
         model, harness, condition = map(str, group)
         sides.setdefault((model, harness), {})[condition] = part
-    for entry, own in sides.items():
+    for entry, by_condition in sides.items():
         if entry[0] not in models:
             continue
-        main = CURATED if CURATED in own else list(own)[-1]
+        main = CURATED if CURATED in by_condition else list(by_condition)[-1]
         name = _named(results, *entry)
         for other, parts in sides.items():
             if other == entry:
                 for condition in (each for each in parts if each != main):
-                    yield from _challenge(own[main], parts[condition], (name, main, "condition", condition))
+                    yield from _challenge(by_condition[main], parts[condition], (name, main, "condition", condition))
                 continue
             condition = main if main in parts else next(iter(parts))
             under = "" if condition == main else f" under {condition}"
             kind = "model" if other[0] in models else "baseline"
             who = f"{_named(results, *other)}{under}"
-            yield from _challenge(own[main], parts[condition], (name, main, kind, who))
+            yield from _challenge(by_condition[main], parts[condition], (name, main, kind, who))
 
 
 def _named(results: Results, model: str, harness: str) -> str:
     return model if results.rows["harness"].n_unique() == 1 else f"{model} in {harness}"
 
 
-def _challenge(own: pl.DataFrame, other: pl.DataFrame, who: tuple[str, str, str, str]) -> Iterator[Challenge]:
-    both = own.join(other.select("episode", challenger="score"), on="episode", how="inner", maintain_order="left")
+def _challenge(scored: pl.DataFrame, other: pl.DataFrame, who: tuple[str, str, str, str]) -> Iterator[Challenge]:
+    both = scored.join(other.select("episode", challenger="score"), on="episode", how="inner", maintain_order="left")
     if both.height:
-        line = estimate(both.with_columns(difference=pl.col("score") - pl.col("challenger"))).row(0, named=True)
+        line = estimate_means(both.with_columns(difference=pl.col("score") - pl.col("challenger"))).row(0, named=True)
         difference = Estimate(line["mean"], line["low"], line["high"])
         yield Challenge(*who, difference, line["pairs"], line["clusters"])

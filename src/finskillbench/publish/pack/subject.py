@@ -1,7 +1,7 @@
 """Subject of the validation: models, episodes, the provenance of both, and the guidance that the pack refers to.
 
-Topics of SR 26-2 are those that the summary of OCC Bulletin 2026-13 lists; principles of SS1/23 are those of its title
-page. Neither is cited by paragraph.
+Topics of SR 26-2 are those in the summary of OCC Bulletin 2026-13; principles of SS1/23 are those of its title page.
+Neither is cited by paragraph.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import date
 
 import polars as pl
 
-from finskillbench.analysis.results import Results, distinct
+from finskillbench.analysis.results import Results, distinct_values
 from finskillbench.edition import Edition
 from finskillbench.publish.pack.chapters import Chapter, captioned, facts_table
 from finskillbench.reports.page.lineage import Lineage
@@ -21,7 +21,7 @@ from finskillbench.reports.tables.base import Cell, Column, Kind, Table
 from finskillbench.reports.tables.common import order_of
 
 REVIEWED = date(2026, 11, 26)
-"""Date on which these references were last held against their sources; bring it forward with every review."""
+"""Date of the last review of these references against their sources; update it with every review."""
 BASIS = (
     "The structure follows two references. SR 26-2 (Board of Governors of the Federal Reserve System) and OCC Bulletin "
     "2026-13 (Model Risk Management: Revised Guidance) were issued on 17 April 2026. They replaced SR 11-7 and OCC "
@@ -81,14 +81,14 @@ _PROGRAMS = "Models named baseline/... are programs. Where a language model was 
 
 
 def reference_of(rows: pl.DataFrame) -> str:
-    """Identifier of the evidence: the first 16 digits of the SHA-256 over its rows, independent of their order."""
+    """Return the first 16 digits of the SHA-256 over the rows, independent of their order."""
     known = "digest" if "digest" in rows.columns and not rows["digest"].has_nulls() else None
     lines = rows["digest"].to_list() if known else [str(row) for row in rows.iter_rows()]
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()[:16]
 
 
 def scope_chapter(results: Results) -> Chapter:
-    """Purpose, regulatory basis, scope and the inventory of what was run."""
+    """Return purpose, regulatory basis, scope and the inventory of models."""
     return Chapter(
         "scope",
         "Purpose, scope and regulatory basis",
@@ -120,7 +120,7 @@ def scope_chapter(results: Results) -> Chapter:
 
 
 def extent_of(results: Results) -> str:
-    """Rows, episodes and days of the evidence, for the cover."""
+    """Return rows, episodes and days of the evidence, for the cover."""
     rows, days = results.rows, _days(results.rows)
     when = f", run on {days}" if days else ""
     return f"{rows.height:,} rows of {rows['episode'].n_unique():,} episodes{when}"
@@ -141,7 +141,7 @@ def _inventory(results: Results) -> Table:
                 _values(each, "provider"),
                 _values(each.explode("served_models"), "served_models") if "served_models" in each.columns else None,
                 _values(each, "arguments"),
-                ", ".join(distinct(each, "condition")),
+                ", ".join(distinct_values(each, "condition")),
                 each.height,
                 repeats.sort()[-1],
                 _days(each),
@@ -201,8 +201,8 @@ def _levels(results: Results, rows: pl.DataFrame) -> Iterator[tuple[str, int]]:
 
 
 def lineage_chapter(lineage: Lineage, runs: Sequence[RunRows], editions: Mapping[str, Edition | str]) -> Chapter:
-    """Data lineage, with every digest in the appendix."""
-    words = (
+    """Return data lineage, with every digest in the appendix."""
+    paragraphs = (
         "An edition is immutable and identified by the SHA-256 of its files. Every row names its edition, the skills "
         "of its condition (the mount), the scorers and the code. Rows of a run folder carry a digest over the values "
         "that determine a table; a row altered later is refused when a pack is produced.",
@@ -211,14 +211,13 @@ def lineage_chapter(lineage: Lineage, runs: Sequence[RunRows], editions: Mapping
     return Chapter(
         "lineage",
         "Data lineage",
-        words,
+        paragraphs,
         tables=captioned(facts, facts.title, "all rows of the runs; unit: as named"),
         appendix=tuple(_digests(runs, editions)),
     )
 
 
 def _digests(runs: Sequence[RunRows], editions: Mapping[str, Edition | str]) -> Iterator[Table]:
-    """Digests, versions and notes of the build; tables without a line are left out."""
     for run in runs:
         if run.record is None:
             continue
@@ -234,7 +233,7 @@ def _digests(runs: Sequence[RunRows], editions: Mapping[str, Edition | str]) -> 
     for digest, edition in editions.items():
         if not isinstance(edition, str):
             files = ((name, str(each)) for name, each in edition.manifest["files"].items())
-            noted = tuple((note,) for note in edition.manifest["notes"])
+            noted = tuple((text,) for text in edition.manifest["notes"])
             if noted:
                 yield Table("noted", f"Notes of the build of edition {digest[:12]}", (Column("note", "Note"),), noted)
             yield facts_table("files", f"Files of edition {digest[:12]} (SHA-256)", files)

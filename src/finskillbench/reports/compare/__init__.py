@@ -1,1 +1,1 @@
-"""What moved between two runs, models, harnesses or conditions on the same episodes."""
+"""Comparison of two runs, models, harnesses or conditions on the same episodes."""

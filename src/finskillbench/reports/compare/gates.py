@@ -1,7 +1,6 @@
-"""Gates for continuous integration: a floor under a score, and no regression.
+"""Gates for continuous integration: a minimum score, and no regression.
 
-A gate holds only if it would still hold had every episode that ended in an error scored 0. None holds of a run that is
-not finished.
+A gate passes only if it would still pass with a score of 0 for every episode in error, and never for an unfinished run.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from finskillbench.analysis.intervals import estimate
-from finskillbench.analysis.results import CURATED, Results, distinct
+from finskillbench.analysis.intervals import estimate_means
+from finskillbench.analysis.results import CURATED, Results, distinct_values
 from finskillbench.domains.base import HEADLINE
 from finskillbench.errors import InputError
 from finskillbench.reports.read import RunRows
@@ -55,7 +54,7 @@ class Outcome(NamedTuple):
 
 
 class ThresholdResult(NamedTuple):
-    """A threshold held against one model under one condition; `value` is None where it cannot be computed."""
+    """Verdict of a threshold for one model under one condition; `value` is None if not computable."""
 
     threshold: Threshold
     model: str
@@ -65,11 +64,11 @@ class ThresholdResult(NamedTuple):
 
 
 def parse_floor(text: str) -> Threshold:
-    """A floor as it is written on a command line: `headline=0.6`, `risk_management@code_curated=0.5`.
+    """Parse a command-line threshold: `headline=0.6`, `risk_management@code_curated=0.5`.
 
     Raises
     ------
-    InputError : it is not written so, or the number is no score.
+    InputError : wrong syntax, or the number is no score.
     """
     name, equals, number = text.rpartition("=")
     part, _, condition = name.partition("@")
@@ -86,7 +85,7 @@ def parse_floor(text: str) -> Threshold:
 
 
 def check_finished(runs: Iterable[RunRows]) -> list[Outcome]:
-    """A gate that does not hold for each run that is not finished, since no gate can vouch for it."""
+    """Return a failed gate for each unfinished run."""
     return [
         Outcome(False, f"{run.path} is not finished: {run.missing} episodes have no row yet; resume the run")
         for run in runs
@@ -97,10 +96,9 @@ def check_finished(runs: Iterable[RunRows]) -> list[Outcome]:
 def check_thresholds(
     results: Results, thresholds: Sequence[Threshold], models: Collection[str] = ()
 ) -> list[ThresholdResult]:
-    """Hold models against thresholds.
+    """Check models against thresholds.
 
-    A threshold without a model of its own bounds each of `models`; by default every language model or, where only
-    programs ran, each of those.
+    A threshold without a model applies to each of `models`; by default to every language model, else every program.
 
     Raises
     ------
@@ -122,11 +120,11 @@ def _bounded(results: Results, threshold: Threshold, models: Collection[str]) ->
 def _check(rows: pl.DataFrame, threshold: Threshold) -> Iterator[ThresholdResult]:
     condition, name = _condition(rows, threshold), threshold.part
     part = pl.lit(value=True) if name == HEADLINE else pl.any_horizontal(pl.col("domain", "sub_task") == name)
-    counted = pl.col("sub_task") == name if name in distinct(rows, "sub_task") else pl.col("headline")
+    counted = pl.col("sub_task") == name if name in distinct_values(rows, "sub_task") else pl.col("headline")
     rows = rows.filter(pl.col("condition") == condition)
     chosen = rows.filter(part & counted)
     if chosen.is_empty():
-        there = ", ".join([HEADLINE, *distinct(rows, "domain"), *distinct(rows, "sub_task")])
+        there = ", ".join([HEADLINE, *distinct_values(rows, "domain"), *distinct_values(rows, "sub_task")])
         raise InputError(f"{threshold.where}: nothing of {name} was run under {condition}; there are {there}")
     for (model, harness), each in chosen.group_by("model", "harness", maintain_order=True):
         by = str(model) if rows["harness"].n_unique() == 1 else f"{model} in {harness}"
@@ -136,8 +134,8 @@ def _check(rows: pl.DataFrame, threshold: Threshold) -> Iterator[ThresholdResult
 
 
 def _condition(rows: pl.DataFrame, threshold: Threshold) -> str:
-    """The condition that is named; else the only one, else the curated one, which is what a skill is offered by."""
-    there = distinct(rows, "condition")
+    """Return the named condition; by default the only one, else the curated one."""
+    there = distinct_values(rows, "condition")
     if threshold.condition is not None:
         if threshold.condition not in there:
             raise InputError(
@@ -152,7 +150,7 @@ def _condition(rows: pl.DataFrame, threshold: Threshold) -> str:
 
 
 def _judge_scores(what: str, rows: pl.DataFrame, threshold: Threshold) -> tuple[float | None, Outcome]:
-    """The mean or its lower bound, which must also hold had every episode without a score scored 0."""
+    """Judge the mean or its lower bound, with unscored episodes counted as 0 as well."""
     episodes = rows.group_by("episode", maintain_order=True).agg(
         pl.col("score").mean(), pl.col("sub_task", "cluster").first()
     )
@@ -180,11 +178,11 @@ def _mean(episodes: pl.DataFrame) -> float:
 
 
 def _lower(episodes: pl.DataFrame) -> float | None:
-    return estimate(episodes, "score").row(0, named=True)["low"]
+    return estimate_means(episodes, "score").row(0, named=True)["low"]
 
 
 def _judge_rows(what: str, rows: pl.DataFrame, threshold: Threshold) -> tuple[float | None, Outcome]:
-    """The share of rows with a verdict, or of rows with an incident."""
+    """Judge the share of rows with a verdict, or of rows with an incident."""
     if threshold.measure is ThresholdMeasure.COVERAGE:
         share, name = rows.filter(~pl.col("failed")).height / rows.height, "have a verdict"
         holds = share >= threshold.limit
@@ -198,7 +196,6 @@ def _judge_rows(what: str, rows: pl.DataFrame, threshold: Threshold) -> tuple[fl
 
 
 def gates_table(outcomes: Sequence[Outcome]) -> Table:
-    """Gates with their verdicts."""
     columns = (Column("gate", "Gate"), Column("told", "Because"))
     return Table(
         "gates", "Gates", columns, tuple(("holds" if each.holds else "fails", each.reason) for each in outcomes)

@@ -1,7 +1,4 @@
-"""What moved, line by line: scores by headline, domain, subtask and the like, and what an episode took.
-
-What each side reaches within a budget of output tokens, and how many times cheaper B reaches what A does.
-"""
+"""Tables of changes between two sides: scores, resources per episode, and score within a token budget."""
 
 from __future__ import annotations
 
@@ -12,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from finskillbench.analysis.intervals import estimate
-from finskillbench.analysis.repeats import TOKEN_BUDGETS, Measure, spending
+from finskillbench.analysis.intervals import estimate_means
+from finskillbench.analysis.repeats import TOKEN_BUDGETS, SpendingMeasure, spending
 from finskillbench.analysis.results import Comparison, Results
 from finskillbench.analysis.savings import NEARLY, savings
 from finskillbench.reports.compare.paired import LEAST_CHANGE, RESOURCES, Paired
@@ -21,7 +18,7 @@ from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Tabl
 
 
 class Cut(StrEnum):
-    """By what the lines of the table are told apart, beside the model, harness and condition."""
+    """Breakdown of table lines, in addition to model, harness and condition."""
 
     HEADLINE = "headline"
     DOMAIN = "domain"
@@ -31,7 +28,7 @@ class Cut(StrEnum):
     CONDITION = "condition"
 
 
-USUAL = (Cut.HEADLINE, Cut.DOMAIN, Cut.SUBTASK)
+DEFAULT_CUTS = (Cut.HEADLINE, Cut.DOMAIN, Cut.SUBTASK)
 _PARTS = {Cut.DOMAIN: "domain", Cut.SUBTASK: "sub_task", Cut.DIFFICULTY: "difficulty"}
 _TITLES = {"model": "Model", "harness": "Harness", "condition": "Condition"}
 _SCORES = (
@@ -51,7 +48,7 @@ _AMOUNTS = (
     Column("difference", "B - A", Kind.NUMBER, interval=True),
     Column("ratio", "B / A", Kind.NUMBER, digits=3),
 )
-_TOOK = {
+_RESOURCE_TITLES = {
     "turns": ("Turns", 1.0),
     "tool_calls": ("Tool calls", 1.0),
     "total_input_tokens": ("Input tokens", 1.0),
@@ -60,13 +57,13 @@ _TOOK = {
     "latency_seconds": ("Latency (milliseconds)", 1e3),
     "cost_usd": ("Cost (US dollars per 1,000 episodes)", 1e3),
 }
-"""Titles of `RESOURCES`, in units in which two decimals say enough."""
+"""Titles of `RESOURCES`, in units for which two decimals suffice."""
 
 
-def moved_table(paired: Paired, cuts: Sequence[Cut] = USUAL) -> Table:
-    """Scores of both sides and their difference with its interval, a line for each part of each group.
+def score_changes_table(paired: Paired, cuts: Sequence[Cut] = DEFAULT_CUTS) -> Table:
+    """Tabulate scores of both sides and their difference with its interval, one line per part and group.
 
-    Domains, difficulties, models and conditions count what counts towards the headline; a subtask stands for itself.
+    Domains, difficulties, models and conditions cover headline subtasks only; each subtask has its own line.
     """
     rows: list[tuple[Cell, ...]] = []
     for cut in cuts:
@@ -91,32 +88,31 @@ _INTERVALS = (
 )
 
 
-def for_reading(table: Table) -> Table:
-    """The table without the lines in which nothing moved, and without columns that say nothing in the others.
+def readable_table(table: Table) -> Table:
+    """Drop lines without changes and columns without information.
 
-    Notes tell how many lines were left out, and of which model or condition all others are.
+    Notes state the number of dropped lines and the common model or condition.
     """
     changes = [i for i, column in enumerate(table.columns) if column.name in ("difference", "times")]
     counts = [i for i, column in enumerate(table.columns) if column.name in ("better", "worse")]
     rows = [row for row in table.rows if any(row[i] for i in counts) or not all(_is_nothing(row[i]) for i in changes)]
-    told: list[str] = []
+    remarks: list[str] = []
     if left := len(table.rows) - len(rows):
-        told.append(f"{left} of {len(table.rows)} lines, in which nothing moved, are left out (--all shows them).")
+        remarks.append(f"{left} of {len(table.rows)} lines, in which nothing moved, are left out (--all shows them).")
     kept: list[int] = []
     for i, column in enumerate(table.columns):
         values = {row[i] for row in rows}
         if column.name in _TITLES and len(values) == 1:
-            told.append(f"{column.title}: {values.pop()}.")
+            remarks.append(f"{column.title}: {values.pop()}.")
         elif column.name not in ("only_a", "only_b") or values - {0}:
             kept.append(i)
     columns = tuple(table.columns[i] for i in kept)
     return Table(
-        table.name, table.title, columns, tuple(tuple(row[i] for i in kept) for row in rows), (*told, *table.notes)
+        table.name, table.title, columns, tuple(tuple(row[i] for i in kept) for row in rows), (*remarks, *table.notes)
     )
 
 
 def key_columns(paired: Paired) -> tuple[Column, ...]:
-    """Columns of what tells groups of pairs apart."""
     return tuple(Column(name, _TITLES[name]) for name in paired.shown)
 
 
@@ -124,15 +120,15 @@ def _is_nothing(cell: Cell) -> bool:
     return cell is None or (isinstance(cell, Estimate) and abs(cell.value) <= LEAST_CHANGE)
 
 
-def took_table(paired: Paired) -> Table:
-    """What an episode took on each side, on average over the pairs, and the difference with its interval.
+def resource_changes_table(paired: Paired) -> Table:
+    """Tabulate mean resources per episode on each side, and their difference with its interval.
 
-    What nothing was taken of on either side, or is not known, has no line.
+    Resources that are zero on both sides, or unknown, have no line.
     """
     rows: list[tuple[Cell, ...]] = []
     unknown: list[str] = []
     for name in RESOURCES:
-        title, scale = _TOOK[name]
+        title, scale = _RESOURCE_TITLES[name]
         frame = paired.frame.with_columns(a=pl.col(f"a_{name}") * scale, b=pl.col(f"b_{name}") * scale)
         known = frame.filter(pl.col("a").is_not_null() & pl.col("b").is_not_null())
         if not known.select(pl.any_horizontal("a", "b").any()).item():
@@ -170,7 +166,6 @@ def _by(cut: Cut, paired: Paired) -> list[str]:
 
 
 def _scores(frame: pl.DataFrame, alone: pl.DataFrame, by: list[str]) -> Iterator[dict[str, Any]]:
-    """A line for each group of pairs: `estimate` of the difference, the means and counts of the two sides."""
     change = pl.col("difference")
     only = {(*each[by].row(0),): each["side"] for _, each in alone.group_by(by)} if by else {(): alone["side"]}
     for line in _grouped(
@@ -187,22 +182,24 @@ def _scores(frame: pl.DataFrame, alone: pl.DataFrame, by: list[str]) -> Iterator
 
 
 def _grouped(frame: pl.DataFrame, by: list[str], value: str, **sums: pl.Expr) -> Iterator[dict[str, Any]]:
-    """`estimate` of a column for each group of a frame, with some sums beside it."""
+    """Estimate a column's mean for each group of a frame, and add further aggregates."""
     if frame.is_empty():
         return
     keys = by or ["_"]
     frame = frame.with_columns(_=pl.lit(0))
-    beside = frame.group_by(keys, maintain_order=True).agg(**sums)
-    yield from estimate(frame, value, keys).join(beside, on=keys, maintain_order="left").iter_rows(named=True)
+    sums_by_key = frame.group_by(keys, maintain_order=True).agg(**sums)
+    yield from (
+        estimate_means(frame, value, keys).join(sums_by_key, on=keys, maintain_order="left").iter_rows(named=True)
+    )
 
 
 _GROUP = "\n"
-"""Between the keys of a group, in the place of the model's name."""
+"""Separator of group keys in the model column."""
 
 
-def within_table(paired: Paired) -> Table:
-    """The mean score where the submission came within so many output tokens, and 0 where it did not, on both sides."""
-    both = spending(_as_conditions(paired), Measure.TOKENS)
+def within_budget_table(paired: Paired) -> Table:
+    """Tabulate mean scores within token budgets; an episode over budget counts as 0."""
+    both = spending(_as_conditions(paired), SpendingMeasure.TOKENS)
     rows: list[tuple[Cell, ...]] = []
     for budget in TOKEN_BUDGETS:
         reached = pl.when(pl.col("spent") <= budget).then("score").otherwise(0.0)
@@ -217,7 +214,7 @@ def within_table(paired: Paired) -> Table:
             continue
         joined = joined.with_columns(difference=pl.col("B") - pl.col("A"))
         means = joined.group_by("model", maintain_order=True).agg(pl.col("A", "B").mean())
-        for line in estimate(joined, by=["model"]).join(means, on="model").iter_rows(named=True):
+        for line in estimate_means(joined, by=["model"]).join(means, on="model").iter_rows(named=True):
             change = Estimate(line["mean"], line["low"], line["high"])
             rows.append((int(budget), *_keys(line["model"], paired), line["pairs"], line["A"], line["B"], change))
     columns = (
@@ -228,12 +225,14 @@ def within_table(paired: Paired) -> Table:
         Column("b", "B", Kind.SCORE),
         Column("difference", "B - A", Kind.DIFFERENCE, interval=True),
     )
-    note = "An answer that took more counts 0; output tokens are with reasoning, and episodes those of the headline."
-    return Table("within", "Score within a budget of output tokens", columns, tuple(rows), (note,))
+    footnote = (
+        "An answer that took more counts 0; output tokens are with reasoning, and episodes those of the headline."
+    )
+    return Table("within", "Score within a budget of output tokens", columns, tuple(rows), (footnote,))
 
 
 def cheaper_table(paired: Paired) -> Table:
-    """How many times fewer output tokens B needs for nine tenths of what A reaches in the end."""
+    """Tabulate the ratio of output tokens to reach nine tenths of A's final score."""
     columns = (
         *key_columns(paired),
         Column("target", "Score", Kind.SCORE),
@@ -241,12 +240,14 @@ def cheaper_table(paired: Paired) -> Table:
         Column("b", "Tokens of B", Kind.COUNT),
         Column("times", "Times cheaper", Kind.NUMBER, interval=True),
     )
-    note = f"The score is {NEARLY:.0%} of what A reaches in the end; above 1 B needs fewer tokens for it, below 1 more."
-    return Table("cheaper", "Output tokens for the same score", columns, tuple(_savings(paired)), (note,))
+    footnote = (
+        f"The score is {NEARLY:.0%} of what A reaches in the end; above 1 B needs fewer tokens for it, below 1 more."
+    )
+    return Table("cheaper", "Output tokens for the same score", columns, tuple(_savings(paired)), (footnote,))
 
 
 def _savings(paired: Paired) -> Iterator[tuple[Cell, ...]]:
-    for line in savings(_as_conditions(paired), Comparison("B", "A"), Measure.TOKENS).iter_rows(named=True):
+    for line in savings(_as_conditions(paired), Comparison("B", "A"), SpendingMeasure.TOKENS).iter_rows(named=True):
         times = None if line["times"] is None else Estimate(line["times"], line["low"], line["high"])
         budgets = (_whole(line["reference_budget"]), _whole(line["treated_budget"]))
         yield (*_keys(line["model"], paired), line["target"], *budgets, times)
@@ -257,20 +258,20 @@ def _whole(value: float | None) -> int | None:
 
 
 def _as_conditions(paired: Paired) -> Results:
-    """The rows of the headline's pairs as if the sides were two conditions, and each group of pairs a model."""
+    """Return headline pairs as two conditions A and B, with each group of pairs as a model."""
     keys = [*paired.sides.keys, "episode"]
     pairs = paired.frame.filter("headline").select(keys)
     group = pl.concat_str(paired.shown, separator=_GROUP) if paired.shown else pl.lit("")
-    wanted = ("sub_task", "domain", "cluster", "program", "headline", "score", Measure.TOKENS.value)
+    wanted = ("sub_task", "domain", "cluster", "program", "headline", "score", SpendingMeasure.TOKENS.value)
     tables: list[pl.DataFrame] = []
     for name, side in (("A", paired.sides.a), ("B", paired.sides.b)):
         rows = side.results.rows.join(pairs, on=keys, how="semi", maintain_order="left")
-        if Measure.TOKENS.value not in rows.columns:
-            rows = rows.with_columns(pl.lit(None, dtype=pl.Int64).alias(Measure.TOKENS.value))
-        told = rows.select(
+        if SpendingMeasure.TOKENS.value not in rows.columns:
+            rows = rows.with_columns(pl.lit(None, dtype=pl.Int64).alias(SpendingMeasure.TOKENS.value))
+        selected = rows.select(
             group.alias("model"), pl.lit("").alias("harness"), pl.lit(name).alias("condition"), "episode", *wanted
         )
-        tables.append(told)
+        tables.append(selected)
     return replace(paired.sides.b.results, rows=pl.concat(tables), conditions=("A", "B"))
 
 

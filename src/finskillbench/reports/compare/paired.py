@@ -1,14 +1,9 @@
-"""The episodes that both sides have a score for: scores, and what they took.
+"""Pair episodes scored on both sides, list score changes, and test for regressions.
 
-The flips: episodes whose score moved, each with the command that shows it.
-
-Whether B is worse than A beyond chance, in the headline or in any subtask.
-
-Each group and part is a hypothesis "B is not worse than A by more than the margin". Its p-value is two-sided, so that a
-single one is rejected exactly where its 95 % interval lies below -margin: from t with the clustered standard error
-where an interval can be said, else from the sign test over the clusters that moved. Holm's procedure holds the chance
-that any is rejected by mistake to 5 %, however they depend on each other. A part in which no score moved cannot be
-rejected and is no hypothesis (Tarone 1990).
+Each group and part tests the hypothesis "B is not worse than A by more than the margin". Its p-value is two-sided, so
+a single test rejects exactly if the 95 % interval is below -margin. It comes from t with the clustered standard error
+if there is an interval, else from the sign test over clusters with changes. Holm's procedure limits the family-wise
+error to 5 % under any dependence. A part without score changes cannot be rejected and is no hypothesis (Tarone 1990).
 """
 
 from __future__ import annotations
@@ -23,8 +18,8 @@ import polars as pl
 from scipy.special import stdtr
 
 from finskillbench.analysis.inference import Signs, cluster_signs, holm
-from finskillbench.analysis.intervals import estimate
-from finskillbench.analysis.results import EPISODE, distinct
+from finskillbench.analysis.intervals import estimate_means
+from finskillbench.analysis.results import EPISODE, distinct_values
 from finskillbench.domains.base import HEADLINE
 from finskillbench.errors import InputError
 from finskillbench.reports.compare.gates import Outcome
@@ -42,9 +37,9 @@ RESOURCES = (
     "latency_seconds",
     "cost_usd",
 )
-"""Columns of rows that say what an episode took; rows of other programs may lack some."""
+"""Row columns with resources per episode; rows of other programs may lack some."""
 LEAST_CHANGE = 1e-9
-"""A score that moves by less has not moved."""
+"""Smaller score differences count as unchanged."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +48,8 @@ class Paired:
 
     `frame` has a line for each pair: the keys of `Sides.keys`, `episode`, `sub_task`, `domain`, `difficulty`,
     `cluster`, `headline` and `program`; `reference` (A), `treated` (B) and `difference` (B - A), means over repeats;
-    and each of `RESOURCES` as `a_NAME` and `b_NAME`, null where it is not known.
-    `alone` has the episodes that only one side has a score for, with `side` "A" or "B".
+    and each of `RESOURCES` as `a_NAME` and `b_NAME`, null if unknown.
+    `alone` has the episodes scored on one side only, with `side` "A" or "B".
     """
 
     sides: Sides
@@ -63,28 +58,23 @@ class Paired:
 
     @cached_property
     def shown(self) -> list[str]:
-        """The keys in which groups of pairs differ, and by which lines are told apart."""
+        """Keys with several values, which separate groups of pairs."""
         return [name for name in self.sides.keys if self.frame[name].n_unique() > 1]
 
     @cached_property
     def common(self) -> dict[str, str]:
-        """The keys that all pairs have in common, with their value."""
+        """Keys with one value for all pairs, and the value."""
         return {name: self.frame[name][0] for name in self.sides.keys if name not in self.shown}
 
 
 def make_pairs(sides: Sides) -> Paired:
-    """Pair two sides.
-
-    Raises
-    ------
-    InputError : no episode has a score on both.
-    """
+    """Pair two sides; raises `InputError` if no episode has a score on both."""
     keys = [*sides.keys, "episode"]
     a, b = _episodes(sides.a, "a"), _episodes(sides.b, "b")
-    own = [name for name in (*EPISODE, "program") if name not in keys]
+    shared_columns = [name for name in (*EPISODE, "program") if name not in keys]
     paired = (
         b.rename({"score": "treated", "program": "b_program"})
-        .drop([name for name in own if name != "program"])
+        .drop([name for name in shared_columns if name != "program"])
         .join(
             a.select(*keys, "program", *_resources("a"), reference="score"),
             on=keys,
@@ -107,7 +97,7 @@ def make_pairs(sides: Sides) -> Paired:
 
 
 def _episodes(side: Side, mark: str) -> pl.DataFrame:
-    """The episodes of a side with what each took, on average over its repeats that have a score."""
+    """Return a side's episodes with mean resources over scored repeats."""
     rows = side.results.rows.filter(pl.col("score").is_not_null())
     absent = {name: pl.lit(None, dtype=pl.Float64) for name in RESOURCES if name not in rows.columns}
     took = (
@@ -126,17 +116,17 @@ def _resources(mark: str) -> list[str]:
 
 
 def _why_none(sides: Sides) -> str:
-    """The first thing that the sides have nothing of in common, and what to do about it."""
+    """Describe the first key in which the sides have no common value, with a remedy."""
     a, b = sides.a.results.episodes, sides.b.results.episodes
     for side, episodes in (("A", a), ("B", b)):
         if episodes.is_empty():
             return f"no episode of {side} has a score; the command that started the run runs those in error again"
     for name in sides.keys:
-        there = distinct(a, name), distinct(b, name)
+        there = distinct_values(a, name), distinct_values(b, name)
         if not {*there[0]} & {*there[1]}:
-            told = f"A has the {name} {', '.join(there[0])}, B {', '.join(there[1])}"
+            differing = f"A has the {name} {', '.join(there[0])}, B {', '.join(there[1])}"
             remedy = f"; to compare these: --over {name} {there[0][0]!r} {there[1][0]!r}"
-            return f"the sides have no {name} in common: {told}{remedy if name in DIMENSIONS else ''}"
+            return f"the sides have no {name} in common: {differing}{remedy if name in DIMENSIONS else ''}"
     return "no episode has a score on both sides; run the same subtasks with the same --limit on both"
 
 
@@ -145,10 +135,11 @@ _TITLES = {"model": "Model", "harness": "Harness", "condition": "Condition"}
 
 @dataclass(frozen=True, slots=True)
 class _Flip:
-    """An episode whose score moved from `a` to `b`.
+    """An episode whose score changed from `a` to `b`.
 
-    `keys` are what tells its group from others (`Paired.shown`). `show_a` and `show_b` are the commands that show it on
-    each side, of repeats the one that moved most; None where a run has no trajectories.
+    `keys` identify its group (`Paired.shown`). `show_a` and `show_b` are commands that show its most changed repeat on
+    each
+    side; None if a run has no trajectories.
     """
 
     task_id: str
@@ -161,18 +152,17 @@ class _Flip:
 
     @property
     def change(self) -> float:
-        """How much, and which way."""
         return self.b - self.a
 
 
 def find_flips(paired: Paired) -> list[_Flip]:
-    """All flips, from what fell most to what rose most."""
+    """Return all score changes, from the largest fall to the largest rise."""
     moved = paired.frame.filter(pl.col("difference").abs() > LEAST_CHANGE).sort(
         "difference", "sub_task", "episode", *paired.sides.keys
     )
     keys = [*paired.sides.keys, "episode"]
     a, b = paired.sides.a, paired.sides.b
-    telling = [_telling(moved, side, keys, higher) for side, higher in ((a, True), (b, False))]
+    telling = [_decisive_rows(moved, side, keys, higher) for side, higher in ((a, True), (b, False))]
     return [
         _Flip(
             task_id=row_b["task_id"],
@@ -187,8 +177,8 @@ def find_flips(paired: Paired) -> list[_Flip]:
     ]
 
 
-def _telling(moved: pl.DataFrame, side: Side, keys: list[str], high_where_fallen: bool) -> list[dict[str, Any]]:
-    """The row of each flip on one side, of several repeats the one that moved most."""
+def _decisive_rows(moved: pl.DataFrame, side: Side, keys: list[str], high_where_fallen: bool) -> list[dict[str, Any]]:
+    """Return the row of each change on one side, for repeats the most changed one."""
     rows = side.results.rows.filter(pl.col("score").is_not_null())
     known = [*EPISODE, "task_id", "run", "run_idx", "entry_model", "entry_arguments", "score"]
     fallen = pl.col("difference") < 0
@@ -203,18 +193,18 @@ def _telling(moved: pl.DataFrame, side: Side, keys: list[str], high_where_fallen
 
 
 def _command(runs: Mapping[str, RunRows], row: Mapping[str, Any]) -> str | None:
-    """The command that shows the episode of a row; by its file where the model has several entries in the run."""
+    """Return the command that shows a row's episode, by file if the model has several entries in the run."""
     run = runs[row["run"]]
     if not run.has_trajectories:
         return None
     item = Item(row["entry_model"], row["entry_arguments"], row["condition"], row["task_id"], row["run_idx"])
     if _has_entries(run, item.model) > 1:
-        words = ("finskillbench", "show", str(run.path / item.trajectory))
+        command = ("finskillbench", "show", str(run.path / item.trajectory))
     else:
         chosen = ("--model", item.model, "--condition", item.condition)
         repeat = ("--run-idx", str(item.run_idx)) if run.rows["run_idx"].max() else ()
-        words = ("finskillbench", "show", str(run.path), item.task_id, *chosen, *repeat)
-    return shlex.join(words)
+        command = ("finskillbench", "show", str(run.path), item.task_id, *chosen, *repeat)
+    return shlex.join(command)
 
 
 def _has_entries(run: RunRows, model: str) -> int:
@@ -222,7 +212,6 @@ def _has_entries(run: RunRows, model: str) -> int:
 
 
 def flips_table(flips: list[_Flip]) -> Table:
-    """The flips with their commands, as many as are given."""
     shown = list(flips[0].keys) if flips else []
     rows: list[tuple[Cell, ...]] = [
         (flip.sub_task, flip.task_id, *flip.keys.values(), flip.a, flip.b, flip.change, flip.show_a, flip.show_b)
@@ -245,7 +234,7 @@ LEVEL = 0.05
 
 
 class Hypothesis(NamedTuple):
-    """One part of one group: the mean difference, its interval where one can be said, and the p-value against it."""
+    """One part of one group: mean difference, its interval if available, and the p-value."""
 
     part: str
     group: tuple[str, ...]
@@ -256,33 +245,28 @@ class Hypothesis(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """A hypothesis that does not hold, with its p-value adjusted for all that were asked."""
+    """A rejected hypothesis, with its p-value adjusted for the number of hypotheses."""
 
     hypothesis: Hypothesis
     adjusted: float
-    asked: int
+    hypotheses: int
 
 
 def regressions(paired: Paired, margin: float = 0.0) -> list[Rejected]:
-    """What fell by more than a margin beyond chance, the surest first.
-
-    Parameters
-    ----------
-    margin : how much of a mean score may be lost, 0 or more.
-    """
+    """Return parts that fell significantly by more than `margin` (0 or more), by ascending p-value."""
     return _rejected(list(_hypotheses(paired.frame, paired.shown, margin)))
 
 
 def check_regression(paired: Paired, margin: float = 0.0) -> Outcome:
-    """The gate: nothing regressed, not even had the episodes of B that ended in an error scored 0.
+    """Check that nothing regressed, even with a score of 0 for B's episodes in error.
 
-    Episodes of A that B was never asked for are told.
+    The reason states how many episodes of A are missing in B.
     """
     found = regressions(paired, margin)
     if found:
         first = found[0]
         more = f"; {len(found) - 1} more fell too" if len(found) > 1 else ""
-        return Outcome(False, f"{_told(first, margin)}{more}")
+        return Outcome(False, f"{_rejected_text(first, margin)}{more}")
     failed = _failed_in_b(paired)
     if failed.height:
         frame = pl.concat([paired.frame.select(failed.columns), failed])
@@ -290,20 +274,20 @@ def check_regression(paired: Paired, margin: float = 0.0) -> Outcome:
             return Outcome(
                 False,
                 f"{failed.height} episodes with a score in A ended in an error in B: with 0 for these, "
-                f"{_told(worst[0], margin)}",
+                f"{_rejected_text(worst[0], margin)}",
             )
     absent = _absent_in_b(paired)
     unseen = f"; {absent} of the {paired.sides.a.results.episodes.height} episodes of A are not in B" if absent else ""
     return Outcome(True, f"nothing fell by more than {margin:g} beyond chance{unseen}")
 
 
-def _told(found: Rejected, margin: float) -> str:
+def _rejected_text(found: Rejected, margin: float) -> str:
     each = found.hypothesis
     where = f" ({', '.join(each.group)})" if each.group else ""
     interval = "" if each.low is None else f" [{each.low:+.3f}, {each.high:+.3f}]"
     limit = f", more than {margin:g}" if margin else ""
     p = "p < 0.0001" if found.adjusted < 1e-4 else f"p = {found.adjusted:.4f}"
-    return f"{each.part}{where} fell by {-each.mean:.3f}{interval}{limit} ({p} by Holm over {found.asked})"
+    return f"{each.part}{where} fell by {-each.mean:.3f}{interval}{limit} ({p} by Holm over {found.hypotheses})"
 
 
 def _hypotheses(frame: pl.DataFrame, shown: list[str], margin: float) -> Iterator[Hypothesis]:
@@ -320,7 +304,7 @@ def _hypotheses(frame: pl.DataFrame, shown: list[str], margin: float) -> Iterato
         chosen = chosen.with_columns(_=pl.lit(0))
         keys = by or ["_"]
         signs = cluster_signs(chosen, keys, margin)
-        for line in estimate(chosen, by=keys).iter_rows(named=True):
+        for line in estimate_means(chosen, by=keys).iter_rows(named=True):
             key = tuple(line[name] for name in keys)
             p = _p(line["mean"], line["error"], line["freedom"], signs[key], margin)
             group = tuple(line[name] for name in shown)
@@ -335,20 +319,20 @@ def _p(mean: float, error: float | None, freedom: float | None, signs: Signs, ma
     return signs.p(mean + margin)
 
 
-def _rejected(asked: list[Hypothesis]) -> list[Rejected]:
-    adjusted = zip(asked, holm([each.p for each in asked]), strict=True)
-    found = [Rejected(each, p, len(asked)) for each, p in adjusted if p is not None and p <= LEVEL]
+def _rejected(hypotheses: list[Hypothesis]) -> list[Rejected]:
+    adjusted = zip(hypotheses, holm([each.p for each in hypotheses]), strict=True)
+    found = [Rejected(each, p, len(hypotheses)) for each, p in adjusted if p is not None and p <= LEVEL]
     return sorted(found, key=lambda each: (each.adjusted, each.hypothesis.mean))
 
 
 def _absent_in_b(paired: Paired) -> int:
-    """How many episodes A has a score for and B no row of."""
+    """Count episodes scored in A without any row in B."""
     keys = [*paired.sides.keys, "episode"]
     return paired.sides.a.results.episodes.join(paired.sides.b.results.rows, on=keys, how="anti").height
 
 
 def _failed_in_b(paired: Paired) -> pl.DataFrame:
-    """Episodes that A has a score for and B only errors, as pairs in which B has 0."""
+    """Return episodes scored in A with errors only in B, as pairs with 0 for B."""
     keys = [*paired.sides.keys, "episode"]
     a, b = paired.sides.a.results, paired.sides.b.results
     tried = b.rows.select(keys).unique().join(b.episodes.select(keys), on=keys, how="anti")

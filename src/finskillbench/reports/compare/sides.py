@@ -1,7 +1,7 @@
-"""The two sides of a comparison: which rows stand on each, and whether they may stand side by side.
+"""The two sides of a comparison, with checks that they are comparable.
 
-Refused is what would make the difference mean something else: other editions, scorers or profiles. What may be the
-very thing that is compared (other packages under one name, other code, other arguments) is told in notes.
+Other editions, scorers or profiles are refused. Differences that may be the subject of the comparison (packages under
+one name, code, arguments) appear in notes.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ from typing import NamedTuple
 
 import polars as pl
 
-from finskillbench.analysis.results import Results, collect, complete, distinct
+from finskillbench.analysis.results import Results, collect, distinct_values, fill_columns
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
 from finskillbench.harness.models import NO_ARGUMENTS, ModelKey, labels
-from finskillbench.reports.read import RunRows, joined
+from finskillbench.reports.read import RunRows, join_runs
 
 RUN = "run"
 DIMENSIONS = ("model", "harness", "condition")
-"""What an episode is told by beside itself; the one that is compared is not among the keys of a pair."""
+"""Keys of a pair in addition to the episode; the compared one is excluded."""
 
 
-class Over(NamedTuple):
-    """What the sides differ in (one of `DIMENSIONS`), and its value on each."""
+class SideDimension(NamedTuple):
+    """Compared dimension (one of `DIMENSIONS`), and its value on each side."""
 
     what: str
     a: str
     b: str
 
 
-class Choice(NamedTuple):
-    """What of the runs is compared; empty: all of it."""
+class RowFilter(NamedTuple):
+    """Selection of rows; empty fields select all."""
 
     models: Collection[str] = ()
     conditions: Collection[str] = ()
@@ -41,10 +41,10 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side: what it is called, and its results.
+    """Name and results of one side.
 
-    The rows have, beside the columns of `Results.rows`, `run` (the path that its run was named by) and `entry_model`
-    and `entry_arguments`, by which the run itself knows the entry.
+    Its rows have the columns of `Results.rows`, `run` (the run's path as given), and `entry_model` and
+    `entry_arguments`, which identify the entry within its run.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """A against B: `over` is `RUN` or one of `DIMENSIONS`, `runs` are all that were read, by their paths."""
+    """Sides A and B; `over` is `RUN` or one of `DIMENSIONS`, `runs` are all runs read, by path."""
 
     over: str
     a: Side
@@ -63,38 +63,38 @@ class Sides:
 
     @property
     def keys(self) -> list[str]:
-        """What a pair has in common beside the episode."""
+        """Keys that both episodes of a pair share, in addition to the episode."""
         return [name for name in DIMENSIONS if name != self.over]
 
 
 def make_sides(
     runs: Sequence[RunRows],
-    over: Over | None = None,
-    choice: Choice = Choice(),  # noqa: B008 - immutable
+    over: SideDimension | None = None,
+    choice: RowFilter = RowFilter(),  # noqa: B008 - immutable
     profile: Profile = Profile.CERTIFIED,
 ) -> Sides:
-    """Put the rows of runs on two sides.
+    """Split the rows of runs into two sides.
 
     Parameters
     ----------
-    runs : the two that are compared, A first; with `over`, one or more whose rows are taken together.
+    runs : the two runs to compare, A first; with `over`, one or more whose rows are pooled.
     over : None compares the two runs.
-    choice : what of them.
-    profile : as of `collect`.
+    choice : rows to compare.
+    profile : as for `collect`.
 
     Raises
     ------
-    InputError : there is nothing on a side, or the sides are unlike.
+    InputError : a side is empty, or the sides are not comparable.
     """
     by_path = {str(run.path): run for run in runs}
-    runs = [replace(run, rows=complete(run.rows).with_columns(run=pl.lit(str(run.path)))) for run in runs]
+    runs = [replace(run, rows=fill_columns(run.rows).with_columns(run=pl.lit(str(run.path)))) for run in runs]
     if over is None:
         if len(runs) != 2 or len({run.path.resolve() for run in runs}) != 2:
             raise InputError("compare takes two runs; to compare within one, say over what: --over model A B")
-        a, b = (_chosen(table, choice) for table in _one_name_for_both([run.rows for run in runs]))
+        a, b = (_chosen(table, choice) for table in _common_names([run.rows for run in runs]))
         names = (str(runs[0].path), str(runs[1].path))
     else:
-        a, b = _split(_chosen(_labelled(joined(runs)), choice), over)
+        a, b = _split(_chosen(_labelled(join_runs(runs)), choice), over)
         names = (over.a, over.b)
     a, b, left_out = _of_common_editions(a, b)
     _refuse_other_scorers(names, a, b)
@@ -105,9 +105,9 @@ def make_sides(
     return Sides(what, side_a, side_b, by_path, notes)
 
 
-def _chosen(rows: pl.DataFrame, choice: Choice) -> pl.DataFrame:
+def _chosen(rows: pl.DataFrame, choice: RowFilter) -> pl.DataFrame:
     for column, wanted in zip(("model", "condition", "sub_task"), choice, strict=True):
-        there = distinct(rows, column)
+        there = distinct_values(rows, column)
         if unknown := [name for name in wanted if name not in there]:
             what = column.replace("_", "")
             raise InputError(f"{rows['run'][0]}: has no {what} {unknown[0]!r}; it has {', '.join(there)}")
@@ -123,7 +123,7 @@ def _entries(rows: pl.DataFrame) -> list[ModelKey]:
 
 
 def _labelled(rows: pl.DataFrame, names: Mapping[ModelKey, str] | None = None) -> pl.DataFrame:
-    """The rows under names of their entries, by default those of tables."""
+    """Rename models by entry, by default to the names in tables."""
     names = labels(_entries(rows)) if names is None else names
     table = pl.DataFrame(
         [(entry.model, entry.arguments, name) for entry, name in names.items()],
@@ -135,10 +135,8 @@ def _labelled(rows: pl.DataFrame, names: Mapping[ModelKey, str] | None = None) -
     return rows.with_columns(model="name", arguments=pl.lit(NO_ARGUMENTS)).drop("name")
 
 
-def _one_name_for_both(tables: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
-    """Each side under names that are the same on both: those of tables, but where a model has one entry on each side,
-    with other arguments, the two are one.
-    """
+def _common_names(tables: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
+    """Name entries equally on both sides, also for models with one entry and different arguments on each side."""
     entries = [_entries(rows) for rows in tables]
     names = labels([*entries[0], *entries[1]])
     alone = [{each.model: each for each in side if sum(o.model == each.model for o in side) == 1} for side in entries]
@@ -149,7 +147,7 @@ def _one_name_for_both(tables: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
     ]
 
 
-def _split(rows: pl.DataFrame, over: Over) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _split(rows: pl.DataFrame, over: SideDimension) -> tuple[pl.DataFrame, pl.DataFrame]:
     if over.what not in DIMENSIONS:
         raise InputError(f"--over {over.what}: compare over one of {', '.join(DIMENSIONS)}")
     if over.a == over.b:
@@ -159,22 +157,22 @@ def _split(rows: pl.DataFrame, over: Over) -> tuple[pl.DataFrame, pl.DataFrame]:
         side = rows.filter(pl.col(over.what) == name)
         if side.is_empty() and over.what == "model":  # by its plain name, if that tells one
             side = rows.filter(pl.col("entry_model") == name)
-            if len(several := distinct(side, "model")) > 1:
+            if len(several := distinct_values(side, "model")) > 1:
                 raise InputError(f"{name} has several entries; name one of {'; '.join(several)}")
         if side.is_empty():
-            there = ", ".join(distinct(rows, over.what))
+            there = ", ".join(distinct_values(rows, over.what))
             raise InputError(f"--over {over.what}: no row is of {name!r}; there are {there}")
         found.append(side)
     return found[0], found[1]
 
 
 def _of_common_editions(a: pl.DataFrame, b: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
-    editions = [set(distinct(rows, "edition")) for rows in (a, b)]
+    editions = [set(distinct_values(rows, "edition")) for rows in (a, b)]
     common = editions[0] & editions[1]
     if not common:
-        told = [", ".join(sorted(name[:8] for name in each)) for each in editions]
+        editions_text = [", ".join(sorted(name[:8] for name in each)) for each in editions]
         raise InputError(
-            f"the sides are of other editions (A {told[0]}, B {told[1]}), so that no episode is the same; "
+            f"the sides are of other editions (A {editions_text[0]}, B {editions_text[1]}), so that no episode is the same; "
             "run both on one edition"
         )
     notes = [
@@ -187,11 +185,11 @@ def _of_common_editions(a: pl.DataFrame, b: pl.DataFrame) -> tuple[pl.DataFrame,
 
 
 def _refuse_other_scorers(names: tuple[str, str], a: pl.DataFrame, b: pl.DataFrame) -> None:
-    versions = [sorted(distinct(rows, "scorer_version")) for rows in (a, b)]
+    versions = [sorted(distinct_values(rows, "scorer_version")) for rows in (a, b)]
     if len({*versions[0], *versions[1]}) > 1:
-        told = [f"{name}: {', '.join(each) or 'unknown'}" for name, each in zip(names, versions, strict=True)]
+        versions_text = [f"{name}: {', '.join(each) or 'unknown'}" for name, each in zip(names, versions, strict=True)]
         raise InputError(
-            f"the sides were judged by other scorers ({'; '.join(told)}); judge the runs again with finskillbench "
+            f"the sides were judged by other scorers ({'; '.join(versions_text)}); judge the runs again with finskillbench "
             "rescore, then compare"
         )
 
@@ -207,7 +205,7 @@ def _refuse_other_profiles(a: Side, b: Side) -> None:
 
 
 def _notes(over: str, a: Side, b: Side) -> Iterator[str]:
-    """What differs between the sides beside what is compared."""
+    """Describe differences between the sides other than the compared one."""
     for side, each in (("A", a), ("B", b)):
         failed = each.results.rows["failed"].sum()
         if failed:
@@ -215,23 +213,23 @@ def _notes(over: str, a: Side, b: Side) -> Iterator[str]:
     yield from _other_mounts(over, a.results.rows, b.results.rows)
     if over == RUN:
         for model in [name for name in a.results.models if name in b.results.models]:
-            said = [_of_model(side.results.rows, model, "entry_arguments") for side in (a, b)]
-            if said[0] != said[1]:
-                yield f"{model} was called with other arguments: A {', '.join(said[0])}; B {', '.join(said[1])}."
+            arguments = [_of_model(side.results.rows, model, "entry_arguments") for side in (a, b)]
+            if arguments[0] != arguments[1]:
+                yield f"{model} was called with other arguments: A {', '.join(arguments[0])}; B {', '.join(arguments[1])}."
     for column, what in (("code_version", "versions of this package"), ("commit", "commits of this package")):
-        told = [_known(side.results.rows, column) for side in (a, b)]
-        if told[0] and told[1] and told[0] != told[1]:
-            yield f"The sides ran with other {what}: A {', '.join(told[0])}; B {', '.join(told[1])}."
+        values = [_known(side.results.rows, column) for side in (a, b)]
+        if values[0] and values[1] and values[0] != values[1]:
+            yield f"The sides ran with other {what}: A {', '.join(values[0])}; B {', '.join(values[1])}."
 
 
 def _other_mounts(over: str, a: pl.DataFrame, b: pl.DataFrame) -> Iterator[str]:
     if over == "condition" or "mount" not in a.columns or "mount" not in b.columns:
         return
-    for condition in [name for name in distinct(a, "condition") if name in distinct(b, "condition")]:
+    for condition in [name for name in distinct_values(a, "condition") if name in distinct_values(b, "condition")]:
         mounts = [_known(rows.filter(pl.col("condition") == condition), "mount") for rows in (a, b)]
         if mounts[0] != mounts[1]:
-            told = f"A {', '.join(mounts[0])}; B {', '.join(mounts[1])}"
-            yield f"Under {condition} the sides mounted other packages: {told}."
+            mounts_text = f"A {', '.join(mounts[0])}; B {', '.join(mounts[1])}"
+            yield f"Under {condition} the sides mounted other packages: {mounts_text}."
 
 
 def _of_runs(runs: Sequence[RunRows]) -> Iterator[str]:
@@ -244,11 +242,11 @@ def _of_runs(runs: Sequence[RunRows]) -> Iterator[str]:
 
 
 def _of_model(rows: pl.DataFrame, model: str, column: str) -> list[str]:
-    return sorted(distinct(rows.filter(pl.col("model") == model), column))
+    return sorted(distinct_values(rows.filter(pl.col("model") == model), column))
 
 
 def _known(rows: pl.DataFrame, column: str) -> list[str]:
-    """The values of a column that is there, cut to what tells digests apart."""
+    """Return the distinct values of an optional column, shortened to digest prefixes."""
     if column not in rows.columns:
         return []
     return sorted({value[:12] for value in rows[column].drop_nulls().to_list()})

@@ -1,7 +1,4 @@
-"""Shares as stacked bars, and quantities as marks on a line.
-
-A heat map: one number for each row and column, on its colour.
-"""
+"""Draw stacked bars, marks on a line, and heat maps."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ _ABOVE = 16
 
 
 def draw_shares(rows: Sequence[tuple[str, Sequence[int]]], series: Sequence[str], counts: str, width: float) -> Drawing:
-    """A bar for each row, parted by the counts of the series; `counts` names them, at the right end."""
+    """Draw a stacked bar per row; `counts` titles the row totals at the right."""
     left, above = (4, _ABOVE) if width <= NARROW else (_LABELS, 0)
     drawing = Drawing(width, 0)
     y = 24 + _boxes(drawing, series, left)
@@ -33,7 +30,7 @@ def draw_shares(rows: Sequence[tuple[str, Sequence[int]]], series: Sequence[str]
                 continue
             start, stop = scale(done / total), scale((done + number) / total)
             done += number
-            with drawing.told(f"{name}: {number:,} of {total:,} {series[place]} ({number / total:.1%})"):
+            with drawing.tooltip(f"{name}: {number:,} of {total:,} {series[place]} ({number / total:.1%})"):
                 drawing.rect((start, y + 4), stop - start, _TALL - 8, f"f{place % 8} edge")
         y += _TALL
     for value in (0.0, 0.5, 1.0):
@@ -50,7 +47,7 @@ def draw_marks(
     *,
     log: bool = False,
 ) -> Drawing:
-    """A line for each row with a mark for each series; on a logarithmic axis all values must be above 0."""
+    """Draw a line per row with a mark per series; a logarithmic axis needs positive values."""
     left, above = (4, _ABOVE) if width <= NARROW else (_LABELS, 0)
     values = [value for _, each in rows for value in each if value is not None]
     low, high = (min(values), max(values)) if values else (0.0, 1.0)
@@ -66,7 +63,7 @@ def draw_marks(
             drawing.line((min(known), y + _TALL / 2), (max(known), y + _TALL / 2), "zero")
         for place, value in enumerate(each):
             if value is not None:
-                with drawing.told(f"{name}, {series[place]}: {value:,.4g}"):
+                with drawing.tooltip(f"{name}, {series[place]}: {value:,.4g}"):
                     drawing.mark((scale(value), y + _TALL / 2), place)
         y += _TALL
     for value in scale.ticks:
@@ -78,7 +75,7 @@ def draw_marks(
 
 
 def _name(drawing: Drawing, name: str, y: float, left: float) -> None:
-    """Write a row's name at its left, or above it where there is no room."""
+    """Write a row's name at its left, or above it in narrow drawings."""
     if left == _LABELS:
         drawing.text((left - 10, y + _TALL / 2 + 4), name, "ink", "end", most=_LABELS - 14)
     else:
@@ -88,12 +85,12 @@ def _name(drawing: Drawing, name: str, y: float, left: float) -> None:
 def _boxes(drawing: Drawing, series: Sequence[str], left: float) -> float:
     x, y = left, 4.0
     for place, name in enumerate(series):
-        room = 26 + len(name) * 7.6
-        if x > left and x + room > drawing.width:
+        width = 26 + len(name) * 7.6
+        if x > left and x + width > drawing.width:
             x, y = left, y + 18
         drawing.rect((x, y), 12, 12, f"f{place % 8}")
         drawing.text((x + 17, y + 10.5), name, "ink")
-        x += room
+        x += width
     return y + 14
 
 
@@ -107,7 +104,7 @@ def draw_heat(
     *,
     differences: bool,
 ) -> Drawing:
-    """Draw `values` row by row, as wide as they need; None is an empty cell with "n/a"."""
+    """Draw `values` row by row, as wide as needed; None is an empty cell with "n/a"."""
     drawing = Drawing(_HEAT_LABELS + _CELL * len(columns) + 90, _SLANT + _HEAT_TALL * len(rows) + 8)
     for place, name in enumerate(columns):
         drawing.slanted((_HEAT_LABELS + _CELL * (place + 0.45), _SLANT - 8), name)
@@ -117,14 +114,14 @@ def draw_heat(
         for column, value in enumerate(values[place]):
             x = _HEAT_LABELS + _CELL * column
             step = None if value is None else difference_step(value) if differences else score_step(value)
-            said = "n/a" if value is None else heat_text(value, differences=differences)
-            with drawing.told(f"{row}, {columns[column]}: {said}"):
+            text = "n/a" if value is None else heat_text(value, differences=differences)
+            with drawing.tooltip(f"{row}, {columns[column]}: {text}"):
                 drawing.rect((x + 1, y + 1), _CELL - 2, _HEAT_TALL - 2, step or "none")
-                drawing.text((x + _CELL / 2, y + _HEAT_TALL / 2 + 4), said, f"on-{step}" if step else "quiet", "middle")
+                drawing.text((x + _CELL / 2, y + _HEAT_TALL / 2 + 4), text, f"on-{step}" if step else "quiet", "middle")
     return drawing
 
 
 def heat_text(value: float, *, differences: bool) -> str:
-    """One number as its cell shows it; what rounds to zero has no minus."""
+    """Format a heat map cell, without negative zero."""
     value = round(value, 2) + 0.0
     return f"{value:+.2f}" if differences else f"{value:.2f}"

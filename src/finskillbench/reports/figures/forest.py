@@ -1,9 +1,4 @@
-"""A forest plot: differences with their intervals, a line for each group.
-
-Curves in small panels beside each other, all on the same axes.
-
-A figure: a drawing of a table, and what it shows in words.
-"""
+"""Figures with their descriptions; forest plots and panels of curves."""
 
 from __future__ import annotations
 
@@ -18,20 +13,20 @@ from finskillbench.reports.figures.svg import Drawing, lines_of, png
 from finskillbench.reports.tables.base import Estimate, Kind, Table, difference_text
 
 WIDE, NARROW = 860.0, 360.0
-"""Widths that a figure is drawn at, in pixels: for windows, and for telephones."""
+"""Figure widths in pixels, for windows and for phones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A drawing of `table` at any width; `words` describe it to readers who cannot see it."""
+    """A drawing of `table` at any width; `description` is its text for screen readers."""
 
     table: Table
-    words: str
+    description: str
     draw: Callable[[float], Drawing]
 
     @property
     def varies(self) -> bool:
-        """True if two rows differ in a drawn quantity; counts are drawn only where there is nothing else."""
+        """True if two rows differ in a drawn quantity; counts are drawn only if there is nothing else."""
         kinds = [column.kind for column in self.table.columns]
         measured = {kind for kind in kinds if kind not in (Kind.TEXT, Kind.COUNT)} or {Kind.COUNT}
         drawn = {
@@ -41,33 +36,30 @@ class Figure:
 
     @property
     def name(self) -> str:
-        """What its files are called."""
         return self.table.name
 
     def svg(self) -> str:
-        """The figure as a file of its own."""
-        return self.draw(WIDE).file(self.table.title, self.words)
+        return self.draw(WIDE).file(self.table.title, self.description)
 
     def png(self) -> bytes:
-        """The figure as a picture."""
         return png(self.svg())
 
     def inline(self) -> str:
-        """The figure as a part of a page, at both widths; the style of the page shows one of them."""
+        """Return the figure for a page at both widths; the page's style shows one of them."""
         widths = {"wide": WIDE, "narrow": NARROW}
         return "".join(
-            self.draw(width).inline(f"figure-{self.name}-{kind}", self.table.title, self.words, kind)
+            self.draw(width).inline(f"figure-{self.name}-{kind}", self.table.title, self.description, kind)
             for kind, width in widths.items()
         )
 
 
 _LABELS, _NUMBERS = 210, 206
 _LEAST = 0.1
-"""The axis reaches at least so far, so that differences of nothing look like nothing."""
+"""Minimum extent of the axis, so that negligible differences look negligible."""
 
 
 class ForestLine(NamedTuple):
-    """One group: its name, an estimate for each series, and whether it sums up others.
+    """One group: its name, an estimate per series, and True in `bold` for summaries.
 
     `signs` are p-values of the sign test, by series, for estimates without an interval.
     """
@@ -81,9 +73,9 @@ class ForestLine(NamedTuple):
 def draw_forest(
     sections: Sequence[tuple[str, Sequence[ForestLine]]], series: Sequence[str], axis: str, width: float
 ) -> Drawing:
-    """Draw sections of lines, a mark for each series; `axis` names the quantity.
+    """Draw sections of lines with a mark per series; `axis` names the quantity.
 
-    An estimate without an interval is a mark alone. A narrow drawing has the names above their lines.
+    An estimate without an interval is a mark only. Narrow drawings have names above their lines.
     """
     narrow = width <= NARROW
     left, numbers = (6, _NUMBERS - 10) if narrow else (_LABELS + 8, _NUMBERS)
@@ -109,9 +101,9 @@ def draw_forest(
         x = scale(value)
         drawing.line((x, top + 4), (x, y + 6), "zero" if value == 0 else "rule", behind=True)
         drawing.text((x, y + 23), f"{value:+.2g}" if value else "0", "quiet", "middle")
-    room = width if narrow else 2 * min(scale.end - left, width - scale.end)
-    drawing.centred((width / 2 if narrow else (scale.start + scale.end) / 2, y + 42), axis, room)
-    drawing.height = y + 50 + 15 * (len(lines_of(axis, room)) - 1)
+    text_width = width if narrow else 2 * min(scale.end - left, width - scale.end)
+    drawing.centred((width / 2 if narrow else (scale.start + scale.end) / 2, y + 42), axis, text_width)
+    drawing.height = y + 50 + 15 * (len(lines_of(axis, text_width)) - 1)
     return drawing
 
 
@@ -126,7 +118,7 @@ def _draw_line(
         drawing.text((numbers, y + 4), shown, f"ink{weight}" if each else "quiet")
         if each is None:
             continue
-        with drawing.told(f"{line.name}, {series[place]}: {shown}"):
+        with drawing.tooltip(f"{line.name}, {series[place]}: {shown}"):
             if each.low is not None and each.high is not None:
                 low, high = scale(each.low), scale(each.high)
                 drawing.line((low, y), (high, y), f"o{place + 1}")
@@ -138,15 +130,15 @@ def _draw_line(
 def _scale(estimates: Sequence[Estimate], start: float, end: float) -> Scale:
     ends = [end for each in estimates for end in each if end is not None]
     low, high = min([0.0, *ends]), max([_LEAST, *ends])
-    room = (high - low) * 0.04
-    return Scale(low - room if low < 0 else -room, high + room, start, end)
+    margin = (high - low) * 0.04
+    return Scale(low - margin if low < 0 else -margin, high + margin, start, end)
 
 
 _TALL, _LEFT, _GAP, _ABOVE, _BELOW = 150, 44, 18, 30, 26
 
 
 class Curve(NamedTuple):
-    """A line through `points`, with a band between `low` and `high` where those are known."""
+    """A line through `points`, with a band between `low` and `high` if known."""
 
     series: int
     points: Sequence[tuple[float, float]]
@@ -163,7 +155,7 @@ def draw_panels(
     log: bool = False,
     steps: bool = False,
 ) -> Drawing:
-    """Draw a panel for each name; the vertical axis goes from 0 to 1. With `steps`, values hold until the next."""
+    """Draw one panel per name with a vertical axis from 0 to 1; `steps` draws a step function."""
     columns = min(len(panels), 3 if width > NARROW else 2) or 1
     rows = math.ceil(len(panels) / columns) or 1
     drawing = Drawing(width, 0)

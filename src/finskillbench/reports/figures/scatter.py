@@ -1,7 +1,4 @@
-"""Points in a plane, with a frontier or a bound and with marks across.
-
-From values to pixels, and where an axis is marked.
-"""
+"""Scatter plots with a frontier or bound, axis scales and ticks."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """`low` lies at pixel `start` and `high` at `end`; with `log`, equal ratios are equally long."""
+    """Maps `low` to pixel `start` and `high` to `end`, linearly or logarithmically."""
 
     low: float
     high: float
@@ -27,7 +24,7 @@ class Scale:
     log: bool = False
 
     def __call__(self, value: float) -> float:
-        """The pixel of a value; what lies outside is put at the end."""
+        """Return the pixel of a value, clipped to the scale."""
         low, high, at = self.low, self.high, min(max(value, self.low), self.high)
         if self.log:
             low, high, at = math.log(low), math.log(high), math.log(at)
@@ -36,16 +33,16 @@ class Scale:
 
     @property
     def ticks(self) -> list[float]:
-        """Round values to mark, as many as fit: four to nine of them on a long axis."""
-        room = abs(self.end - self.start)
+        """Round values to mark, as many as fit: four to nine on a long axis."""
+        length = abs(self.end - self.start)
         if not self.log:
-            return ticks(self.low, self.high, min(5, int(room / 45)))
+            return ticks(self.low, self.high, min(5, int(length / 45)))
         found = log_ticks(self.low, self.high)
-        return found[:: 1 + int(len(found) * 36 / room)]
+        return found[:: 1 + int(len(found) * 36 / length)]
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round values between two, both included where they are round."""
+    """Return round values between two ends, inclusive."""
     if high <= low:
         return [low]
     rough = (high - low) / about
@@ -56,7 +53,7 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """1, 2, 5 (or only 1) of every power of ten between two values."""
+    """Return 1, 2, 5 (or only 1) of every power of ten between two values."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     dense = [each * 10.0**power for power in powers for each in (1, 2, 5)]
     inside = [each for each in dense if low * (1 - 1e-9) <= each <= high * (1 + 1e-9)]
@@ -66,10 +63,10 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def short(value: float) -> str:
-    """A number as an axis shows it: 0.25, 40, 16k, 2.5M."""
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+    """Format a number for an axis: 0.25, 40, 16k, 2.5M."""
+    for size, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
-            return f"{value / size:.3g}{letter}"
+            return f"{value / size:.3g}{suffix}"
     return f"{value:.3g}"
 
 
@@ -77,23 +74,22 @@ _LEFT, _RIGHT, _BOTTOM = 62, 28, 52
 
 
 class Dot(NamedTuple):
-    """One point: where, of which series, its letter in the figure (may be empty) and what it is called."""
+    """One point with its series, visible label (may be empty) and description."""
 
     x: float
     y: float
     series: int
     label: str
-    words: str
+    description: str
     low: float | None = None
     high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """The axes of a scatter plot: their words and ends, and what lies across it.
+    """Axis titles and ranges of a scatter plot, and lines across it.
 
-    `levels` are horizontal lines with their names; `bound` is a line from point to point, such as a frontier or the
-    most that is possible.
+    `levels` are named horizontal lines; `bound` is a line through points, such as a frontier or a maximum.
     """
 
     across: str
@@ -106,7 +102,7 @@ class Plane:
     bound_kind: str = "zero"
     series: Sequence[str] = ()
     first: int = 0
-    """The series of the first name."""
+    """Series of the first name."""
 
 
 def draw_scatter(dots: Sequence[Dot], plane: Plane, width: float) -> Drawing:
@@ -123,7 +119,7 @@ def draw_scatter(dots: Sequence[Dot], plane: Plane, width: float) -> Drawing:
     taken: list[tuple[float, float, float]] = []
     for dot in dots:
         x, y = across(dot.x), up(dot.y)
-        with drawing.told(dot.words):
+        with drawing.tooltip(dot.description):
             if dot.low is not None and dot.high is not None:
                 drawing.line((x, up(dot.low)), (x, up(dot.high)), f"o{dot.series}")
             drawing.mark((x, y), dot.series)
@@ -133,7 +129,7 @@ def draw_scatter(dots: Sequence[Dot], plane: Plane, width: float) -> Drawing:
 
 
 def _draw_levels(drawing: Drawing, levels: Sequence[tuple[float, str]], across: Scale) -> None:
-    """Draw lines from the lowest to the highest; names of close ones stand together above the highest of them."""
+    """Draw level lines; names of close lines are stacked above the highest."""
     names: list[str] = []
     for (y, name), above in itertools.zip_longest(levels, [y for y, _ in levels[1:]]):
         drawing.line((across.start, y), (across.end, y), "level")
@@ -144,28 +140,28 @@ def _draw_levels(drawing: Drawing, levels: Sequence[tuple[float, str]], across: 
             names = []
 
 
-def draw_axes(drawing: Drawing, across: Scale, up: Scale, across_words: str, up_words: str) -> None:
-    """Draw rules and numbers for two scales, with the words of both."""
+def draw_axes(drawing: Drawing, across: Scale, up: Scale, across_title: str, up_title: str) -> None:
+    """Draw rules, numbers and titles for two scales."""
     for value in up.ticks:
         drawing.line((across.start, up(value)), (across.end, up(value)), "zero" if value == 0 else "rule")
         drawing.text((across.start - 8, up(value) + 4), short(value), "quiet small", "end")
     for value in across.ticks:
         drawing.line((across(value), up.start), (across(value), up.start + 4), "zero")
         drawing.text((across(value), up.start + 18), short(value), "quiet small", "middle")
-    if across_words:
-        drawing.centred(((across.start + across.end) / 2, up.start + 38), across_words, across.end - across.start)
-    if up_words:
-        drawing.upright((14, (up.start + up.end) / 2), up_words)
+    if across_title:
+        drawing.centred(((across.start + across.end) / 2, up.start + 38), across_title, across.end - across.start)
+    if up_title:
+        drawing.upright((14, (up.start + up.end) / 2), up_title)
 
 
 def _label(
-    drawing: Drawing, words: str, x: float, y: float, end: float, taken: list[tuple[float, float, float]]
+    drawing: Drawing, name: str, x: float, y: float, end: float, taken: list[tuple[float, float, float]]
 ) -> None:
-    """Write a point's name beside it where no other name is yet; else the pointer and the table say it."""
-    wide = len(words) * 6.2
+    """Write a point's name next to it if there is space; otherwise only the tooltip and the table show it."""
+    wide = len(name) * 6.2
     for left, base in ((x - 6 - wide, y - 5), (x + 8, y + 15), (x + 8, y - 7), (x - 6 - wide, y + 15)):
         free = all(abs(base - other) > 11 or left > stop or left + wide < start for start, stop, other in taken)
         if free and left + wide < end + 20 and left > _LEFT:
             taken.append((left, left + wide, base))
-            drawing.text((left, base), words, "ink small")
+            drawing.text((left, base), name, "ink small")
             return

@@ -1,9 +1,7 @@
-"""A drawing: parts with classes instead of colours, written as SVG for a page or as a file of its own, and as PNG.
+"""SVG and PNG drawings whose parts have classes instead of colours, and the colours of all figures.
 
-The colours of figures, in light and in dark, in one place; the page's own style is in its folder.
-
-Series are told apart by shape and dash as well as by colour (after Okabe & Ito, safe for the colour-blind); scales go
-from one end to the other in eleven steps, each with the letter colour that has more contrast on it.
+Series differ by shape and dash as well as by colour (after Okabe & Ito, safe for the colour-blind). Scales have eleven
+steps, each with the text colour of higher contrast.
 """
 
 from __future__ import annotations
@@ -20,12 +18,12 @@ from markupsafe import escape
 from finskillbench.runs.postprocess.show import printable
 
 STEPS = 10
-"""A scale has so many steps beside its first."""
+"""Steps of a colour scale after the first."""
 FAMILY = 'Lato, "Segoe UI", system-ui, -apple-system, "Helvetica Neue", Arial, sans-serif'
 
 
 class Pair(NamedTuple):
-    """A colour in light and one in dark."""
+    """A colour in light and one in dark mode."""
 
     light: str
     dark: str
@@ -46,16 +44,16 @@ SERIES = (
     Pair("#8a6d00", "#d9c14a"),
     Pair("#b0303a", "#ff8088"),
 )
-"""The first is for what others are measured against."""
+"""The first is for the reference."""
 DASHES = ("", "", "6 3", "2 3", "8 3 2 3", "1 2", "10 4", "4 4")
 _SCORE = (Pair("#f3f6f9", "#1d252e"), Pair("#86bbd8", "#2f6f95"), Pair("#08406b", "#bfe3fa"))
 _LOSS, _EVEN, _GAIN = Pair("#a8460a", "#f2a15a"), Pair("#f3f3f1", "#232b34"), Pair("#005f8a", "#6cc3ee")
 
 
 def rules(*, dark: bool | None, used: Collection[str] | None = None) -> str:
-    """The style sheet of figures: in light, in dark, or (None) following the `color-scheme` of the page.
+    """Return the style sheet of figures: light, dark, or (None) following the page's `color-scheme`.
 
-    A file of its own has fixed colours, of the classes that it used; in the page both stand in `light-dark()`.
+    A standalone file has fixed colours for its `used` classes only; pages use `light-dark()`.
     """
 
     def colour(pair: Pair) -> str:
@@ -80,19 +78,19 @@ def rules(*, dark: bool | None, used: Collection[str] | None = None) -> str:
         lines.append(f".d{place}{{stroke:{colour(pair)};fill:none;stroke-width:1.8{dash}}}")
         lines.append(f".b{place}{{fill:{colour(pair)};opacity:.14}}")
     for name, fill in _scales():
-        letters = Pair(_letters(fill.light), _letters(fill.dark))
+        letters = Pair(_text_colour(fill.light), _text_colour(fill.dark))
         lines.append(f".{name}{{fill:{colour(fill)};background-color:{colour(fill)}}}")
         lines.append(f".on-{name}{{fill:{colour(letters)};color:{colour(letters)}}}")
     return "\n".join(line for line in lines if used is None or line[1 : line.index("{")] in used)
 
 
 def score_step(value: float) -> str:
-    """The class of a score between 0 and 1."""
+    """Return the class of a score between 0 and 1."""
     return f"h{round(min(max(value, 0.0), 1.0) * STEPS)}"
 
 
 def difference_step(value: float) -> str:
-    """The class of a difference between -1 and 1; half of the scale is reached at 0.5."""
+    """Return the class of a difference between -1 and 1; half of the scale is reached at 0.5."""
     step = round(min(max(value, -1.0), 1.0) * STEPS)
     return f"l{-step}" if step < 0 else f"g{step}"
 
@@ -120,14 +118,14 @@ def _channels(colour: str) -> list[int]:
     return [int(colour[start : start + 2], 16) for start in (1, 3, 5)]
 
 
-def _letters(fill: str) -> str:
-    """Black or white, whichever has more contrast on a colour: always at least 4.5 (WCAG 2.2, 1.4.3)."""
+def _text_colour(fill: str) -> str:
+    """Return black or white for contrast on a colour: always at least 4.5 (WCAG 2.2, 1.4.3)."""
     light = luminance(fill)
     return "#000000" if (light + 0.05) / 0.05 >= 1.05 / (light + 0.05) else "#ffffff"
 
 
 def luminance(colour: str) -> float:
-    """Relative luminance of a colour `#rrggbb`, 0 to 1 (WCAG 2.2)."""
+    """Return the relative luminance of a colour `#rrggbb`, 0 to 1 (WCAG 2.2)."""
     linear = [
         channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4
         for channel in (each / 255 for each in _channels(colour))
@@ -138,16 +136,16 @@ def luminance(colour: str) -> float:
 Anchor = Literal["start", "middle", "end"]
 Point = tuple[float, float]
 SIZE = 13
-"""Letters, in pixels."""
-LETTER = SIZE * 0.54
-"""Mean width of a letter, in pixels."""
+"""Font size in pixels."""
+CHARACTER_WIDTH = SIZE * 0.54
+"""Mean character width in pixels."""
 _CLASSES = re.compile('class="([^"]*)"')
 _ZOOM = 1.5
 _MARKS = ("circle", "square", "diamond", "triangle", "down", "plus", "bar", "cross")
 
 
 class Drawing:
-    """Parts in the order in which they are laid over each other; lengths in pixels, from the upper left corner."""
+    """Parts in drawing order; lengths in pixels from the upper left corner."""
 
     def __init__(self, width: float, height: float) -> None:
         self.width = width
@@ -155,69 +153,68 @@ class Drawing:
         self._parts: list[str] = []
 
     @contextmanager
-    def told(self, words: str) -> Generator[None]:
-        """Parts that say `words` when a pointer rests on them."""
-        self._parts.append(f"<g><title>{_words(words)}</title>")
+    def tooltip(self, text: str) -> Generator[None]:
+        """Group parts under a tooltip."""
+        self._parts.append(f"<g><title>{_escaped(text)}</title>")
         yield
         self._parts.append("</g>")
 
     def line(self, start: Point, end: Point, kind: str, *, behind: bool = False) -> None:
-        """A straight line, with `behind` under everything drawn before."""
+        """Draw a straight line; `behind` puts it under everything drawn before."""
         (x1, y1), (x2, y2) = start, end
         part = f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
         self._parts.insert(0 if behind else len(self._parts), part)
 
     def rect(self, corner: Point, width: float, height: float, kind: str) -> None:
-        """A rectangle by its upper left corner."""
         x, y = corner
         self._parts.append(
             f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{max(height, 0):.1f}"/>'
         )
 
     def path(self, points: Sequence[Point], kind: str, *, closed: bool = False) -> None:
-        """Straight lines from point to point."""
-        words = " L".join(f"{x:.1f} {y:.1f}" for x, y in points)
-        self._parts.append(f'<path class="{kind}" d="M{words}{"Z" if closed else ""}"/>')
+        """Draw straight lines from point to point."""
+        segments = " L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+        self._parts.append(f'<path class="{kind}" d="M{segments}{"Z" if closed else ""}"/>')
 
-    def text(self, place: Point, words: str, kind: str = "ink", anchor: Anchor = "start", most: float = 0) -> None:
-        """Words on their base line; with `most`, in two small lines where they are longer than so many pixels.
+    def text(self, place: Point, text: str, kind: str = "ink", anchor: Anchor = "start", most: float = 0) -> None:
+        """Write text on its base line; with `most`, in two small lines if longer than so many pixels.
 
-        What does not fit into these either is cut, and a pointer shows it in full.
+        Longer text is cut, with the full text as a tooltip.
         """
         x, y = place
         anchored = "" if anchor == "start" else f' text-anchor="{anchor}"'
-        if not most or len(words) <= int(most / LETTER):
-            self._parts.append(f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}"{anchored}>{_words(words)}</text>')
+        if not most or len(text) <= int(most / CHARACTER_WIDTH):
+            self._parts.append(f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}"{anchored}>{_escaped(text)}</text>')
             return
-        room = int(most / (LETTER * 0.85))
-        first = max(words.rfind(each, 0, room) for each in " /-_:.") + 1 or room
-        second = words[first:] if len(words) - first <= room else words[first : first + room - 1] + "…"
-        for line, lower in ((words[:first], -6), (second, 5)):
-            whole = f"<title>{_words(words)}</title>" if second.endswith("…") else ""
+        capacity = int(most / (CHARACTER_WIDTH * 0.85))
+        first = max(text.rfind(each, 0, capacity) for each in " /-_:.") + 1 or capacity
+        last = text[first:] if len(text) - first <= capacity else text[first : first + capacity - 1] + "…"
+        for line, lower in ((text[:first], -6), (last, 5)):
+            whole = f"<title>{_escaped(text)}</title>" if last.endswith("…") else ""
             self._parts.append(
-                f'<text class="{kind} small" x="{x:.1f}" y="{y + lower:.1f}"{anchored}>{_words(line)}{whole}</text>'
+                f'<text class="{kind} small" x="{x:.1f}" y="{y + lower:.1f}"{anchored}>{_escaped(line)}{whole}</text>'
             )
 
-    def centred(self, place: Point, words: str, width: float) -> None:
-        """Words below an axis around a point, in as many lines as `width` needs; see `lines_of`."""
+    def centred(self, place: Point, text: str, width: float) -> None:
+        """Write text centred below an axis, wrapped to `width`; see `lines_of`."""
         x, y = place
-        for number, line in enumerate(lines_of(words, width)):
+        for number, line in enumerate(lines_of(text, width)):
             self.text((x, y + 15 * number), line, "quiet", "middle")
 
-    def slanted(self, place: Point, words: str) -> None:
-        """Words above a column, rising to the right."""
+    def slanted(self, place: Point, text: str) -> None:
+        """Write text above a column, rising to the right."""
         x, y = place
         turned = f'transform="rotate(-38 {x:.1f} {y:.1f})"'
-        self._parts.append(f'<text class="ink" x="{x:.1f}" y="{y:.1f}" {turned}>{_words(words)}</text>')
+        self._parts.append(f'<text class="ink" x="{x:.1f}" y="{y:.1f}" {turned}>{_escaped(text)}</text>')
 
-    def upright(self, place: Point, words: str) -> None:
-        """Words beside an axis, read from below."""
+    def upright(self, place: Point, text: str) -> None:
+        """Write vertical text next to an axis, read from below."""
         x, y = place
         turned = f'transform="rotate(-90 {x:.1f} {y:.1f})" text-anchor="middle"'
-        self._parts.append(f'<text class="quiet" x="{x:.1f}" y="{y:.1f}" {turned}>{_words(words)}</text>')
+        self._parts.append(f'<text class="quiet" x="{x:.1f}" y="{y:.1f}" {turned}>{_escaped(text)}</text>')
 
     def mark(self, place: Point, series: int, size: float = 4.5) -> None:
-        """The mark of a series: a shape and a colour of its own."""
+        """Draw the mark of a series, with its shape and colour."""
         x, y = place
         shape, kind = _MARKS[series % len(_MARKS)], f"f{series % len(_MARKS)} edge"
         if shape == "circle":
@@ -237,56 +234,56 @@ class Drawing:
     def legend(
         self, names: Sequence[str], place: Point, *, first: int = 0, lines: bool = False, width: float = 0
     ) -> float:
-        """Marks with their names side by side, in rows of `width`; returns the height that they take.
+        """Draw marks with names, in rows of `width`; return the height used.
 
         `first` is the series of the first name.
         """
         x, y = place
         for series, name in enumerate(names, first):
-            room = 34 + len(name) * SIZE * 0.58
-            if width and x > place[0] and x + room > place[0] + width:
+            item_width = 34 + len(name) * SIZE * 0.58
+            if width and x > place[0] and x + item_width > place[0] + width:
                 x, y = place[0], y + 18
             if lines:
                 self.line((x - 7, y), (x + 7, y), f"d{series % len(_MARKS)}")
             self.mark((x, y), series)
             self.text((x + 12, y + 4.5), name, "ink")
-            x += room
+            x += item_width
         return y - place[1] + 18
 
-    def inline(self, name: str, title: str, words: str, kind: str) -> str:
-        """The element for a page that has `style.rules` in its own style; `name` is unique there."""
+    def inline(self, name: str, title: str, description: str, kind: str) -> str:
+        """Return the element for a page with `style.rules` in its style; `name` is unique there."""
         return (
             f'<svg class="figure {kind}" viewBox="0 0 {self.width:.0f} {self.height:.0f}" role="img" '
             f'aria-labelledby="{name}-title {name}-words" font-size="{SIZE}">'
-            f'<title id="{name}-title">{_words(title)}</title><desc id="{name}-words">{_words(words)}</desc>'
+            f'<title id="{name}-title">{_escaped(title)}</title><desc id="{name}-words">{_escaped(description)}</desc>'
             f"{''.join(self._parts)}</svg>"
         )
 
-    def file(self, title: str, words: str) -> str:
-        """A file of its own, with the title above the drawing, in light colours."""
+    def file(self, title: str, description: str) -> str:
+        """Return a standalone file in light colours, with the title above the drawing."""
         above = 34
         used = {kind for part in self._parts for kinds in _CLASSES.findall(part) for kind in kinds.split()}
         style = rules(dark=False, used={*used, "ink", "bold"})
         width, height = self.width, self.height + above
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
-            f'height="{height:.0f}" role="img" font-size="{SIZE}">\n<title>{_words(title)}</title>\n'
-            f"<desc>{_words(words)}</desc>\n<style>\ntext{{font-family:{FAMILY}}}\n{style}\n</style>\n"
+            f'height="{height:.0f}" role="img" font-size="{SIZE}">\n<title>{_escaped(title)}</title>\n'
+            f"<desc>{_escaped(description)}</desc>\n<style>\ntext{{font-family:{FAMILY}}}\n{style}\n</style>\n"
             f'<rect width="100%" height="100%" fill="{PAPER.light}"/>\n'
-            f'<text class="ink bold" x="12" y="22" font-size="15">{_words(title)}</text>\n'
+            f'<text class="ink bold" x="12" y="22" font-size="15">{_escaped(title)}</text>\n'
             f'<g transform="translate(0 {above})">\n{chr(10).join(self._parts)}\n</g>\n</svg>\n'
         )
 
 
-def lines_of(words: str, width: float) -> list[str]:
-    """Words in lines of at most so many pixels."""
-    return textwrap.wrap(words, int(width / LETTER)) or [""]
+def lines_of(text: str, width: float) -> list[str]:
+    """Wrap text to lines of at most `width` pixels."""
+    return textwrap.wrap(text, int(width / CHARACTER_WIDTH)) or [""]
 
 
 def png(svg: str) -> bytes:
-    """A file of `Drawing.file` as PNG, three pixels for two, with letters that are the same on every machine.
+    """Convert `Drawing.file` to PNG at 1.5 times its size; Lato makes text the same on every machine.
 
-    Letters that Lato lacks, as Chinese ones in a model's name, come from the fonts of the system where it has them.
+    Characters missing in Lato, such as Chinese ones in a model's name, use system fonts.
     """
     import font_lato
     import resvg_py
@@ -298,5 +295,5 @@ def png(svg: str) -> bytes:
     )
 
 
-def _words(text: str) -> str:
+def _escaped(text: str) -> str:
     return str(escape(printable(text)))

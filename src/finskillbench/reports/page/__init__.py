@@ -1,7 +1,6 @@
-"""The page of a report: `write_page` makes a folder that opens from disk without a network.
+"""The HTML page of a report: `write_page` makes a folder that works from disk without a network.
 
-Templates are Jinja's with everything escaped, the script is a few hundred lines of our own, and nothing is built: what
-is in the folder `templates` is what a reader finds in the page.
+Jinja templates with autoescaping and a short script, without a build step.
 """
 
 from finskillbench.reports.page.write import WrittenPage, write_page

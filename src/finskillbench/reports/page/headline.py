@@ -1,7 +1,4 @@
-"""The results of one suite in numbers and in a few sentences.
-
-Means with their intervals, as figures take them.
-"""
+"""Headline of a suite: key figures, summary sentences and warnings."""
 
 from __future__ import annotations
 
@@ -12,17 +9,17 @@ from typing import NamedTuple
 import polars as pl
 
 from finskillbench.analysis.inference import cluster_signs
-from finskillbench.analysis.intervals import estimate
-from finskillbench.analysis.results import distinct
+from finskillbench.analysis.intervals import estimate_means
+from finskillbench.analysis.results import distinct_values
 from finskillbench.reports.page.view import View, many
 from finskillbench.reports.tables.base import Estimate, difference_text
-from finskillbench.reports.tables.common import mark_means, marks_run
+from finskillbench.reports.tables.common import available_marks, mark_means
 
 
-class Said(NamedTuple):
-    """A mean with its interval, the episodes behind it and the clusters that those fall into.
+class MeanEstimate(NamedTuple):
+    """A mean with its interval, number of episodes and number of clusters.
 
-    `p` is that of the exact sign test over clusters, for a difference without an interval; else None.
+    `p` is from the exact sign test over clusters, for a difference without an interval; else None.
     """
 
     mean: Estimate
@@ -31,18 +28,18 @@ class Said(NamedTuple):
     p: float | None = None
 
 
-def estimates(frame: pl.DataFrame, by: Sequence[str], value: str = "difference") -> dict[str, Said]:
-    """The mean of a column in every group, by the names of the group joined by a line feed."""
+def estimates(frame: pl.DataFrame, by: Sequence[str], value: str = "difference") -> dict[str, MeanEstimate]:
+    """Return the mean of a column by group; group names are joined by a line feed."""
     if frame.is_empty():
         return {}
-    found: dict[str, Said] = {}
+    found: dict[str, MeanEstimate] = {}
     signs = cluster_signs(frame, by) if value == "difference" else {}
-    for line in estimate(frame, value=value, by=by).iter_rows(named=True):
+    for line in estimate_means(frame, value=value, by=by).iter_rows(named=True):
         if line["mean"] is not None:
             mean = Estimate(line["mean"], line["low"], line["high"])
             group = tuple(line[name] for name in by)
             p = signs[group].p(mean.value) if group in signs and mean.low is None else None
-            found["\n".join(map(str, group))] = Said(mean, line["pairs"], line["clusters"], p)
+            found["\n".join(map(str, group))] = MeanEstimate(mean, line["pairs"], line["clusters"], p)
     return found
 
 
@@ -52,7 +49,7 @@ CALIBRATION = "Calibration run: programs only"
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One number, its name and a line below it."""
+    """A key figure with its name and a line below it."""
 
     name: str
     value: str
@@ -61,7 +58,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """Tiles, the sentences of the result, and what limits it."""
+    """Tiles, sentences and warnings of a suite."""
 
     tiles: tuple[Tile, ...]
     sentences: tuple[str, ...]
@@ -69,7 +66,7 @@ class Headline:
 
 
 def headline_of(view: View) -> Headline:
-    """The headline of a suite: over the subtasks that count towards it, or over all where none does."""
+    """Return the headline of a suite, over its headline subtasks, or over all if there are none."""
     warnings = tuple(_warnings(view))
     if view.only_programs:
         return Headline(tuple(_marks(view)), tuple(_calibration(view)), warnings)
@@ -89,7 +86,7 @@ def headline_of(view: View) -> Headline:
     return Headline(tuple(tiles), tuple(_sentences(view, means, gain)), warnings)
 
 
-def _sentences(view: View, means: dict[str, Said], gain: Said | None) -> Iterator[str]:
+def _sentences(view: View, means: dict[str, MeanEstimate], gain: MeanEstimate | None) -> Iterator[str]:
     counted = _counted(view.contending)
     if not means:
         yield "No episode was scored. The statuses below show how the episodes ended."
@@ -127,8 +124,8 @@ def _sentences(view: View, means: dict[str, Said], gain: Said | None) -> Iterato
 
 
 def _marks(view: View) -> Iterator[Tile]:
-    """The mean scores of the programs that mark the scale."""
-    for mark in marks_run(view.results):
+    """Yield mean scores of the programs that mark the scale."""
+    for mark in available_marks(view.results):
         value = mark_means(view.results, mark, ()).get(())
         if value is not None:
             yield Tile(mark.title, f"{value:.3f}", f"{mark.model}, {mark.condition}")
@@ -156,9 +153,9 @@ def _warnings(view: View) -> Iterator[str]:
     if other:
         yield f"No {results.profile.value} scores for: {', '.join(other)}."
     for column, noun in {"edition": "editions", "scorer_version": "scorers", "commit": "states of the code"}.items():
-        if column in rows.columns and len(distinct(rows, column)) > 1:
-            yield f"The rows are of {len(distinct(rows, column))} {noun}; means over them mix what may not be alike."
-    aside = distinct(rows.filter(~pl.col("headline")), "sub_task")
+        if column in rows.columns and len(distinct_values(rows, column)) > 1:
+            yield f"The rows are of {len(distinct_values(rows, column))} {noun}; means over them mix what may not be alike."
+    aside = distinct_values(rows.filter(~pl.col("headline")), "sub_task")
     if aside:
         yield f"Not in the headline: {', '.join(aside)}."
 
@@ -168,14 +165,14 @@ def _counted(frame: pl.DataFrame) -> pl.DataFrame:
     return frame if counted.is_empty() else counted
 
 
-def _difference(found: Said) -> str:
-    """A difference with its interval, or with the p-value of its sign test."""
+def _difference(found: MeanEstimate) -> str:
+    """Format a difference with its interval, or with the p-value of its sign test."""
     return difference_text(found.mean) + (
         "" if found.p is None else f", exact sign test over clusters p = {found.p:.2g}"
     )
 
 
-def _interval(found: Said) -> str:
+def _interval(found: MeanEstimate) -> str:
     mean: Estimate = found.mean
     if mean.low is None or mean.high is None:
         return "95 % interval n/a" + ("" if found.p is None else f"; sign test p = {found.p:.2g}")

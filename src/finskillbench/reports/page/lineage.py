@@ -1,7 +1,4 @@
-"""Where the numbers come from: runs, editions and what is proved of their labels.
-
-The pages of single episodes: what `finskillbench show` prints, as HTML that needs no script.
-"""
+"""Lineage of the numbers (runs, editions, proofs of labels), and the pages of single episodes."""
 
 from __future__ import annotations
 
@@ -12,12 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 
-from finskillbench.analysis.results import distinct
+from finskillbench.analysis.results import distinct_values
 from finskillbench.edition import Edition, load_edition
 from finskillbench.edition.checks.catalog import CheckReport, Level
 from finskillbench.edition.store import MANIFEST
 from finskillbench.errors import FinSkillBenchError
-from finskillbench.findings import State
+from finskillbench.findings import CheckState
 from finskillbench.reports.page.render import episode_page
 from finskillbench.reports.page.view import Located, View
 from finskillbench.reports.read import RunRows
@@ -29,14 +26,14 @@ from finskillbench.runs.store.version import make_folder, write_atomic
 
 FOLDER = "episodes"
 LINES = 16
-"""Lines of a prompt, of arguments or of a result that a page shows."""
+"""Maximum lines of a prompt, arguments or a result in a page."""
 _WIDTH = 96
 _SPEAKERS = re.compile(r"--- (system|user|assistant|agent|result|ended|points|expected)")
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What one speaker says, under its heading; `speaker` is a word for the style."""
+    """One message of an episode under its heading; `speaker` is its style class."""
 
     heading: str
     speaker: str
@@ -52,9 +49,9 @@ def write_episodes(
     *,
     truth: bool,
 ) -> dict[int, str]:
-    """Write a page for each chosen row; returns their names by the place of the row.
+    """Write a page for each chosen row; return file names by row.
 
-    An episode whose trajectory is gone or damaged has none.
+    Episodes with missing or damaged trajectories are skipped.
     """
     wanted = {place: found for place in chosen if (found := located[place]) is not None and found.file.is_file()}
     if not wanted:
@@ -64,7 +61,9 @@ def write_episodes(
     for place, row in _rows(wanted):
         found = wanted[place]
         try:
-            lines = list(_told(found, row if truth else replace(row, scoring_details="{}"), editions, truth=truth))
+            lines = list(
+                _episode_lines(found, row if truth else replace(row, scoring_details="{}"), editions, truth=truth)
+            )
         except FinSkillBenchError:
             continue
         name = f"{FOLDER}/{place:05}.html"
@@ -76,14 +75,14 @@ def write_episodes(
 
 
 def _rows(wanted: Mapping[int, Located]) -> Iterable[tuple[int, Row]]:
-    """The rows of some places, run by run."""
+    """Yield the rows of some places, run by run."""
     for path in dict.fromkeys(found.run.path for found in wanted.values()):
         places = [place for place, found in wanted.items() if found.run.path == path]
         table = wanted[places[0]].run.rows
         yield from zip(places, from_frame(table[[wanted[place].index for place in places]]), strict=True)
 
 
-def _told(found: Located, row: Row, editions: Mapping[str, Edition | str], *, truth: bool) -> Iterable[Line]:
+def _episode_lines(found: Located, row: Row, editions: Mapping[str, Edition | str], *, truth: bool) -> Iterable[Line]:
     trajectory = read_trajectory(found.file)
     yield from conversation(trajectory, row, width=_WIDTH, most=LINES)
     if not truth:
@@ -100,7 +99,6 @@ def _told(found: Located, row: Row, editions: Mapping[str, Edition | str], *, tr
 
 
 def _blocks(lines: Iterable[Line]) -> list[Block]:
-    """Lines by the heading that they stand under."""
     blocks: list[Block] = []
     for line in lines:
         if line.heading:
@@ -113,7 +111,7 @@ def _blocks(lines: Iterable[Line]) -> list[Block]:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """Facts by name, tables, and notes."""
+    """Facts by name, tables and notes."""
 
     facts: tuple[tuple[str, str], ...]
     tables: tuple[Table, ...]
@@ -121,7 +119,7 @@ class Lineage:
 
 
 def editions_of(runs: Sequence[RunRows]) -> dict[str, Edition | str]:
-    """The editions behind some runs by digest, each read once, or why it cannot be had."""
+    """Return the editions of some runs by digest, or the reason why one is unavailable."""
     found: dict[str, Edition | str] = {}
     for run in runs:
         if run.record is not None and run.record.edition_digest not in found:
@@ -146,7 +144,7 @@ def lineage_of(
     validation: CheckReport | None = None,
     audit: CheckReport | None = None,
 ) -> Lineage:
-    """What a reviewer asks first, as far as it is known."""
+    """Collect the known facts about the origin of results."""
     rows = view.rows
     facts = [("Profile", view.results.profile.value), ("Rows", f"{rows.height:,}")]
     for column, name in {
@@ -157,7 +155,7 @@ def lineage_of(
         "harness": "Harness",
     }.items():
         if column in rows.columns:
-            values = [str(each) for each in distinct(rows, column) if each]
+            values = [str(each) for each in distinct_values(rows, column) if each]
             facts.append((name, ", ".join(values) or "not known"))
     for run in runs:
         if run.record is not None:
@@ -197,7 +195,7 @@ def _facts(edition: Edition) -> list[tuple[str, str]]:
 
 
 def _labels(edition: Edition) -> Table:
-    """How many labels of each subtask are proved in which way; "stated" are those whose truth says no proof."""
+    """Count the labels of each subtask by kind of proof; "stated" labels have none."""
     columns = (
         Column("sub_task", "Subtask"),
         Column("episodes", "Episodes", Kind.COUNT),
@@ -228,8 +226,8 @@ def _checks(report: CheckReport) -> Table:
             check.name,
             check.domain,
             check.state.value,
-            sum(each.state is State.FAIL for each in check.findings),
-            sum(each.state is State.WARN for each in check.findings),
+            sum(each.state is CheckState.FAIL for each in check.findings),
+            sum(each.state is CheckState.WARN for each in check.findings),
         )
         for check in report.checks
     )

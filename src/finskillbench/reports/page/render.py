@@ -1,9 +1,7 @@
-"""From what a page says to HTML: every text is escaped, and nothing may be fetched or run but our own few lines.
+"""Render pages to HTML with escaped text, and pack episode rows as JSON.
 
-The security policy of a page names our style and script by their digests. A text that found its way past the escaping
-would still not run, and no address in it would be asked for.
-
-The episodes of a page as compact JSON: columns of numbers that name entries of lists, some 45 bytes an episode.
+The content security policy allows only our style and script, by digest. Text that escaped the escaping could neither
+run nor load anything. Episode data are columns of indices into lists, some 45 bytes an episode.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ import orjson
 import polars as pl
 from markupsafe import Markup
 
-from finskillbench.analysis.results import distinct
+from finskillbench.analysis.results import distinct_values
 from finskillbench.reports.figures.bars import heat_text
 from finskillbench.reports.figures.svg import difference_step, rules, score_step
 from finskillbench.reports.page.view import Located, View
@@ -33,21 +31,20 @@ _TEMPLATES = Path(__file__).with_name("templates")
 
 
 def index_page(content: Mapping[str, object], data: bytes) -> str:
-    """The page, from what its template names, with the episodes of `packed` in it."""
+    """Render the report page with the episodes of `pack_episodes`."""
     # Safe: `packed` writes <, > and & as escapes of JSON.
     style = f"{_text('page.css')}\n{rules(dark=None)}"
     return _page("index.html", style, _text("page.js"), {**content, "data": Markup(data.decode())})
 
 
 def episode_page(title: str, blocks: Sequence[Block], command: str, *, truth: bool) -> str:
-    """The page of one episode; `command` shows it in a terminal."""
+    """Render the page of one episode; `command` shows it in a terminal."""
     return _page(
         "episode.html", _text("episode.css"), "", {"title": title, "blocks": blocks, "command": command, "truth": truth}
     )
 
 
-def board_page(content: Mapping[str, object]) -> str:
-    """The page of a leaderboard, from what its template names."""
+def leaderboard_page(content: Mapping[str, object]) -> str:
     return _page("board.html", f"{_text('page.css')}\n{_text('board.css')}", "", content)
 
 
@@ -72,13 +69,12 @@ def _page(template: str, style: str, script: str, content: Mapping[str, object])
 
 
 def sorting(cell: Cell) -> str:
-    """What a cell is sorted by, as the script reads it."""
+    """Return the sort key of a cell for the page's script."""
     value = cell.value if isinstance(cell, Estimate) else cell
     return "" if value is None else str(value)
 
 
 def step(value: float, differences: bool) -> str:
-    """The class of a cell of the heat map."""
     return difference_step(value) if differences else score_step(value)
 
 
@@ -88,24 +84,23 @@ def _text(name: str) -> str:
 
 
 _NAMED = ("entry", "condition", "sub_task", "difficulty", "task_id", "status", "cause", "arm")
-"""Columns whose values are kept once and named by their place."""
+"""Columns stored as indices into a list of distinct values."""
 
 
-def packed(
+def pack_episodes(
     view: View, causes: Sequence[str | None], located: Sequence[Located | None], pages: Mapping[int, str]
 ) -> bytes:
-    """The rows of a view for the script of the page.
+    """Pack the rows of a view for the page's script.
 
     Parameters
     ----------
-    view : whose rows are packed.
-    causes : why each row failed, where somebody looked and it did.
-    located : where the trajectory of each row lies.
-    pages : the trajectories that are packed with the report, by the place of their row.
+    causes : cause of failure by row, if classified.
+    located : trajectory of each row.
+    pages : trajectory pages in the report, by row.
 
     Returns
     -------
-    UTF-8 JSON that can stand in an element of a page: `<`, `>` and `&` are written as escapes.
+    UTF-8 JSON for an HTML element: `<`, `>` and `&` are escaped.
     """
     arms = [None if each is None else f"{each.run.path}/trajectories/{each.item.arm}" for each in located]
     rows = view.rows.with_columns(cause=pl.Series(causes, dtype=pl.String), arm=pl.Series(arms, dtype=pl.String))
@@ -132,7 +127,7 @@ def packed(
         },
         "page": pages,
     }
-    names["file"] = [file_name(each) for each in distinct(rows, "task_id")]
+    names["file"] = [file_name(each) for each in distinct_values(rows, "task_id")]
     data = orjson.dumps({"names": names, "columns": columns}, option=orjson.OPT_NON_STR_KEYS)
     return data.replace(b"&", b"\\u0026").replace(b"<", b"\\u003c").replace(b">", b"\\u003e")
 

@@ -1,12 +1,8 @@
-"""Results as the page looks at them: who is compared, and which programs stand as marks beside them.
+"""Results prepared for a page, and the choice of trajectories written with it.
 
-Names as files and columns take them.
-
-Which trajectories come with a page, and where those of the others lie.
-
-All trajectories of a whole run are a hundred megabytes. By default a page brings, of every cell (model, condition,
-subtask), the worst episode, an example of each cause of failure, the best and the one in the middle, in this order over
-all cells, until `MOST_PAGES` are reached; of the others the page says the command that shows them.
+All trajectories of a full run take a hundred megabytes. By default a page includes, per cell (model, condition,
+subtask), the worst episode, an example of each cause of failure, the best and the median one, in this order over all
+cells, up to `MOST_PAGES`. Other rows show the command for their trajectory.
 """
 
 from __future__ import annotations
@@ -18,26 +14,26 @@ from pathlib import Path
 
 import polars as pl
 
-from finskillbench.analysis.results import CURATED, Comparison, Results, distinct, pairs
+from finskillbench.analysis.results import CURATED, Comparison, Results, distinct_values, pairs
 from finskillbench.episode import PAPER_SUITE
 from finskillbench.harness.models import ModelKey, labels
 from finskillbench.reports.read import RunRows
 from finskillbench.runs.plan.items import Item
 
 MOST_DRAWN = 24
-"""Entries that a figure has room for."""
+"""Maximum number of entries in a figure."""
 _FOLLOWS = "baseline/reference"
-"""The program that does what a skill says."""
+"""The program that follows a skill."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Results with `entry` beside every line: the model, and its harness where it played in several.
+    """Results with an `entry` column: the model, and its harness if it ran in several.
 
-    `entries` are those that are shown: language models, or the programs where there is nothing else; `programs` are the
-    marks beside them. `pooled` are those that means are taken over: all models, but of programs only the one that
-    follows the skills, since floors and a ceiling have no mean. `main` is the comparison that the headline tells; None
-    where only one condition was run.
+    `entries` are shown: language models, else programs; `programs` are reference marks next to models. `pooled` are the
+    entries in means: all models, or only the program that follows skills, since floors and a ceiling have no mean.
+    `main`
+    is the headline comparison; None with a single condition.
     """
 
     results: Results
@@ -50,11 +46,10 @@ class View:
 
     @property
     def suite(self) -> str:
-        """The suite of the rows, in words."""
         return f"{self.rows['suite'][0] or PAPER_SUITE} suite"
 
     def population(self, frame: pl.DataFrame, entries: Sequence[str] | None = None) -> str:
-        """The caption of a figure over some lines: how many episodes, of which suite and of which models."""
+        """Describe the episodes, suite and models of a figure."""
         who = self.pooled if entries is None else entries
         episodes, sub_tasks = frame["episode"].n_unique(), frame["sub_task"].n_unique()
         return (
@@ -62,8 +57,8 @@ class View:
         )
 
     def named(self, entries: Sequence[str]) -> str:
-        """Some entries in words."""
-        models = set(distinct(self.rows.filter(~pl.col("program")), "entry"))
+        """Describe some entries in words."""
+        models = set(distinct_values(self.rows.filter(~pl.col("program")), "entry"))
         if len(entries) == 1:
             return entries[0] if entries[0] in models else f"{entries[0]}, a program"
         counts = {"model": len(models.intersection(entries)), "program": len(set(entries) - models)}
@@ -71,12 +66,12 @@ class View:
 
     @property
     def only_programs(self) -> bool:
-        """Whether no language model took part."""
+        """True if no language model took part."""
         return bool(self.entries) and not self.programs and bool(self.rows["program"].all())
 
     @property
     def drawn(self) -> tuple[str, ...]:
-        """The entries that figures show: all, or those with the highest means where there are too many."""
+        """Entries in figures: all, or those with the highest means if there are too many."""
         if len(self.entries) <= MOST_DRAWN:
             return self.entries
         means = self.episodes.filter("headline").group_by("entry").agg(pl.col("score").mean())
@@ -84,46 +79,45 @@ class View:
         return tuple(name for name in self.entries if name in best)
 
     @property
-    def drawn_note(self) -> tuple[str, ...]:
-        """What a figure that shows only some of the entries has to say."""
+    def drawn_footnotes(self) -> tuple[str, ...]:
+        """Note for figures that show only some entries."""
         if len(self.drawn) == len(self.entries):
             return ()
         return (f"Drawn are the {len(self.drawn)} of {len(self.entries)} with the highest means; the table has all.",)
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """The conditions that were run, in their order."""
         return self.results.conditions
 
     @property
     def series(self) -> tuple[str, ...]:
-        """The conditions in the order of their marks: first the one that others are measured against."""
+        """Conditions in mark order, the reference first."""
         first = self.main.reference if self.main else self.conditions[0]
         return (first, *(name for name in self.conditions if name != first))
 
     @property
     def contending(self) -> pl.DataFrame:
-        """Scored episodes of the entries that means are taken over."""
+        """Scored episodes of the pooled entries."""
         return self.episodes.filter(pl.col("entry").is_in(self.pooled))
 
     def paired(self, comparison: Comparison, entries: Sequence[str] | None = None) -> pl.DataFrame:
-        """The pairs of a comparison, of those that means are taken over or of some entries."""
+        """Return the pairs of a comparison, of the pooled or given entries."""
         wanted = self.pooled if entries is None else entries
-        return _entered(pairs(self.results, comparison), self.results).filter(pl.col("entry").is_in(wanted))
+        return _with_entry(pairs(self.results, comparison), self.results).filter(pl.col("entry").is_in(wanted))
 
     @property
     def compared(self) -> tuple[Comparison, ...]:
-        """The comparisons against the reference of the main one, which a figure can show side by side."""
+        """Comparisons with the reference of the main one."""
         if self.main is None:
             return ()
         return tuple(each for each in self.results.comparisons if each.reference == self.main.reference)
 
 
 def view_of(results: Results) -> View:
-    """Results as the page looks at them."""
-    rows, episodes = _entered(results.rows, results), _entered(results.episodes, results)
-    models = distinct(rows.filter(~pl.col("program")), "entry")
-    programs = distinct(rows.filter(pl.col("program")), "entry")
+    """Prepare results for a page."""
+    rows, episodes = _with_entry(results.rows, results), _with_entry(results.episodes, results)
+    models = distinct_values(rows.filter(~pl.col("program")), "entry")
+    programs = distinct_values(rows.filter(pl.col("program")), "entry")
     return View(
         results=results,
         rows=rows,
@@ -136,12 +130,12 @@ def view_of(results: Results) -> View:
 
 
 def views_of(results: Results) -> list[View]:
-    """A view of each suite, the paper's first."""
-    return [view_of(_of_suite(results, suite)) for suite in sorted(distinct(results.rows, "suite"))]
+    """Return a view of each suite, the paper's first."""
+    return [view_of(_of_suite(results, suite)) for suite in sorted(distinct_values(results.rows, "suite"))]
 
 
 def _of_suite(results: Results, suite: str) -> Results:
-    """The lines of one suite; those of another suite than the paper's all count towards its headline."""
+    """Select one suite; all subtasks outside of the paper's suite count towards their headline."""
     counted = {"headline": pl.lit(True)} if suite else {}
     rows, episodes = (
         frame.filter(pl.col("suite") == suite).with_columns(**counted) for frame in (results.rows, results.episodes)
@@ -157,19 +151,19 @@ def _of_suite(results: Results, suite: str) -> Results:
 
 
 def many(count: int, noun: str) -> str:
-    """A number with its noun."""
+    """Format a count with its noun."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _main(results: Results) -> Comparison | None:
-    """What curated skills changed, or the first comparison that has pairs."""
+    """Return the curated comparison, or the first with pairs."""
     curated = [each for each in results.comparisons if each.treated == CURATED]
     wanted = [*curated, *results.comparisons]
     paired = (each for each in wanted if not pairs(results, each).is_empty())
     return next(paired, next(iter(wanted), None))
 
 
-def _entered(frame: pl.DataFrame, results: Results) -> pl.DataFrame:
+def _with_entry(frame: pl.DataFrame, results: Results) -> pl.DataFrame:
     several = (
         results.rows.group_by("model")
         .agg(pl.col("harness").n_unique())
@@ -180,8 +174,8 @@ def _entered(frame: pl.DataFrame, results: Results) -> pl.DataFrame:
     return frame.with_columns(entry=pl.when(pl.col("model").is_in(several)).then(inside).otherwise(pl.col("model")))
 
 
-def slug(name: str) -> str:
-    """Small letters, digits and underscores, beginning with a letter."""
+def column_name(name: str) -> str:
+    """Convert a name to lower-case letters, digits and underscores, starting with a letter."""
     cleaned = "".join(each if each.isascii() and each.isalnum() else "_" for each in name.lower())
     return cleaned if cleaned[:1].isalpha() else f"n{cleaned}"
 
@@ -194,7 +188,7 @@ CELL = ("entry", "condition", "sub_task")
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """The run that a row came from, and its piece of work there; `index` is the row's place in the run's table."""
+    """Run, work item and row index of a row's trajectory."""
 
     run: RunRows
     item: Item
@@ -202,12 +196,11 @@ class Located:
 
     @property
     def file(self) -> Path:
-        """Its trajectory."""
         return self.run.path / self.item.trajectory
 
 
 def locate(view: View, runs: Sequence[RunRows]) -> list[Located | None]:
-    """Where the trajectory of each row lies; None where no run that has trajectories has the row."""
+    """Find the trajectory of each row; None if no run with trajectories has the row."""
     entries = (ModelKey(*each) for run in runs for each in run.rows.select("model", "arguments").iter_rows())
     names = labels(entries)
     known: dict[tuple[object, ...], Located] = {}
@@ -219,11 +212,9 @@ def locate(view: View, runs: Sequence[RunRows]) -> list[Located | None]:
 
 
 def choose(view: View, causes: Sequence[str | None], located: Sequence[Located | None], most: int | None) -> list[int]:
-    """Places of the rows whose trajectories come with the page.
+    """Choose the rows whose trajectories come with the page.
 
-    Parameters
-    ----------
-    most : how many of each cell, none of which is left out for the size of the whole; None: the rule of this module.
+    `most` is the number per cell, without a total limit; None applies the rule of this module.
     """
     rows = view.rows.with_row_index("place").with_columns(cause=pl.Series(causes, dtype=pl.String))
     rows = rows.filter(pl.Series([each is not None for each in located], dtype=pl.Boolean))
@@ -243,7 +234,7 @@ def choose(view: View, causes: Sequence[str | None], located: Sequence[Located |
 
 
 def _in_turn(cells: Sequence[Sequence[tuple[int, str | None]]]) -> Iterator[int]:
-    """Places in the order of their worth, over all cells."""
+    """Yield row places by priority, over all cells."""
     yield from (cell[0][0] for cell in cells)
     examples = [list({cause: place for place, cause in reversed(cell) if cause}.values()) for cell in cells]
     yield from chain.from_iterable(examples)
@@ -252,7 +243,7 @@ def _in_turn(cells: Sequence[Sequence[tuple[int, str | None]]]) -> Iterator[int]
 
 
 def _spread(places: Sequence[int], most: int) -> list[int]:
-    """So many of some ordered places, evenly from the first to the last."""
+    """Pick `most` of the ordered places, evenly from first to last."""
     if most >= len(places):
         return list(places)
     if most == 1:

@@ -1,4 +1,4 @@
-"""Writing a page: one folder with `index.html`, its figures as files, and pages of single episodes."""
+"""Write a report page: a folder with `index.html`, figure files, and pages of single episodes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 import polars as pl
 
-from finskillbench.analysis.results import Results, distinct
+from finskillbench.analysis.results import Results, distinct_values
 from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.errors import InputError
 from finskillbench.reports.page.headline import CALIBRATION, Headline, headline_of
 from finskillbench.reports.page.lineage import FOLDER as EPISODES
 from finskillbench.reports.page.lineage import editions_of, lineage_of, write_episodes
-from finskillbench.reports.page.render import index_page, packed
+from finskillbench.reports.page.render import index_page, pack_episodes
 from finskillbench.reports.page.sections import Section, sections_of
 from finskillbench.reports.page.view import ITEM, Located, View, choose, locate, many, view_of, views_of
 from finskillbench.reports.read import RunRows
@@ -35,7 +35,7 @@ _FILTERS = {
 
 @dataclass(frozen=True, slots=True)
 class WrittenPage:
-    """What was written: the file to open, how many episodes have a page of their own, and the size of the folder."""
+    """File to open, number of episode pages, and folder size in bytes."""
 
     index: Path
     episodes: int
@@ -54,23 +54,22 @@ def write_page(
     validation: CheckReport | None = None,
     audit: CheckReport | None = None,
 ) -> WrittenPage:
-    """Write the page of some results into a folder, in place of a page that is there.
+    """Write the page of some results into a folder, replacing an earlier page.
 
     Parameters
     ----------
-    results : of any runs.
-    out : folder of the page; a new one, an empty one, or one that holds a page.
-    runs : where the trajectories and the edition are; without them the page has neither.
-    trajectories : how many of each cell (model, condition, subtask) get a page of their own, from the worst to the
-        best; None takes the few that `page.trajectories` names, 0 takes none.
-    truth : whether what was expected stands beside what was given.
-    causes : why episodes of the runs failed: columns model, arguments, condition, task_id and run_idx as in their rows,
-        and cause.
-    validation, audit : what is known of the edition.
+    results : results of any runs.
+    out : folder of the page; new, empty, or with an earlier page.
+    runs : sources of trajectories and editions; without them the page has neither.
+    trajectories : episode pages per cell (model, condition, subtask), from worst to best; None applies the rule of
+        `page.view`, 0 writes none.
+    truth : show expected answers next to submitted ones.
+    causes : causes of failure: columns model, arguments, condition, task_id and run_idx as in rows, and cause.
+    validation, audit : check reports of the edition.
 
     Raises
     ------
-    InputError : the folder holds something else, or cannot be written.
+    InputError : the folder holds other files, or cannot be written.
     """
     view = view_of(results)
     _prepare(out)
@@ -88,7 +87,7 @@ def write_page(
         "calibration": CALIBRATION if view.only_programs else "",
         "suites": suites,
         "lineage": lineage_of(view, runs, editions, validation, audit),
-        "packed_words": _packed_words(view, len(pages), trajectories, sought=causes is not None),
+        "packed_words": _trajectories_sentence(view, len(pages), trajectories, with_causes=causes is not None),
         "filters": [
             *((short, label) for short, (label, _) in _FILTERS.items()),
             *([("ca", "Cause of failure")] if any(failures) else []),
@@ -98,7 +97,7 @@ def write_page(
         "subtasks": _places(view, "sub_task"),
         "footer": f"Written by FinSkillBench. Figures are in the folder {FIGURES}/, as SVG and PNG.",
     }
-    index = index_page(content, packed(view, failures, located, pages))
+    index = index_page(content, pack_episodes(view, failures, located, pages))
     make_folder(out / FIGURES)
     for name, data in files.items():
         write_atomic(out / FIGURES / name, data)
@@ -108,7 +107,7 @@ def write_page(
 
 
 def _prepare(out: Path) -> None:
-    """An empty folder, or one without the page that was in it."""
+    """Create the folder, or remove the earlier page in it."""
     make_folder(out)
     strangers = sorted(path.name for path in out.iterdir() if path.name not in (INDEX, FIGURES, EPISODES))
     if strangers:
@@ -119,7 +118,7 @@ def _prepare(out: Path) -> None:
 
 
 def _causes(located: Sequence[Located | None], causes: pl.DataFrame | None) -> list[str | None]:
-    """The cause of each row's failure."""
+    """Return the cause of each row's failure."""
     if causes is None:
         return [None] * len(located)
     known = {Item(*key): cause for *key, cause in causes.select(*ITEM, "cause").iter_rows()}
@@ -134,13 +133,13 @@ def _files(sections: Sequence[Section]) -> Iterator[tuple[str, bytes]]:
 
 
 def _places(view: View, column: str) -> dict[str, int]:
-    """The places of names in the lists of the page's data."""
-    return {name: place for place, name in enumerate(distinct(view.rows, column))}
+    """Index names as in the page's data."""
+    return {name: place for place, name in enumerate(distinct_values(view.rows, column))}
 
 
 @dataclass(frozen=True, slots=True)
 class _Suite:
-    """The part of a page on one suite; `title` is empty where there is no other."""
+    """Part of a page on one suite; `title` is empty if there is only one."""
 
     name: str
     title: str
@@ -170,7 +169,7 @@ def _title(view: View) -> str:
 
 
 def _subtitle(view: View) -> str:
-    """State the rows of the models, or of the programs where no model was run."""
+    """Describe the rows of the models, or of the programs if there are no models."""
     rows = view.rows.filter(pl.col("entry").is_in(view.entries))
     days = rows["ended"].drop_nulls() if "ended" in rows.columns else pl.Series([], dtype=pl.Date)
     ends = dict.fromkeys(f"{day:%Y-%m-%d}" for day in (days.min(), days.max()) if day is not None)
@@ -180,19 +179,19 @@ def _subtitle(view: View) -> str:
     return f"{who}; {size} under {', '.join(view.conditions)}{when}; profile {view.results.profile.value}"
 
 
-def _packed_words(view: View, pages: int, trajectories: int | None, *, sought: bool) -> str:
+def _trajectories_sentence(view: View, pages: int, trajectories: int | None, *, with_causes: bool) -> str:
     if not pages:
         return "No trajectories came with this page; where a run has them, a row says the command that shows one."
     if pages == view.rows.height:
         return "Every trajectory came with this page. A cell of the heat map leads to its episodes here."
-    examples = "an example of each cause of failure, " if sought else ""
+    examples = "an example of each cause of failure, " if with_causes else ""
     rule = (
         f"of every cell (model, condition, subtask) the worst, {examples}the best and the one in the middle, as far as "
         "there is room"
         if trajectories is None
         else f"{trajectories} of every cell (model, condition, subtask), from the worst to the best"
     )
-    if not sought:
+    if not with_causes:
         rule += "; causes of failure were not looked for"
     return (
         f"{pages:,} of {view.rows.height:,} trajectories came with this page: {rule}. For any other, its row says the "

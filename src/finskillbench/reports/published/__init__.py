@@ -1,7 +1,7 @@
-"""The values that the paper prints in its tables 2 to 7, and ours beside them.
+"""The paper's printed values (tables 2 to 7) next to ours.
 
-`tables.json` holds them as printed, by the names of our tables and columns, with what the release's own recomputation
-(`analysis/expected_results.json`) displays otherwise. They are under the published scorers: profile `paper`.
+`tables.json` holds them as printed, by our table and column names, with values that differ in the release's own
+recomputation (`analysis/expected_results.json`). They are under the published scorers: profile `paper`.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from finskillbench.reports.tables.base import Cell, Column, Estimate, Table, cel
 
 Key = tuple[str | None, ...]
 Value = str | int | float | tuple[float, float | None, float | None]
-"""As JSON has it: the three are a value and the ends of its interval."""
+"""As in JSON: the tuple is a value and the ends of its interval."""
 
 
 class PublishedRow(msgspec.Struct, frozen=True):
-    """One row: what it is of, and its cells by the names of our columns."""
+    """One row: its key, and its cells by our column names."""
 
     key: Key
     cells: dict[str, Value]
 
 
 class PublishedTable(msgspec.Struct, frozen=True):
-    """One table of the paper; `keys` are the columns that tell its rows apart."""
+    """One table of the paper; `keys` are the columns that identify its rows."""
 
     table: int
     keys: tuple[str, ...]
     rows: tuple[PublishedRow, ...]
 
 
-class Otherwise(msgspec.Struct, frozen=True):
-    """A cell for which the release's recomputation displays another value."""
+class ReleaseDifference(msgspec.Struct, frozen=True):
+    """A cell with another value in the release's recomputation."""
 
     table: str
     key: Key
@@ -46,11 +46,11 @@ class Otherwise(msgspec.Struct, frozen=True):
 
 
 class _Published(msgspec.Struct, frozen=True):
-    """Everything that was printed: tables by the names of ours, and where the release differs."""
+    """All printed tables by our names, and differences in the release."""
 
     source: str
     tables: dict[str, PublishedTable]
-    release: tuple[Otherwise, ...]
+    release: tuple[ReleaseDifference, ...]
 
 
 class _Placed(NamedTuple):
@@ -59,18 +59,17 @@ class _Placed(NamedTuple):
 
 
 @cache
-def published() -> _Published:
-    """The printed values."""
+def paper_values() -> _Published:
     data = resources.files(__name__).joinpath("tables.json").read_bytes()
     return msgspec.json.decode(data, type=_Published)
 
 
-def beside(table: Table) -> Table:
-    """The table with a column of printed values behind each column that the paper has; a table that it has not stays.
+def with_paper_columns(table: Table) -> Table:
+    """Add a column of printed values after each column that the paper has; other tables are unchanged.
 
-    Rows that the paper has and ours does not stand last. Models are matched by their names without the provider.
+    Rows only in the paper come last. Models are matched by name without the provider.
     """
-    known = published().tables.get(table.name)
+    known = paper_values().tables.get(table.name)
     if known is None:
         return table
     names = {name for row in known.rows for name in row.cells}
@@ -85,21 +84,20 @@ def beside(table: Table) -> Table:
         rows.append(_joined(places, row, printed[key].cells if key in printed else {}, names))
     for row in known.rows:
         if _folded(row.key) not in matched:
-            own: list[Cell] = [None] * len(places)
+            cells: list[Cell] = [None] * len(places)
             for place, part in zip(key_places, row.key, strict=True):
-                own[place] = part
-            rows.append(_joined(places, own, row.cells, names))
+                cells[place] = part
+            rows.append(_joined(places, cells, row.cells, names))
     columns: list[Column] = []
     for _, column in places:
         columns.append(column)
         if column.name in names:
             columns.append(replace(column, name=f"{column.name}_paper", title=f"{column.title}, paper"))
-    note = f"Paper: as printed in its table {known.table}; models are matched by name, without the provider."
-    return Table(table.name, table.title, tuple(columns), tuple(rows), (*table.notes, note, *_otherwise(table)))
+    footnote = f"Paper: as printed in its table {known.table}; models are matched by name, without the provider."
+    return Table(table.name, table.title, tuple(columns), tuple(rows), (*table.notes, footnote, *_otherwise(table)))
 
 
 def to_cell(value: Value) -> Cell:
-    """A printed value as our tables hold it."""
     return Estimate(*value) if isinstance(value, tuple) else value
 
 
@@ -116,13 +114,13 @@ def _joined(
 
 def _otherwise(table: Table) -> list[str]:
     columns = {column.name: column for column in table.columns}
-    told = [
+    differences = [
         f"{' '.join(part for part in each.key if part)}, {columns[each.column].title}: "
         f"{cell_text(columns[each.column], to_cell(each.value))}"
-        for each in published().release
+        for each in paper_values().release
         if each.table == table.name and each.column in columns
     ]
-    return [f"The release's own recomputation displays otherwise: {'; '.join(told)}."] if told else []
+    return [f"The release's own recomputation displays otherwise: {'; '.join(differences)}."] if differences else []
 
 
 def _text(cell: Cell) -> str | None:
@@ -130,5 +128,5 @@ def _text(cell: Cell) -> str | None:
 
 
 def _folded(key: Key) -> Key:
-    """Models by their names without the provider, whatever their case."""
+    """Normalise model names: without provider, case-insensitive."""
     return tuple(part.rsplit("/", 1)[-1].casefold() if part else None for part in key)

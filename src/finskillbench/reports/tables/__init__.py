@@ -1,1 +1,1 @@
-"""One module for each table: `Results` in, a `Table` out."""
+"""Tables of results: `Results` in, a `Table` out."""

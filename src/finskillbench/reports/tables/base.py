@@ -1,7 +1,6 @@
-"""A table of results before it is written down: typed columns, cells that may be absent, notes below.
+"""The `Table` of results that all formats write: typed columns, optional cells, notes.
 
-What cannot be said is None, in every cell and at both ends of an interval; no NaN is ever stored. Every format, the
-page and the exports write the same `Table`.
+Unavailable values and interval ends are None; NaN is never stored.
 """
 
 from __future__ import annotations
@@ -18,16 +17,15 @@ from typing import NamedTuple
 import polars as pl
 
 from finskillbench.errors import InternalError
-from finskillbench.notebook import Markup, drawn_interval
-from finskillbench.notebook import table as html_table
+from finskillbench.notebook import Markup, drawn_interval, html_table
 
 ABSENT = "-"
-"""What stands for a cell of which nothing can be said."""
+"""Text of an unavailable cell."""
 _SLUG = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class Kind(StrEnum):
-    """What a column holds, which decides how it is written and aligned."""
+    """Kind of a column; determines format and alignment."""
 
     TEXT = "text"
     COUNT = "count"
@@ -46,7 +44,7 @@ _DIGITS = {Kind.TEXT: 0, Kind.COUNT: 0, Kind.SCORE: 3, Kind.DIFFERENCE: 3, Kind.
 
 
 class Estimate(NamedTuple):
-    """A value with its 95 % interval; both ends are None where none can be said."""
+    """A value with its 95 % interval; both ends are None if unavailable."""
 
     value: float
     low: float | None = None
@@ -58,10 +56,11 @@ Cell = str | int | float | Estimate | None
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: `name` for programs, `title` for readers, and the unit where it has one.
+    """One column: `name` for programs, `title` for readers, optional unit.
 
-    With `interval`, its cells are `Estimate` or None. `digits` are the decimals it is written with, by default those of
-    its kind (of a share, decimals of the percentage).
+    With `interval`, cells are `Estimate` or None. `digits` defaults to the decimals of the kind (for a share, decimals
+    of
+    the percentage).
     """
 
     name: str
@@ -73,11 +72,10 @@ class Column:
 
     @property
     def decimals(self) -> int:
-        """Decimals that a value is written with."""
         return _DIGITS[self.kind] if self.digits is None else self.digits
 
     def takes(self, cell: Cell) -> bool:
-        """Whether a cell is what the column says it holds."""
+        """Return True if a cell fits the column."""
         if cell is None:
             return True
         if isinstance(cell, Estimate):
@@ -95,13 +93,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Table:
-    """A table: `name` is its slug, as in file names; `notes` are sentences that belong below it.
+    """A table: `name` is its slug, as in file names; `notes` are sentences below it.
 
-    `print` shows it as text, a notebook as HTML.
-
-    Raises
-    ------
-    InternalError : a row or a cell does not fit the columns.
+    `print` shows it as text, a notebook as HTML. A row or cell that does not fit the columns raises `InternalError`.
     """
 
     name: str
@@ -132,19 +126,14 @@ class Table:
         return render_html(self)
 
     def column(self, name: str) -> tuple[Cell, ...]:
-        """The cells of a column.
-
-        Raises
-        ------
-        KeyError : the table has none of that name.
-        """
+        """Return the cells of a column; raises `KeyError` for an unknown name."""
         for place, column in enumerate(self.columns):
             if column.name == name:
                 return tuple(row[place] for row in self.rows)
         raise KeyError(name)
 
     def to_polars(self) -> pl.DataFrame:
-        """One row for each row; a column with intervals is three, `name`, `name_low` and `name_high`."""
+        """Return the rows as a frame; an interval column becomes `name`, `name_low` and `name_high`."""
         series: list[pl.Series] = []
         for place, column in enumerate(self.columns):
             cells = [row[place] for row in self.rows]
@@ -161,26 +150,26 @@ class Table:
 
 
 def interval_names(column: Column) -> tuple[str, str, str]:
-    """What the value and the two ends of a column with intervals are called in flat formats."""
+    """Return the flat column names of a value and its interval ends."""
     return column.name, f"{column.name}_low", f"{column.name}_high"
 
 
 _LEAST = 0.1
-"""The axis reaches at least so far, so that differences of nothing look like nothing."""
+"""Minimum extent of the axis, so that negligible differences look negligible."""
 
 WIDTH = 100
-"""Where nobody says how wide the terminal is."""
+"""Default terminal width."""
 
 NARROWEST = 40
 
 _GAP = "  "
 
 _MOST = 32
-"""Characters of a text beyond which it is broken where the width is short."""
+"""Text cells longer than this are wrapped in narrow output."""
 
 
 def cell_text(column: Column, cell: Cell, *, absent: str = ABSENT) -> str:
-    """One cell as text: `absent` for an unknown value; an interval follows its value, "[n/a]" stands for none."""
+    """Format one cell: `absent` if unavailable; an interval follows its value, "[n/a]" if there is none."""
     if cell is None:
         return absent
     if isinstance(cell, str):
@@ -195,17 +184,17 @@ def cell_text(column: Column, cell: Cell, *, absent: str = ABSENT) -> str:
 
 
 def difference_text(difference: Estimate | None) -> str:
-    """A difference of scores outside of a table."""
+    """Format a difference of scores outside of a table."""
     return cell_text(Column("difference", "Difference", Kind.DIFFERENCE, interval=True), difference)
 
 
 def titled(column: Column) -> str:
-    """The title of a column with its unit."""
+    """Return the title of a column with its unit."""
     return f"{column.title} ({column.unit})" if column.unit else column.title
 
 
 def _enough(column: Column, low: float, high: float) -> int:
-    """Decimals with which the two ends of an interval are not the same: one that has width must show it."""
+    """Return decimals that distinguish the two ends of an interval."""
     decimals = column.decimals
     while decimals < 12 and _number(column, low, decimals) == _number(column, high, decimals):
         decimals += 1
@@ -228,7 +217,7 @@ def _number(column: Column, value: float, decimals: int) -> str:
 
 
 def render_html(table: Table) -> str:
-    """The table, its intervals of differences on one axis, and the notes."""
+    """Render the table with intervals of differences drawn on one axis, and the notes."""
     drawn = [
         cell
         for row in table.rows
@@ -250,20 +239,25 @@ def _html_cell(column: Column, cell: Cell, extent: float) -> str:
 
 
 def render_texts(tables: Sequence[Table], width: int = WIDTH) -> str:
-    """Several tables, one below the other; a note that belongs to all of them stands once, below the last."""
+    """Render several tables; common notes appear once, below the last."""
     shared = (
-        [note for note in tables[0].notes if all(note in table.notes for table in tables)] if len(tables) > 1 else []
+        [footnote for footnote in tables[0].notes if all(footnote in table.notes for table in tables)]
+        if len(tables) > 1
+        else []
     )
-    bare = [replace(table, notes=tuple(note for note in table.notes if note not in shared)) for table in tables]
+    bare = [
+        replace(table, notes=tuple(footnote for footnote in table.notes if footnote not in shared)) for table in tables
+    ]
     parts = [render_text(table, width) for table in bare]
-    return "\n\n".join([*parts, *(["\n".join(_wrapped(note, width) for note in shared) + "\n"] if shared else [])])
+    return "\n\n".join(
+        [*parts, *(["\n".join(_wrapped(footnote, width) for footnote in shared) + "\n"] if shared else [])]
+    )
 
 
 def render_text(table: Table, width: int = WIDTH) -> str:
-    """The table under its title, its notes below it, in lines of at most `width` characters (at least 40).
+    """Render the table with title and notes, in lines of at most `width` characters (at least 40).
 
-    A table of one row is shown transposed, a line for each column. One that is too wide is broken into blocks of
-    columns, each with the columns that name a row before it.
+    A table of one row is transposed. A wide table is split into blocks of columns, each with the key columns.
     """
     width = max(width, NARROWEST)
     texts = [[cell_text(column, cell) for column, cell in zip(table.columns, row, strict=True)] for row in table.rows]
@@ -272,7 +266,7 @@ def render_text(table: Table, width: int = WIDTH) -> str:
         parts.append(_transposed(table.columns, texts[0], width))
     elif texts:
         parts += _blocks(table.columns, texts, width)
-    parts += ["\n".join(_wrapped(note, width) for note in table.notes)] if table.notes else []
+    parts += ["\n".join(_wrapped(footnote, width) for footnote in table.notes)] if table.notes else []
     return "\n\n".join(parts) + "\n"
 
 
@@ -290,7 +284,7 @@ def _transposed(columns: Sequence[Column], texts: Sequence[str], width: int) -> 
 
 
 def _blocks(columns: Sequence[Column], texts: Sequence[Sequence[str]], width: int) -> list[str]:
-    """The columns from left to right, as many at once as the width takes, each time behind those that name a row."""
+    """Split columns into blocks that fit the width, each preceded by the key columns."""
     cells = [[row[place] for row in texts] for place in range(len(columns))]
     widths = [max(map(len, [titled(column), *of_column])) for column, of_column in zip(columns, cells, strict=True)]
     if sum(widths) + len(_GAP) * (len(widths) - 1) > width:
@@ -307,7 +301,7 @@ def _blocks(columns: Sequence[Column], texts: Sequence[Sequence[str]], width: in
 
 
 def _keys(columns: Sequence[Column], widths: Sequence[int], width: int) -> list[int]:
-    """The first columns, as far as they are texts and leave half of the width; at least one."""
+    """Return the leading text columns within half of the width; at least one."""
     keys, taken = [0], widths[0]
     for place in range(1, len(columns)):
         taken += len(_GAP) + widths[place]
@@ -318,9 +312,9 @@ def _keys(columns: Sequence[Column], widths: Sequence[int], width: int) -> list[
 
 
 def _least_width(column: Column, texts: Sequence[str], width: int) -> int:
-    """The widest cell, or the longest word of the title, which is broken; at most what fits beside the first column."""
-    words = max(map(len, titled(column).split()))
-    natural = max(words, *map(len, texts))
+    """Return the widest cell or title word, at most what fits next to the first column."""
+    longest_word = max(map(len, titled(column).split()))
+    natural = max(longest_word, *map(len, texts))
     most = (width - len(_GAP)) // 2
     return min(natural, most if column.kind is not Kind.TEXT else min(most, _MOST))
 
@@ -341,7 +335,7 @@ def _broken(text: str, width: int) -> list[str]:
 
 
 def _line(cells: Sequence[Sequence[str]], widths: Sequence[int], left: Sequence[bool]) -> list[str]:
-    """The lines of one row, whose cells may be broken over several."""
+    """Render the lines of one row, whose cells may be wrapped."""
     lines: list[str] = []
     for depth in range(max(map(len, cells))):
         texts = [cell[depth] if depth < len(cell) else "" for cell in cells]

@@ -1,11 +1,4 @@
-"""What several tables share: who is compared and on which episodes, means, paired differences, names of columns.
-
-Tables of frames that the analysis has made already.
-
-Ceiling, yardstick and floors: what baseline programs score where models are compared.
-
-Sentences below a table: what a reader must know before believing it.
-"""
+"""Shared parts of tables: compared models, means, paired differences, reference programs, columns and notes."""
 
 from __future__ import annotations
 
@@ -16,22 +9,22 @@ from typing import NamedTuple
 
 import polars as pl
 
-from finskillbench.analysis.intervals import Weighting, estimate
-from finskillbench.analysis.results import CURATED, REFERENCE, Comparison, Results, distinct, pairs
+from finskillbench.analysis.intervals import Weighting, estimate_means
+from finskillbench.analysis.results import CURATED, REFERENCE, Comparison, Results, distinct_values, pairs
 from finskillbench.domains.base import HEADLINE
-from finskillbench.reports.release import EDITION, NOTE
+from finskillbench.reports.release import EDITION, RELEASE_FOOTNOTE
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table, interval_names
 
 Group = tuple[str, ...]
-"""The values of the columns that groups are told apart by."""
+"""Values of the grouping columns."""
 Scope = Callable[[pl.DataFrame], pl.DataFrame]
-"""Which subtasks are counted."""
+"""Selection of the subtasks that count."""
 REFERENCE_PROGRAM = "baseline/reference"
 
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean and the episodes behind it."""
+    """A mean and its number of episodes."""
 
     value: float
     episodes: int
@@ -39,9 +32,7 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A mean with its interval, the episodes or pairs behind it, and the clusters: how many, and how many of one size
-    would say as much.
-    """
+    """A mean with its interval, number of episodes or pairs, clusters, and effective clusters (of equal size)."""
 
     estimate: Estimate
     pairs: int
@@ -50,53 +41,49 @@ class Gap:
 
 
 def headline_only(frame: pl.DataFrame) -> pl.DataFrame:
-    """The lines on subtasks that count towards the headline."""
     return frame.filter("headline")
 
 
 def every_subtask(frame: pl.DataFrame) -> pl.DataFrame:
-    """All lines."""
     return frame
 
 
 def with_headline(frame: pl.DataFrame) -> pl.DataFrame:
-    """All lines, those that count towards the headline once more as a subtask of that name, and likewise those of each
-    suite that has a headline of its own.
+    """Repeat lines that count towards the headline, or a suite's headline, as a subtask of that name.
 
-    `stratum` is the subtask that a line is of, also where it stands for the headline: an interval of `gaps_of` is that
-    of a mean over these strata.
+    `stratum` keeps the original subtask; intervals of `gaps_of` average over these strata.
     """
     frame = frame.with_columns(stratum=pl.col("sub_task"))
     counted = headline_only(frame).with_columns(sub_task=pl.lit(HEADLINE))
-    own = frame.filter(pl.col("suite") != "", ~pl.col("headline")).with_columns(sub_task=pl.col("suite"))
-    return pl.concat([frame, counted, own])
+    suite_headlines = frame.filter(pl.col("suite") != "", ~pl.col("headline")).with_columns(sub_task=pl.col("suite"))
+    return pl.concat([frame, counted, suite_headlines])
 
 
 def headlines(results: Results) -> list[str]:
-    """The rows that sum up others: the headline, and those of suites that have their own."""
-    return [HEADLINE, *(name for name in distinct(results.rows, "suite") if name)]
+    """Return the summary rows: the headline, and suites with their own."""
+    return [HEADLINE, *(name for name in distinct_values(results.rows, "suite") if name)]
 
 
 def hosted_models(results: Results) -> list[str]:
-    """The models that tables compare: the language models, or where there is none the program in their place."""
-    models = distinct(results.rows.filter(~pl.col("program")), "model")
+    """Return the compared language models, or the reference program if there are none."""
+    models = distinct_values(results.rows.filter(~pl.col("program")), "model")
     programs = [model for model in results.models if model not in models]
     return models or ([REFERENCE_PROGRAM] if REFERENCE_PROGRAM in programs else programs[:1])
 
 
 def compared(results: Results, frame: pl.DataFrame, scope: Scope = headline_only) -> pl.DataFrame:
-    """The lines of contenders."""
+    """Return the lines of the compared models."""
     return scope(frame.filter(pl.col("model").is_in(hosted_models(results))))
 
 
 def means(frame: pl.DataFrame, by: Sequence[str]) -> dict[Group, Mean]:
-    """Mean score of each group, every line weighing alike."""
+    """Return the mean score of each group, with equal weight per line."""
     grouped = frame.group_by(by or [pl.lit(0)], maintain_order=True).agg(pl.col("score").mean(), episodes=pl.len())
     return _to_means(grouped, by)
 
 
 def macro_means(frame: pl.DataFrame, by: Sequence[str]) -> dict[Group, Mean]:
-    """Mean score of each group, every subtask weighing alike."""
+    """Return the mean score of each group, with equal weight per subtask."""
     parts = frame.group_by(*by, "sub_task", maintain_order=True).agg(pl.col("score").mean(), episodes=pl.len())
     grouped = parts.group_by(by or [pl.lit(0)], maintain_order=True).agg(pl.col("score").mean(), pl.sum("episodes"))
     return _to_means(grouped, by)
@@ -110,29 +97,31 @@ def gaps(
     scope: Scope = headline_only,
     weighting: Weighting = Weighting.MICRO,
 ) -> dict[Group, Gap]:
-    """What one condition changed against another on the same episodes, by group."""
+    """Return paired differences of a comparison, by group."""
     return gaps_of(compared(results, pairs(results, comparison), scope), by, weighting=weighting)
 
 
 def gaps_of(
     frame: pl.DataFrame, by: Sequence[str] = (), *, value: str = "difference", weighting: Weighting = Weighting.MICRO
 ) -> dict[Group, Gap]:
-    """The mean of a column with its interval, by group; a group without a value is absent."""
+    """Return the mean of a column with its interval, by group; groups without a value are absent."""
     if frame.is_empty():
         return {}
-    said = estimate(frame, value, by, weighting=weighting, part="stratum" if "stratum" in frame.columns else "sub_task")
-    figures = said.select("mean", "low", "high", "pairs", "clusters", "effective_clusters")
+    estimates = estimate_means(
+        frame, value, by, weighting=weighting, part="stratum" if "stratum" in frame.columns else "sub_task"
+    )
+    figures = estimates.select("mean", "low", "high", "pairs", "clusters", "effective_clusters")
     return {
         group: Gap(Estimate(mean, low, high), count, clusters, effective)
         for group, (mean, low, high, count, clusters, effective) in zip(
-            _groups(said, by), figures.iter_rows(), strict=True
+            _groups(estimates, by), figures.iter_rows(), strict=True
         )
         if mean is not None
     }
 
 
 def order_of(results: Results, by: str) -> list[str]:
-    """The values of a column in the order in which tables list them."""
+    """Return the values of a column in table order."""
     if by == "sub_task":
         return results.sub_tasks
     if by == "domain":
@@ -140,21 +129,21 @@ def order_of(results: Results, by: str) -> list[str]:
         homes = results.rows.select("sub_task", "domain").unique().rows()
         return list(dict.fromkeys(home for _, home in sorted(homes, key=lambda each: place[each[0]])))
     levels = ["easy", "medium", "hard"]
-    return sorted(distinct(results.rows, by), key=lambda name: levels.index(name) if name in levels else len(levels))
+    return sorted(
+        distinct_values(results.rows, by), key=lambda name: levels.index(name) if name in levels else len(levels)
+    )
 
 
-def falling(cell: Cell) -> float:
-    """A sorting key: the greatest difference first, what cannot be said last."""
+def descending_key(cell: Cell) -> float:
+    """Sort the greatest difference first, unavailable ones last."""
     return -cell.value if isinstance(cell, Estimate) else 2.0
 
 
 def condition_columns(results: Results) -> list[Column]:
-    """A column of means for each condition."""
     return [Column(f"mean_{slug(name)}", name, Kind.SCORE) for name in results.conditions]
 
 
 def comparison_columns(results: Results) -> list[Column]:
-    """A column of differences for each comparison."""
     return [
         Column(
             f"{slug(each.treated)}_minus_{slug(each.reference)}",
@@ -167,7 +156,7 @@ def comparison_columns(results: Results) -> list[Column]:
 
 
 def slug(text: str) -> str:
-    """A name as columns and files have it."""
+    """Convert a name for columns and files."""
     return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_") or "x"
 
 
@@ -189,11 +178,13 @@ HARNESS = Column("harness", "Harness")
 CONDITION = Column("condition", "Condition")
 
 
-def framed(name: str, title: str, frame: pl.DataFrame, columns: Sequence[Column], notes: Sequence[str]) -> Table:
-    """A table of the columns of a frame that have these names.
+def table_from_frame(
+    name: str, title: str, frame: pl.DataFrame, columns: Sequence[Column], notes: Sequence[str]
+) -> Table:
+    """Make a table from the columns of a frame with these names.
 
-    A column with intervals takes its ends from `NAME_low` and `NAME_high`, or where there are none from `low` and
-    `high`. Of several harnesses there is a column; of one there is none.
+    Interval ends are `NAME_low` and `NAME_high`, else `low` and `high`. The harness column appears only if there are
+    several.
     """
     shown = [column for column in columns if column.name != HARNESS.name or frame[HARNESS.name].n_unique() > 1]
     cells = [_cells(frame, column) for column in shown]
@@ -201,7 +192,7 @@ def framed(name: str, title: str, frame: pl.DataFrame, columns: Sequence[Column]
 
 
 def without_baselines(results: Results, scope: Scope = headline_only) -> Results:
-    """The results of the models that tables compare, on the subtasks that a table counts."""
+    """Restrict results to the compared models and the subtasks in scope."""
     rows, episodes = (compared(results, frame, scope) for frame in (results.rows, results.episodes))
     return replace(results, rows=rows, episodes=episodes)
 
@@ -212,8 +203,8 @@ def _cells(frame: pl.DataFrame, column: Column) -> list[Cell]:
         if column.kind is Kind.TEXT:
             return values.cast(pl.String).to_list()
         return values.cast(pl.Int64 if column.kind is Kind.COUNT else pl.Float64).to_list()
-    _, *own = interval_names(column)
-    low, high = (frame[name] for name in (own if own[0] in frame.columns else ("low", "high")))
+    _, *bounds = interval_names(column)
+    low, high = (frame[name] for name in (bounds if bounds[0] in frame.columns else ("low", "high")))
     return [
         None if value is None else Estimate(value, *((None, None) if None in (below, above) else (below, above)))
         for value, below, above in zip(values.to_list(), low.to_list(), high.to_list(), strict=True)
@@ -221,7 +212,7 @@ def _cells(frame: pl.DataFrame, column: Column) -> list[Cell]:
 
 
 class Mark(NamedTuple):
-    """A program under a condition, and what it stands for."""
+    """A reference program under a condition, with its meaning."""
 
     name: str
     title: str
@@ -234,31 +225,30 @@ MARKS = (
     Mark("heuristic", "Heuristic", "baseline/heuristic", REFERENCE),
     Mark("ceiling", "Ceiling", "baseline/reference", CURATED),
 )
-"""The best constant answer, the best fixed recipe, and what following the curated skills comes to."""
-BY_HAND = Mark("by_hand", "By hand", "baseline/reference", REFERENCE)
+"""The best constant answer, the best fixed recipe, and a program that follows the curated skills."""
+NO_SKILL_MARK = Mark("by_hand", "By hand", "baseline/reference", REFERENCE)
 NOTHING = Mark("nop", "Nulls", "baseline/nop", REFERENCE)
 WRONG = (
     Mark("textbook", "Textbook", "baseline/textbook", CURATED),
     Mark("trapped", "Trapped", "baseline/trapped", CURATED),
 )
-"""Programs that go wrong in ways that professionals know."""
+"""Programs that make well-known professional mistakes."""
 
 
-def marks_run(results: Results, marks: Sequence[Mark] = MARKS) -> list[Mark]:
-    """The marks that the rows have."""
+def available_marks(results: Results, marks: Sequence[Mark] = MARKS) -> list[Mark]:
+    """Return the marks with rows."""
     present = set(results.episodes.select("model", "condition").unique().iter_rows())
     return [mark for mark in marks if (mark.model, mark.condition) in present]
 
 
 def mark_columns(marks: Sequence[Mark]) -> list[Column]:
-    """A column for each mark."""
     return [Column(mark.name, mark.title, Kind.SCORE) for mark in marks]
 
 
 def mark_means(
     results: Results, mark: Mark, by: Sequence[str], scope: Scope = headline_only, *, macro: bool = False
 ) -> dict[Group, float]:
-    """The means of one mark by group."""
+    """Return the means of one mark by group."""
     chosen = results.episodes.filter(pl.col("model") == mark.model, pl.col("condition") == mark.condition)
     found = (macro_means if macro else means)(scope(chosen), by)
     return {group: mean.value for group, mean in found.items()}
@@ -271,17 +261,19 @@ PAIRED = (
 
 
 def notes(results: Results, *, differences: bool = True) -> tuple[str, ...]:
-    """Who was left out, what was mixed, what failed, and what an interval is."""
-    told = [*warnings(results), *_place(results), *_profiles(results)]
+    """Return table notes on exclusions, mixed rows, failures and intervals."""
+    sentences = [*warnings(results), *_place(results), *_profiles(results)]
     if differences and results.comparisons:
-        told.append(PAIRED)
+        sentences.append(PAIRED)
     elif differences:
-        told.append(f"No differences: they are against {REFERENCE}, and the rows have no two conditions to compare.")
-    return tuple(told)
+        sentences.append(
+            f"No differences: they are against {REFERENCE}, and the rows have no two conditions to compare."
+        )
+    return tuple(sentences)
 
 
 def warnings(results: Results) -> list[str]:
-    """What makes figures of a report other than they seem: models left out, what was mixed, what is in no mean."""
+    """Return notes on what affects the figures: excluded models, mixed rows, rows outside of means."""
     return [*_left_out(results), *_mixed(results), *_errors(results), *_uneven(results), *_reused(results)]
 
 
@@ -290,42 +282,44 @@ def _left_out(results: Results) -> list[str]:
 
 
 def _place(results: Results) -> list[str]:
-    """Programs in the place of models."""
+    """Note that a program replaces models."""
     if not results.rows["program"].all():
         return []
     return [f"No language model was run: {hosted_models(results)[0]}, a program, stands in its place."]
 
 
 def _profiles(results: Results) -> list[str]:
-    told: list[str] = []
+    sentences: list[str] = []
     other = [
         f"{name} ({profile.value})" for name, profile in results.profiles.items() if profile is not results.profile
     ]
     if other:
-        told.append(f"No {results.profile} scores for: {', '.join(other)}.")
-    if above := distinct(results.rows.filter(pl.col("score") > 1.0), "sub_task"):
-        told.append(f"{', '.join(sorted(above))}: scores may exceed 1, as the paper's formula for ranked lists has it.")
-    beside = distinct(results.rows.filter(~pl.col("headline")), "sub_task")
-    if beside:
-        told.append(f"Not in the headline: {', '.join(sorted(beside))}.")
-    return told
+        sentences.append(f"No {results.profile} scores for: {', '.join(other)}.")
+    if above := distinct_values(results.rows.filter(pl.col("score") > 1.0), "sub_task"):
+        sentences.append(
+            f"{', '.join(sorted(above))}: scores may exceed 1, as the paper's formula for ranked lists has it."
+        )
+    aside = distinct_values(results.rows.filter(~pl.col("headline")), "sub_task")
+    if aside:
+        sentences.append(f"Not in the headline: {', '.join(sorted(aside))}.")
+    return sentences
 
 
 def _mixed(results: Results) -> list[str]:
-    """Rows that do not belong together without a word."""
-    told: list[str] = []
+    """Note rows of different editions, scorers, harnesses or versions."""
+    sentences: list[str] = []
     for column, what in (("edition", "editions"), ("scorer_version", "scorers")):
-        found = [value[:8] or "not told" for value in distinct(results.rows, column)]
+        found = [value[:8] or "not told" for value in distinct_values(results.rows, column)]
         if len(found) > 1:
-            told.append(f"The rows are of several {what}: {', '.join(found)}.")
+            sentences.append(f"The rows are of several {what}: {', '.join(found)}.")
     compared = results.rows.filter(pl.col("model").is_in(hosted_models(results)))
-    harnesses = distinct(compared, "harness")
+    harnesses = distinct_values(compared, "harness")
     if len(harnesses) > 1:
-        told.append(
+        sentences.append(
             f"The rows are of several harnesses: {', '.join(harnesses)}; only tables that name them keep them apart."
         )
-    if EDITION in distinct(results.rows, "edition"):
-        told.append(NOTE)
+    if EDITION in distinct_values(results.rows, "edition"):
+        sentences.append(RELEASE_FOOTNOTE)
     if {"code_version", "commit"} <= set(results.rows.columns):
         made = results.rows.group_by("code_version", "commit").len().sort("code_version", "commit")
         if made.height > 1:
@@ -333,8 +327,8 @@ def _mixed(results: Results) -> list[str]:
                 f"{count} by {version or 'not told'} ({commit or 'no commit'})"
                 for version, commit, count in made.iter_rows()
             ]
-            told.append(f"The rows were made by several versions of this program: {', '.join(each)}.")
-    return told
+            sentences.append(f"The rows were made by several versions of this program: {', '.join(each)}.")
+    return sentences
 
 
 def _errors(results: Results) -> list[str]:
@@ -348,7 +342,7 @@ def _errors(results: Results) -> list[str]:
 
 
 def _reused(results: Results) -> list[str]:
-    """Answers that are no draws of their own."""
+    """Note answers from a cache, which are no independent draws."""
     if not {"reused_calls", "saved_usd", "turns"} <= set(results.rows.columns):
         return []
     reused, saved = int(results.rows["reused_calls"].sum()), float(results.rows["saved_usd"].sum())
@@ -362,7 +356,7 @@ def _reused(results: Results) -> list[str]:
 
 
 def _uneven(results: Results) -> list[str]:
-    """Conditions whose means are over other episodes."""
+    """Note conditions whose means are over different episodes."""
     scored = compared(results, results.episodes).select("model", "harness", "episode", "condition").unique()
     counts = dict(scored.group_by("condition").len().iter_rows())
     every = scored.select("model", "harness", "episode").n_unique()

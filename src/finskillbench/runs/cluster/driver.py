@@ -20,9 +20,9 @@ from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.prices import NO_CHARGE
 from finskillbench.harness.skills.user_skills import Memory
 from finskillbench.runs.cluster.worker import Order, Result, WorkerConfig, build_context, play
-from finskillbench.runs.execute.here import CACHED_EPISODES, Played, Terms
+from finskillbench.runs.execute.backend import CACHED_EPISODES, AttemptLimits, PlayedEpisode
+from finskillbench.runs.execute.executor import Job
 from finskillbench.runs.execute.metered import Reservation, price_of, reserve_of_attempt
-from finskillbench.runs.execute.work import Job
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.record import NOTHING, Dropped, Expense
 
@@ -45,42 +45,55 @@ class WorkerHandle:
 
 
 class RemoteAttempt:
-    """An episode on a worker, and on another if that is lost; see `finskillbench.runs.execute.here.Sitting`."""
+    """Attempt on a worker, and on another one if that is lost; it is its own `cost`."""
 
-    def __init__(self, backend: DaskBackend, item: Item, terms: Terms) -> None:
-        self.asked, self.lost_usd, self._expense = 0, 0.0, NOTHING
-        self._backend, self._item, self._terms, self._entrant = backend, item, terms, backend.entrants[item.entry]
+    def __init__(self, backend: DaskBackend, item: Item, limits: AttemptLimits) -> None:
+        self.calls_begun, self.lost_usd, self._expense = 0, 0.0, NOTHING
+        self._backend, self._item, self._limits, self._participant = (
+            backend,
+            item,
+            limits,
+            backend.participants[item.entry],
+        )
+
+    @property
+    def cost(self) -> RemoteAttempt:
+        """Cost of the attempt."""
+        return self
 
     def expense(self) -> Expense:
-        """Return what it has cost: in play under a budget, what is reserved for it."""
+        """Return the cost so far; under a budget, what is reserved while the episode is in play."""
         return self._expense
 
-    async def play(self, memory: Memory) -> Played:
+    async def play(self, memory: Memory) -> PlayedEpisode:
         """Play it; raises `RunStoppedError` where the budget does not reach or no worker is left."""
-        item, terms, backend, entrant = self._item, self._terms, self._backend, self._entrant
+        item, limits, backend = self._item, self._limits, self._backend
+        participant = backend.participants[item.entry]
         sub_task, max_tokens = backend.by_id[item.task_id].sub_task, backend.config.max_tokens
-        share = reserve_of_attempt(entrant, item.entry, sub_task, max_tokens, terms.dearest)
-        budget, is_agent = None if price_of(entrant) == NO_CHARGE else terms.budget, isinstance(entrant, Agent)
+        share = reserve_of_attempt(participant, item.entry, sub_task, max_tokens, limits.largest_cost)
+        budget, is_agent = None if price_of(participant) == NO_CHARGE else limits.budget, isinstance(participant, Agent)
         for _ in range(MAX_ATTEMPTS):
             holding = nullcontext(Reservation()) if budget is None else budget.holding(share, partly=not is_agent)
             async with holding as held:
                 handle = await backend.choose(item.task_id)
-                self.asked, held.unanswered, self._expense = 1, held.amount, Expense(lost_usd=held.amount)
+                self.calls_begun, held.unanswered, self._expense = 1, held.amount, Expense(lost_usd=held.amount)
                 if held.amount:
-                    terms.note(self._expense)
-                result = await backend.submit(handle, (item, memory, None if budget is None else held.amount), entrant)
+                    limits.on_expense(self._expense)
+                result = await backend.submit(
+                    handle, (item, memory, None if budget is None else held.amount), participant
+                )
                 if result is not None:  # else its worker was lost, which costs all that is held
-                    self.asked, self._expense = result.asked, result.expense
+                    self.calls_begun, self._expense = result.calls_begun, result.expense
                     held.cost = ((result.trace if is_agent else None) or result.expense).usage.paid_usd
                     self.lost_usd = held.unanswered = result.expense.lost_usd
             if result is not None and result.trace is not None:
-                return Played(result.trace, partial(bytes, result.trajectory), backend.full_input(item.task_id))
+                return PlayedEpisode(result.trace, partial(bytes, result.trajectory), backend.full_input(item.task_id))
             if result is not None and held.amount < share:
                 raise RunStoppedError(result.stopped)
             if self._expense != NOTHING:
                 why = "worker lost" if result is None else "share of the budget spent"
-                backend.job.note(Dropped(item, why, self._expense))
-            share, self.asked, self._expense = share if result is None else float("inf"), 0, NOTHING
+                backend.job.on_event(Dropped(item, why, self._expense))
+            share, self.calls_begun, self._expense = share if result is None else float("inf"), 0, NOTHING
         reason = f"{item.task_id} was in play when {MAX_ATTEMPTS} workers were lost; see what kills them (memory?)"
         raise RunStoppedError(f"{reason}, the same command goes on")
 
@@ -91,9 +104,13 @@ class DaskBackend:
     job: Job
 
     def __init__(
-        self, connection: Connection, config: WorkerConfig, edition: Edition, entrants: Mapping[ModelKey, Participant]
+        self,
+        connection: Connection,
+        config: WorkerConfig,
+        edition: Edition,
+        participants: Mapping[ModelKey, Participant],
     ) -> None:
-        self.config, self.entrants, self.guards = config, entrants, dict[str, bool]()
+        self.config, self.participants, self.guards = config, participants, dict[str, bool]()
         self.by_id = by_id = {each.task_id: each for each in edition.episodes()}
 
         def full_input(task_id: str) -> Mapping[str, Any]:
@@ -108,9 +125,9 @@ class DaskBackend:
         """Number of groups of programs in play: four for each worker, which go in two batches."""
         return max(4 * len(self._handles), 1)
 
-    def sitting(self, item: Item, terms: Terms) -> RemoteAttempt:
+    def attempt(self, item: Item, limits: AttemptLimits) -> RemoteAttempt:
         """Return an attempt at an episode."""
-        return RemoteAttempt(self, item, terms)
+        return RemoteAttempt(self, item, limits)
 
     async def attach(self, *workers: str) -> None:
         """Build a context on each worker; raises `InputError` where one cannot play."""
@@ -135,7 +152,7 @@ class DaskBackend:
             yield self
         finally:
             look.cancel()
-            for model in {entry.model for entry in self.entrants}:
+            for model in {entry.model for entry in self.participants}:
                 with suppress(*GONE):
                     await self._connection.client.scheduler.semaphore_close(name=f"{self.config.run}-{model}")
 
@@ -151,11 +168,11 @@ class DaskBackend:
     def _has(self, handle: WorkerHandle) -> bool:
         return self._handles.get(handle.address) is handle
 
-    async def submit(self, handle: WorkerHandle, order: Order, entrant: Participant) -> Result | None:
+    async def submit(self, handle: WorkerHandle, order: Order, participant: Participant) -> Result | None:
         """Have an episode played on a worker, those of programs several in a future; None if it is lost."""
         handle.playing += 1
         try:
-            if not isinstance(entrant, Program):
+            if not isinstance(participant, Program):
                 return (await self._submit(handle, [order]))[0]
             handle.waiting.append(own := (order, asyncio.get_running_loop().create_future()))
             await asyncio.sleep(0)  # others may come in this turn of the loop
@@ -211,7 +228,7 @@ class DaskBackend:
                         self._seen.add(worker)
                         joining.create_task(self._join(worker))
         except* Exception as errors:  # noqa: BLE001 - a driver that does not look would wait for ever
-            self._gone = str(errors.exceptions[0]).removesuffix("; start it, the same command goes on")
+            self._gone = str(errors.exceptions[0]).removesuffix("; start it and rerun the command to resume")
             for handle in tuple(self._handles.values()):
                 await self._lose(handle)
             self._ready.set()

@@ -31,7 +31,7 @@ from finskillbench.harness.serialization import Sendable, deserialized
 from finskillbench.harness.skills.runner import check_guards
 from finskillbench.harness.skills.user_skills import Memory, SkillFolder, read_user_skills
 from finskillbench.harness.trace import Trace
-from finskillbench.runs.execute.here import Here, Terms, surrounded
+from finskillbench.runs.execute.backend import AttemptLimits, LocalBackend, open_resources
 from finskillbench.runs.execute.limiter import SharedLimiter
 from finskillbench.runs.execute.metered import Budget
 from finskillbench.runs.plan.items import Item
@@ -65,7 +65,7 @@ class Result:
     """Outcome of an attempt: its trace without messages, or why the budget `stopped` it after `asked` calls."""
 
     expense: Expense
-    asked: int
+    calls_begun: int
     trace: Trace | None = None
     trajectory: bytes = b""
     stopped: str = ""
@@ -74,10 +74,10 @@ class Result:
 class _Context:
     """State of one run in this process, for as long as a client wants the Dask task of this `key`."""
 
-    def __init__(self, config: WorkerConfig, key: str, worker: Any, here: Here) -> None:
+    def __init__(self, config: WorkerConfig, key: str, worker: Any, backend: LocalBackend) -> None:
         self._config, self.token, self.begun = config, uuid4().hex, set[object]()
-        self._key, self._worker, self._here, self._tasks = key, worker, here, set[asyncio.Task[Any]]()
-        models = [entry for entry, each in here.entrants.items() if not isinstance(each, Agent | Program)]
+        self._key, self._worker, self._backend, self._tasks = key, worker, backend, set[asyncio.Task[Any]]()
+        models = [entry for entry, each in backend.participants.items() if not isinstance(each, Agent | Program)]
         self._limiters = {entry: self._limiter(entry.model) for entry in models}
 
     @property
@@ -105,22 +105,24 @@ class _Context:
             for task in (others := self._tasks - {asyncio.current_task()}):
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
-            for entrant in self._here.entrants.values():
-                if isinstance(entrant, Hosted):
-                    await entrant.close()
+            for participant in self._backend.participants.values():
+                if isinstance(participant, Hosted):
+                    await participant.close()
 
     async def play(self, order: Order) -> Result:
         """Play an episode, and spend no more than its share of the budget."""
         (item, memory, share), most = order, self._config.max_cost
-        is_agent = isinstance(self._here.entrants[item.entry], Agent)
+        is_agent = isinstance(self._backend.participants[item.entry], Agent)
         budget = None if most is None or share is None else Budget(share) if is_agent else Budget(most, most - share)
-        terms = Terms(self._limiters.get(item.entry), budget, share or 0.0, lambda expense: None)
-        sitting = self._here.sitting(item, terms)
+        limits = AttemptLimits(self._limiters.get(item.entry), budget, share or 0.0, lambda expense: None)
+        attempt = self._backend.attempt(item, limits)
         try:
-            played = await sitting.play(memory)
+            played = await attempt.play(memory)
         except RunStoppedError as error:
-            return Result(sitting.expense(), sitting.asked, stopped=str(error))
-        return Result(sitting.expense(), sitting.asked, replace(played.trace, messages=()), played.trajectory())
+            return Result(attempt.cost.expense(), attempt.cost.calls_begun, stopped=str(error))
+        return Result(
+            attempt.cost.expense(), attempt.cost.calls_begun, replace(played.trace, messages=()), played.trajectory()
+        )
 
 
 _contexts: dict[str, _Context] = {}
@@ -133,12 +135,14 @@ async def build_context(config: WorkerConfig, key: str) -> tuple[str, Mapping[st
     if others := [name for name, each in mounts.items() if each.digest != config.mounts[name]]:
         raise InputError(f"the skills of {others[0]} differ from the driver's; bring the same folder to every worker")
     guards = check_guards(mounts.values(), allow_unconfined=allow)
-    entrants = {entry: deserialized(each) for entry, each in config.models}
+    participants = {entry: deserialized(each) for entry, each in config.models}
     with ExitStack() as stack:
         stack.enter_context(threadpool_limits(1))  # a machine has a worker for each core
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="finskillbench-worker-")))
-        around = stack.enter_context(surrounded(edition, mounts.values(), scratch, allow_unconfined=allow))
-        context = _Context(config, key, get_worker(), Here(edition, entrants, mounts, around, config.max_tokens))
+        resources = stack.enter_context(open_resources(edition, mounts.values(), scratch, allow_unconfined=allow))
+        context = _Context(
+            config, key, get_worker(), LocalBackend(edition, participants, mounts, resources, config.max_tokens)
+        )
         _contexts[context.token] = context
         context.start(context.keep(stack.pop_all()))
     return context.token, dict(guards)

@@ -155,16 +155,18 @@ def price_of(model: Participant) -> Price | None:
     return NO_CHARGE if isinstance(model, Program) else getattr(model, "price", None)
 
 
-def reserve_of_attempt(entrant: Participant, entry: ModelKey, sub_task: str, max_tokens: int, dearest: float) -> float:
+def reserve_of_attempt(
+    participant: Participant, entry: ModelKey, sub_task: str, max_tokens: int, largest_cost: float
+) -> float:
     """Return US dollars to reserve for an episode before its first call; nearly all stay below.
 
     Of an agent it is `dearest`, the price of the dearest episode so far.
     """
-    price = price_of(entrant)
+    price = price_of(participant)
     if price is None:
-        return dearest
+        return largest_cost
     turns = allowance_of(entry).within(budget_of(sub_task)).turns
-    output = entry.by_name.get("max_tokens", max_tokens) * price.output
+    output = entry.named_arguments.get("max_tokens", max_tokens) * price.output
     return turns * (CONTEXT_TOKENS * max(price.input, price.cached_input, price.cache_write) + output) / 1e6
 
 
@@ -192,17 +194,17 @@ class Metered:
         limiter: Limiter | None,
         budget: Budget | None,
         max_tokens: int,
-        note: Callable[[Expense], None] | None = None,
+        on_expense: Callable[[Expense], None] | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.name = model.name
         self.provider: str | None = getattr(model, "provider", None)
         self.usage = FREE
-        self.asked = 0
+        self.calls_begun = 0
         self.calls = 0
         self.lost_usd = 0.0
         self._model, self._limiter, self._max_tokens = model, limiter, max_tokens
-        self._note, self._clock = note, clock
+        self._note, self._clock = on_expense, clock
         self.price = price_of(model)
         self._budget = None if self.price == NO_CHARGE else budget
         self._seen = 0
@@ -252,7 +254,7 @@ class Metered:
             return None
         turn = self._model.recall(messages, tools, tool_choice, max_tokens, repeat)
         if turn is not None:
-            self.asked += 1
+            self.calls_begun += 1
             self.calls += 1
             self.usage += turn.usage
         return turn
@@ -290,7 +292,7 @@ class Metered:
             self._limiter.release(begun, outcome, asked)
 
     async def _call(self, ask: Callable[[], Awaitable[Turn]], bound: float) -> Turn:
-        self.asked += 1
+        self.calls_begun += 1
         started = self._clock()
         try:
             turn = await ask()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -20,14 +19,13 @@ import polars as pl
 from threadpoolctl import threadpool_limits
 
 from finskillbench import notebook
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.edition import Edition
-from finskillbench.edition.store import LARGEST, refuse_inside_edition
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, Solve, as_agent
-from finskillbench.harness.allowance import FULL, LEAST_TOKENS, MAX_TURNS, Allowance
-from finskillbench.harness.conditions import Condition, arm_of, mount_all, parse_condition
+from finskillbench.harness.allowance import MAX_TURNS
+from finskillbench.harness.conditions import arm_of, mount_all, parse_condition
 from finskillbench.harness.loop import Harness, OurLoop
 from finskillbench.harness.models import ModelConfig, ModelKey, ModelOptions, Participant, get_participant, key_of
 from finskillbench.harness.proof import prove_arms
@@ -36,22 +34,25 @@ from finskillbench.harness.providers.prices import PROGRAMS
 from finskillbench.harness.skills.user_skills import SkillFolder, read_user_skills
 from finskillbench.harness.trace import OURS
 from finskillbench.redaction import redactor_of_process, without_keys
-from finskillbench.runs.execute.board import NotebookProgress, Progress
+from finskillbench.runs.config import (
+    DEFAULT_CONCURRENCY,
+    DEFAULT_CONDITIONS,
+    DEFAULT_LIMITS,
+    DEFAULT_MODELS,
+    EpisodeSelection,
+    RunConfig,
+    RunLimits,
+)
+from finskillbench.runs.execute.executor import INTERRUPTED, RUN, Executor
 from finskillbench.runs.execute.metered import price_of
-from finskillbench.runs.execute.venue import Party, venue
-from finskillbench.runs.execute.work import INTERRUPTED, RUN, Limits, Work
+from finskillbench.runs.execute.open_backend import Participants, open_backend
+from finskillbench.runs.execute.progress import NotebookProgress, Progress
 from finskillbench.runs.plan.items import make_plan, playable
-from finskillbench.runs.plan.streams import Shard, make_streams
+from finskillbench.runs.plan.streams import Shard
 from finskillbench.runs.store.journal import exclusive
 from finskillbench.runs.store.record import make_record, merge_record, write_record
 from finskillbench.runs.store.rows import ROWS, to_frame, write_rows
 from finskillbench.runs.store.version import make_folder
-
-DEFAULT_MODELS = ("baseline/reference", "baseline/heuristic", "baseline/trivial", "baseline/nop")
-DEFAULT_CONDITIONS = (Condition.NO_SKILL, Condition.CURATED, Condition.SELF_GENERATED)
-DEFAULT_CONCURRENCY = 64
-BATCH_CONCURRENCY = 1_000
-"""In place of it where calls go in batches: what is in flight is the most that a batch can hold."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -71,7 +72,7 @@ class RunResult:
     errors: int
     dropped: int = 0
     not_run: int = 0
-    others: int = 0
+    other_rows: int = 0
     stopped: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __repr__(self) -> str:
@@ -81,7 +82,7 @@ class RunResult:
 
     def _repr_html_(self) -> str:
         counts = self.rows.group_by("model", "condition", "status", maintain_order=True).len("rows")
-        return notebook.table(counts.columns, counts.iter_rows(), caption=repr(self))
+        return notebook.html_table(counts.columns, counts.iter_rows(), caption=repr(self))
 
     def to_polars(self) -> pl.DataFrame:
         """The rows, one per episode, model, condition and repeat."""
@@ -168,50 +169,85 @@ async def arun(
         that cannot be confined where they run, or a cluster that cannot be reached or cannot play this.
     EditionError : the edition is damaged, or a named subtask cannot be played without its truth.
     """
-    _check_numbers(limit=limit, epochs=epochs, seed=seed, max_concurrency=max_concurrency, max_cost=max_cost)
-    allowance = _allowance(turns, token_budget)
-    refuse_inside_edition(out)
-    options, harness = options or ModelOptions(seed=seed), harness or OurLoop()
-    wanted_models = list(DEFAULT_MODELS if models is None and not agents else models or ())
-    contenders = [*wanted_models, *map(as_agent, agents)]
-    entrants = _under(harness, make_models(contenders, options, allowance, max_cost))
-    given = read_user_skills(skills)
-    arms = [parse_condition(name) for name in (*conditions, *(arm for arm in given if arm not in conditions))]
-    for arm in arms:
-        harness.check(arm_of(arm))
-    wanted = None if subtasks is None else tuple(by_name(name).name for name in subtasks)
-    chosen = playable(edition, wanted)
-    plan = make_plan(
-        *(chosen, list(entrants), arms), limit=limit, sample=sample, tasks=tasks, limits=limits, epochs=epochs
+    wanted = list(DEFAULT_MODELS if models is None and not agents else models or ())
+    config = RunConfig(
+        models=[
+            each if isinstance(each, ModelConfig) else ModelConfig(each) for each in (*wanted, *map(as_agent, agents))
+        ],
+        conditions=conditions,
+        skills=skills,
+        episodes=EpisodeSelection(
+            subtasks=subtasks, limit=limit, sample=sample, tasks=tasks, limits=limits, epochs=epochs, shard=shard
+        ),
+        limits=RunLimits(
+            turns=turns,
+            token_budget=token_budget,
+            max_concurrency=max_concurrency,
+            max_cost=max_cost,
+            retry_errors=retry_errors,
+            allow_unconfined=allow_unconfined,
+        ),
+        options=options or ModelOptions(seed=seed),
+        harness=harness or OurLoop(),
+        cluster=cluster,
+        out=out,
     )
-    mounts = mount_all(arms, given)
+    return await aexecute(edition, config, progress=progress, sleep=sleep)
+
+
+async def aexecute(
+    edition: Edition,
+    config: RunConfig,
+    *,
+    progress: Progress | None = None,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> RunResult:
+    """Run a configuration; arguments, result and errors as those of `arun`."""
+    chosen, harness, out = config.episodes, config.harness, config.out
+    models = _with_harness(harness, make_models(config.models, config.options, config.limits))
+    user_skills = read_user_skills(config.skills)
+    conditions = [
+        parse_condition(name)
+        for name in (*config.conditions, *(each for each in user_skills if each not in config.conditions))
+    ]
+    for condition in conditions:
+        harness.check(arm_of(condition))
+    subtasks = None if chosen.subtasks is None else tuple(subtask_named(name).name for name in chosen.subtasks)
+    plan = make_plan(
+        playable(edition, subtasks),
+        list(models),
+        conditions,
+        limit=chosen.limit,
+        sample=chosen.sample,
+        tasks=chosen.tasks,
+        limits=chosen.limits,
+        epochs=chosen.epochs,
+    )
+    mounts = mount_all(conditions, user_skills)
     proof = prove_arms(mounts, sorted({episode.skill for episode in plan.episodes}))
-    interpreters = {name: str(each.python) for name, each in given.items()}
-    streams = make_streams(plan, shard)
-    bounds = Limits(max_concurrency, max_cost, options.charged, options.max_tokens, retry_errors, allow_unconfined)
-    party = Party(edition, entrants, contenders, mounts, skills, options, harness, sleep)
-    async with venue(cluster, party, bounds) as (where, guards):
+    interpreters = {name: str(each.python) for name, each in user_skills.items()}
+    async with open_backend(Participants(edition, models, mounts), config, sleep) as (opened, guards):
         record = make_record(edition, plan, proof, guards, interpreters)
-        merge_record(out, record)  # before the lock, which would be a file in somebody else's folder
+        merge_record(out, record)  # before the lock, which would be a file in another program's folder
         make_folder(out)
         with exclusive(out):
             record = merge_record(out, record)
-            work = Work(edition, plan, streams, entrants, out, bounds, progress or NotebookProgress(), sleep, where)
+            executor = Executor(edition, plan, models, config, opened, progress or NotebookProgress(), sleep)
             write_record(out, record)
-            await _finish(work, entrants.values())
-            frame = to_frame(work.rows[item] for item in record.in_order(work.rows))
+            await _run(executor)
+            frame = to_frame(executor.rows[item] for item in record.in_order(executor.rows))
             write_rows(out / ROWS, frame)
-    asked = [row for item, row in work.rows.items() if item in work.planned]
+    planned = [row for item, row in executor.rows.items() if item in executor.planned]
     return RunResult(
         out,
         frame,
-        ran=work.ran,
-        kept=work.kept,
-        errors=sum(row.status is Status.ERROR for row in asked),
-        dropped=work.dropped,
-        not_run=len(work.planned) - work.ran - work.kept - work.dropped,
-        others=frame.height - len(asked),
-        stopped=work.stopped,
+        ran=executor.ran,
+        kept=executor.kept,
+        errors=sum(row.status is Status.ERROR for row in planned),
+        dropped=executor.dropped,
+        not_run=len(executor.planned) - executor.ran - executor.kept - executor.dropped,
+        other_rows=frame.height - len(planned),
+        stopped=executor.stopped,
     )
 
 
@@ -235,14 +271,14 @@ def _blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
         except RuntimeError:  # left before the run, lest it be the context of every exception in it
             start = asyncio.run
         else:
-            start = _beside
+            start = _in_thread
         return start(function(*args, **kwargs))
 
     call.__name__ = call.__qualname__ = name
     return call
 
 
-def _beside(coroutine: Coroutine[Any, Any, T]) -> T:
+def _in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     """What a coroutine returns in a loop and a thread of its own; an interruption of the caller ends it first."""
     loop = asyncio.new_event_loop()
     try:
@@ -259,32 +295,21 @@ def _beside(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 run = _blocking(arun)
+execute = _blocking(aexecute)
 
 
-async def _finish(work: Work, models: Iterable[Participant]) -> None:
-    """Do the work, then close connections, which die with the event loop."""
+async def _run(executor: Executor) -> None:
+    """Run, then close connections, which die with the event loop."""
     try:
         with threadpool_limits(1):  # judging solves small systems: threads of BLAS would wait for each other
-            await work.finish()
+            await executor.run()
     finally:
-        for model in models:
+        for model in executor.models.values():
             if isinstance(model, Hosted):
                 await model.close()
 
 
-def _check_numbers(*, limit: int | None, epochs: int, seed: int, max_concurrency: int, max_cost: float | None) -> None:
-    if max_concurrency < 1:
-        raise InputError(f"max_concurrency is {max_concurrency}; it must be at least 1")
-    if seed < 0:
-        raise InputError(f"seed is {seed}; it must not be negative")
-    for name, value in (("seed", seed), ("limit", limit), ("epochs", epochs)):
-        if value is not None and value > LARGEST:
-            raise InputError(f"{name} is too large; it must not be above {LARGEST}")
-    if max_cost is not None and not (math.isfinite(max_cost) and max_cost >= 0):
-        raise InputError(f"max_cost is {max_cost}; it must be a number of US dollars, 0 or more")
-
-
-def _under(harness: Harness, entrants: Mapping[ModelKey, Participant]) -> dict[ModelKey, Participant]:
+def _with_harness(harness: Harness, participants: Mapping[ModelKey, Participant]) -> dict[ModelKey, Participant]:
     """The models of a run as those of a harness; ours goes without saying.
 
     Raises
@@ -292,25 +317,17 @@ def _under(harness: Harness, entrants: Mapping[ModelKey, Participant]) -> dict[M
     InputError : one is an agent with a loop of its own.
     """
     if harness.name == OURS:
-        return dict(entrants)
-    for entrant in entrants.values():
-        if isinstance(entrant, Agent):
-            raise InputError(f"{entrant.name} has a loop of its own; the harness {harness.name} takes models only")
-    return {entry.under(harness.name): entrant for entry, entrant in entrants.items()}
+        return dict(participants)
+    for participant in participants.values():
+        if isinstance(participant, Agent):
+            raise InputError(f"{participant.name} has a loop of its own; the harness {harness.name} takes models only")
+    return {entry.under(harness.name): participant for entry, participant in participants.items()}
 
 
-def _allowance(turns: int, tokens: int | None) -> Allowance:
-    if not 1 <= turns <= LARGEST:
-        raise InputError(f"turns is {turns}; it must be at least 1, and not above {LARGEST}")
-    if tokens is not None and not LEAST_TOKENS <= tokens <= LARGEST:
-        raise InputError(f"token_budget is {tokens}; it must be at least {LEAST_TOKENS}, and not above {LARGEST}")
-    return Allowance(turns, tokens)
-
-
-def _check_addresses(contenders: Iterable[ModelConfig], options: ModelOptions) -> None:
+def _check_addresses(configs: Iterable[ModelConfig], options: ModelOptions) -> None:
     providers: dict[str, set[str]] = {}
     redact = redactor_of_process()
-    for each in contenders:
+    for each in configs:
         if (address := (each.options or options).base_url) is not None:
             named = providers.setdefault(address, set())
             if isinstance(each.model, str) and not each.model.startswith(PROGRAMS):
@@ -327,11 +344,14 @@ def _check_addresses(contenders: Iterable[ModelConfig], options: ModelOptions) -
             raise InputError(f"base_url is the address of one provider, not of {these}: it would get all their keys")
 
 
+def _configured(model: str | Participant | ModelConfig) -> ModelConfig:
+    return model if isinstance(model, ModelConfig) else ModelConfig(model)
+
+
 def make_models(
     models: Sequence[str | Participant | ModelConfig],
     options: ModelOptions,
-    allowance: Allowance = FULL,
-    max_cost: float | None = None,
+    limits: RunLimits = DEFAULT_LIMITS,
 ) -> dict[ModelKey, Participant]:
     """Make the models and agents of a run, in the given order; an object stands for itself. Nothing is sent.
 
@@ -340,20 +360,20 @@ def make_models(
     InputError : no such model, a missing package or key, a model given twice, `max_cost` with an unknown price, or a
         `base_url` that would be written down with a password or get the keys of several providers.
     """
-    contenders = [each if isinstance(each, ModelConfig) else ModelConfig(each) for each in models]
-    _check_addresses(contenders, options)
-    entrants: dict[ModelKey, Participant] = {}
-    for each in contenders:
+    configs = [_configured(each) for each in models]
+    _check_addresses(configs, options)
+    participants: dict[ModelKey, Participant] = {}
+    for each in configs:
         model = get_participant(each.model, each.options or options) if isinstance(each.model, str) else each.model
-        entry = key_of(model, each.allowance or allowance)
-        if entry in entrants:
+        entry = key_of(model, each.allowance or limits.allowance)
+        if entry in participants:
             raise InputError(f"a model was given twice: {entry}")
-        entrants[entry] = model
-    if max_cost is not None:
-        for model in entrants.values():
+        participants[entry] = model
+    if limits.max_cost is not None:
+        for model in participants.values():
             if price_of(model) is None and not (isinstance(model, Agent) and model.tells_cost):
                 raise InputError(
                     f"--max-cost needs the price of {model.name}, which is not known; name it in a --prices file, "
                     f'such as {{"{model.name}": {{"input": 0.1, "output": 0.4}}}} in USD per million tokens'
                 )
-    return entrants
+    return participants

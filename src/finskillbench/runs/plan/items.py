@@ -89,7 +89,7 @@ def playable(edition: Edition, sub_tasks: Sequence[str] | None = None) -> tuple[
     moved = {each.name for each in subtasks() if each.open_interactive_state is not None}
     for episode in episodes:
         if sub_tasks is not None and episode.sub_task in moved:
-            edition.stage(episode)  # says why not
+            edition.open_interactive_state(episode)  # says why not
     return tuple(episode for episode in episodes if episode.sub_task not in moved)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode, Profile, Status
 from finskillbench.errors import InputError
@@ -160,7 +160,7 @@ def _judged(folder: Path, row: Row, edition: Edition, episode: Episode) -> Row:
     verdict = judge(trajectory.trace.submission, edition.truth(item.task_id), edition.full_input(episode))
     if verdict.status is Status.ERROR:
         raise InputError(f"{path}: ended in an error and its journal line says {row.status}; restore one of them")
-    return judged_again(row, verdict, by_name(verdict.sub_task).verification.method)
+    return judged_again(row, verdict, subtask_named(verdict.sub_task).verification.method)
 
 
 def _changes(before: Row, after: Row) -> list[Change]:

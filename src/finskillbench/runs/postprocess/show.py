@@ -165,8 +165,8 @@ def comparison(
     shown = leaves[:most]
     wide = max((len(leaf.path) for leaf in shown), default=0)
     for leaf in shown:
-        expected = "(nothing)" if leaf.absent == "first" else _value(leaf.first)
-        got = "(nothing)" if leaf.absent == "second" else _value(leaf.second)
+        expected = "(nothing)" if leaf.absent == "left" else _value(leaf.left)
+        got = "(nothing)" if leaf.absent == "right" else _value(leaf.right)
         mark = "! " if leaf.path in costly else "  "
         yield Line(printable(f"{mark}{leaf.path:<{wide}}  {expected:>14}  {got:>14}"))
     if len(shown) < len(leaves):

@@ -1,1 +1,1 @@
-"""What a confined process may do: `access` to files, system `calls`, and `confine`, which holds it to them."""
+"""Restrictions of a confined process: file `access`, system `calls`, and `confine`, which applies them."""

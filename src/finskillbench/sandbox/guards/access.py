@@ -1,4 +1,4 @@
-"""What a process that runs scripts may read, and the environment it is started with. Standard library only."""
+"""Readable paths and environment of script processes. Standard library only."""
 
 import importlib.metadata
 import os
@@ -11,52 +11,48 @@ from pathlib import Path
 from . import confine
 
 Readable = list[tuple[Path, int]]
-"""Paths with the rights of `confine` on what is below them."""
+"""Paths with their Landlock rights, which hold for everything below."""
 
 _SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/localtime", "/dev/urandom", "/dev/random", "/proc/cpuinfo", "/proc/meminfo")
 _SYSTEM_LIBRARIES = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/local/lib")
-# Where other distributions are installed, in the middle of the standard library.
-_OF_OTHERS = ("site-packages", "dist-packages")
+# Third-party packages, installed inside of the standard library's folder.
+_PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 
 
 def readable() -> Readable:
-    """What a script may read besides its own package: the interpreter, the libraries and little of the system."""
+    """Return the paths readable in addition to the script's package: interpreter, libraries, some system files."""
     prefixes = (sys.prefix, sys.base_prefix, sys.exec_prefix)
     parts = [Path(prefix, part) for prefix in prefixes for part in ("lib", "lib64", "share/zoneinfo")]
     installed = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     paths = (*installed, "/usr", "/lib", "/lib64", *_SYSTEM_FILES)
-    # Each costs every child an opening: neither those that are absent nor those that lie within another.
+    # Each path costs every child an open call: leave out absent and nested paths.
     libraries = _there((*map(Path, paths), *parts))
     searched = [Path(name) for name in dict.fromkeys(sys.path) if name]
     folders = [path for path in searched if os.access(path, os.R_OK | os.X_OK) and path.is_dir()]
-    others = [path for path in folders if libraries.isdisjoint((path, *path.parents))]
+    outside = [path for path in folders if libraries.isdisjoint((path, *path.parents))]
     return [
         *((path, confine.FS_READ) for path in libraries),
-        *((path, confine.FS_LIST) for path in others),
-        *((path, confine.FS_READ) for folder in others for path in _importable(folder)),
+        *((path, confine.FS_LIST) for path in outside),
+        *((path, confine.FS_READ) for folder in outside for path in _importable(folder)),
     ]
 
 
 def _there(paths: Iterable[Path]) -> set[Path]:
-    """Those that can be read and lie within no other."""
     there = {path for path in paths if os.access(path, os.R_OK)}
     return {path for path in there if there.isdisjoint(path.parents)}
 
 
 def _importable(folder: Path) -> Iterator[Path]:
-    """What an import finds in a folder of the search path: it may hold other things, which are nobody's business."""
+    """Yield the importable entries of a search-path folder; other content stays closed."""
     for entry in folder.iterdir():
         if entry.suffix in (".py", ".so") or os.access(entry / "__init__.py", os.R_OK):
             yield entry
 
 
 def readable_of(libraries: Path) -> Readable:
-    """What a script may read that has the standard library, the links in the folder `libraries`, and nothing else.
-
-    Neither the folder that a library is installed in nor any other of the kind is open, only what has been named.
-    """
+    """Return the readable paths for the standard library and the links in `libraries`, without other packages."""
     standard = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")]
-    named = [path for folder in standard for path in folder.iterdir() if path.name not in _OF_OTHERS]
+    named = [path for folder in standard for path in folder.iterdir() if path.name not in _PACKAGE_FOLDERS]
     linked = [path.resolve() for path in libraries.iterdir()]
     multiarch = sysconfig.get_config_var("MULTIARCH")
     folders = _there(Path(name).resolve() for name in (*_SYSTEM_LIBRARIES, Path(sys.base_prefix, "lib")))
@@ -67,12 +63,7 @@ def readable_of(libraries: Path) -> Readable:
 
 
 def installed(names: Iterable[str]) -> list[Path]:
-    """Every folder and module that the distributions `names`, and those they need, have on the search path.
-
-    Raises
-    ------
-    PackageNotFoundError : one is not installed.
-    """
+    """Return the top-level paths of distributions and their dependencies; PackageNotFoundError if one is missing."""
     found: dict[Path, None] = {}
     pending, seen = list(names), set[str]()
     while pending:
@@ -90,18 +81,18 @@ def installed(names: Iterable[str]) -> list[Path]:
 
 
 def link(libraries: Iterable[str], folder: Path) -> None:
-    """Make `folder` one in which an import finds `libraries`, paths of folders and modules, and put it last."""
+    """Create a folder of links to `libraries` (paths) and append it to the search path."""
     folder.mkdir(mode=0o755)
     for library in map(Path, libraries):
         (folder / library.name).symlink_to(library)
     sys.path.append(str(folder))
 
 
-def environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """The whole environment of a process that runs scripts: no key or address of the caller's gets in.
+def script_environment(extra: Mapping[str, str]) -> dict[str, str]:
+    """Return the full environment of a script process, without the caller's keys and addresses.
 
-    One thread for every numeric library, since a process with threads that work cannot be forked safely, and a fixed
-    hash seed, so that a script that walks a set gives the same result twice.
+    Numeric libraries get one thread, since working threads make forks unsafe. A fixed hash seed makes set order
+    repeatable.
     """
     libraries = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "RAYON")
     return {
@@ -113,7 +104,7 @@ def environment(extra: Mapping[str, str]) -> dict[str, str]:
         "VECLIB_MAXIMUM_THREADS": "1",
         "POLARS_MAX_THREADS": "1",
         "POLARS_ASYNC_THREAD_COUNT": "1",
-        # The allocator of polars, which would otherwise give memory back in a thread.
+        # Keeps the allocator of polars from starting a thread.
         "_RJEM_MALLOC_CONF": "background_thread:false",
         **{f"{name}_NUM_THREADS": "1" for name in libraries},
         **extra,

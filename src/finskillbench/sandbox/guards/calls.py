@@ -1,12 +1,10 @@
-"""What a confined script may ask of the kernel: the calls named here, and no other.
+"""Allow-list of system calls for confined scripts (seccomp).
 
-A list of what is allowed, because a list of what is forbidden is never complete: computing, reading and writing files
-that are open to it, looking at the clock. Everything else is refused: sockets, processes and threads, signals to
-anyone but itself, memory and queues shared by name, locks on files, which another call could see, tracing, mounts,
-keys, changing the rights of files. Where a library needs them, threads of one's own and waiting for their events
-besides. Standard library only.
+Allowed: computing, files open to the script, clocks. Refused: sockets, processes, threads, signals to others, named
+shared memory and queues, file locks, tracing, mounts, keys, changes of file rights. Threads are an option for libraries
+that need them. Standard library only.
 
-Source: seccomp(2); the numbers are those of the kernel's syscall_64.tbl and asm-generic/unistd.h.
+Source: seccomp(2); numbers from the kernel's syscall_64.tbl and asm-generic/unistd.h.
 """
 
 import ctypes
@@ -18,13 +16,14 @@ import struct
 
 from . import confine
 
-# Column of _ALLOWED and the kernel's name for the architecture, EM_* with the bits for 64 bits and little-endian.
+# Column of _ALLOWED, and the architecture: EM_* with the bits for 64 bits and little-endian.
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-# A number above all that this list was chosen from: libraries take "unknown" for an old kernel and do without.
+# First number beyond this list's kernel: libraries take "unknown" for an old kernel and use a fallback.
 _NEWER = 450
 
-# name, number on x86_64, number on aarch64 (- where it has none). The last row is what a child still does between this
-# and its script: it takes its order, and puts itself under the rules for files.
+# name, number on x86_64, number on aarch64 (- if none). The last row is for the child before its script: it receives
+# its
+# request and applies the file rules.
 _ALLOWED = """
 read 0 63            write 1 64           open 2 -             close 3 57           stat 4 -
 fstat 5 80           lstat 6 -            poll 7 -             lseek 8 62           mmap 9 222
@@ -55,17 +54,17 @@ _FOR_THREADS = """
 clone 56 220         epoll_create1 291 20 epoll_ctl 233 21     epoll_wait 232 -     epoll_pwait 281 22
 eventfd2 290 19
 """
-# What glibc and musl ask for when they start a thread, bit for bit; a process is asked for otherwise.
+# Flags of glibc and musl for a new thread; a new process uses others.
 _THREAD_FLAGS = (0x003D0F00, 0x007D0F00)
-# Its flags lie in memory, where a filter cannot see them: libraries told that it is unknown ask by `clone`.
+# clone3 passes its flags in memory, invisible to a filter: "unknown" makes libraries use `clone`.
 _CLONE3 = 435
 
 _OPENING = os.O_ACCMODE | os.O_TRUNC
-# Truncating is writing, also where the file is opened for reading; older Landlock does not see that.
-_HONEST = (os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_WRONLY | os.O_TRUNC, os.O_RDWR | os.O_TRUNC)
+# Truncation is a write, even of a file opened for reading, which older Landlock ignores.
+_OPEN_MODES = (os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_WRONLY | os.O_TRUNC, os.O_RDWR | os.O_TRUNC)
 _TCGETS, _FIONBIO, _FIOCLEX, _ANY_BIT = 0x5401, 0x5421, 0x5451, 0xFFFFFFFF
 _PR_SET_NAME, _F_DUPFD_CLOEXEC = 15, 1030
-# 5 to 7 are locks; from 8 on (F_SETOWN) a descriptor sends signals to processes of one's choice.
+# 5 to 7 are locks; from 8 on (F_SETOWN) a descriptor can signal any process.
 _FCNTL = (*range(5), _F_DUPFD_CLOEXEC)
 
 _LOAD, _AND, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x06
@@ -75,29 +74,24 @@ _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 
 
 def restrict(*, threads: bool) -> None:
-    """Allow this process the calls of this list and no other, for good; with `threads` also to start threads.
+    """Limit this process permanently to the allowed calls; raise ConfineError if unsupported.
 
-    Call after `confine.drop_privileges`.
-
-    Raises
-    ------
-    ConfineError : neither this kernel nor this machine has such filters.
+    Call after `confine.drop_privileges`; `threads` also allows new threads.
     """
     code = _program(platform.machine(), os.getpid(), threads=threads)
     held = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("HP", len(code) // 8, ctypes.addressof(held))
-    confine.call("prctl", _PR_SET_SECCOMP, ctypes.c_ulong(_MODE_FILTER), program, 0, 0)
+    confine.libc_call("prctl", _PR_SET_SECCOMP, ctypes.c_ulong(_MODE_FILTER), program, 0, 0)
 
 
 def _program(machine: str, me: int, *, threads: bool) -> bytes:
-    """The filter, in the kernel's own small language, for process `me`."""
     if machine not in _MACHINES:
         raise confine.ConfineError(errno.ENOSYS, f"no list of kernel calls for {machine}")
     numbers, architecture = _numbers(machine, threads), _MACHINES[machine][1]
-    # Argument, the bits of it that count, and the values that these may have.
+    # Argument index, relevant bits, and allowed values.
     conditions = {
-        "open": (1, _OPENING, _HONEST),
-        "openat": (2, _OPENING, _HONEST),
+        "open": (1, _OPENING, _OPEN_MODES),
+        "openat": (2, _OPENING, _OPEN_MODES),
         "ioctl": (1, _ANY_BIT, (_TCGETS, _FIONBIO, _FIOCLEX)),
         "fcntl": (1, _ANY_BIT, _FCNTL),
         "prctl": (0, _ANY_BIT, (_PR_SET_NAME,)),
@@ -124,6 +118,6 @@ def _program(machine: str, me: int, *, threads: bool) -> bytes:
 
 @functools.cache
 def _numbers(machine: str, threads: bool) -> dict[str, int]:
-    words = (_ALLOWED + _FOR_THREADS * threads).split()
-    column = words[1 + _MACHINES[machine][0] :: 3]
-    return {name: int(number) for name, number in zip(words[::3], column, strict=True) if number != "-"}
+    fields = (_ALLOWED + _FOR_THREADS * threads).split()
+    column = fields[1 + _MACHINES[machine][0] :: 3]
+    return {name: int(number) for name, number in zip(fields[::3], column, strict=True) if number != "-"}

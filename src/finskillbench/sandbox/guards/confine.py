@@ -1,9 +1,8 @@
-"""What keeps a script in its place, as far as the kernel at hand allows.
+"""Confinement of a script process, as far as the kernel allows.
 
-A confined process has resource limits, no way to start processes or threads, no network, no privileges of the
-superuser, reads only the interpreter, the libraries and its own package, and writes only in its scratch folder; what
-it may ask of the kernel at all is the list in `calls`. The server tries each guard and says which are missing.
-Standard library only, and Linux is the only place where anything but the resource limits is tried.
+A confined process has resource limits, no processes or threads, no network and no superuser privileges. It reads the
+interpreter, the libraries and its package, and writes only to its scratch folder. `calls` limits its system calls. The
+server tests each guard. Standard library only; all but the resource limits need Linux.
 
 Sources: unshare(2), prctl(2), capabilities(7), landlock(7), getrlimit(2).
 """
@@ -22,7 +21,7 @@ from pathlib import Path
 
 LINUX = sys.platform == "linux"
 _LIBC = ctypes.CDLL(None, use_errno=True) if LINUX else None
-# Looked up once, here, and not again in every child.
+# Resolved once here, not in every child.
 _FUNCTIONS = (
     {name: getattr(_LIBC, name) for name in ("syscall", "prctl", "capset", "unshare", "mount")} if LINUX else {}
 )
@@ -34,7 +33,7 @@ _CAP_VERSION_3, _CAP_DAC_READ_SEARCH = 0x20080522, 2
 _LANDLOCK_CREATE, _LANDLOCK_ADD_RULE, _LANDLOCK_RESTRICT = 444, 445, 446
 _MOUNT_SETATTR, _MOUNT_READ_ONLY, _AT_FDCWD, _AT_RECURSIVE = 442, 1, -100, 0x8000
 _NOBODY = 65534
-# One user per call, so that scripts running side by side cannot signal or trace each other: this plus the process id.
+# One user per call (this plus the process id), so that parallel scripts cannot signal or trace each other.
 _FIRST_USER = 1_000_000_000
 _MOST_TASKS = 4096
 
@@ -47,11 +46,11 @@ _NET_RIGHTS, _SCOPES = 0b11, 0b11
 
 
 class ConfineError(OSError):
-    """A guard that this kernel or this user cannot have."""
+    """The kernel or the user cannot apply a guard."""
 
 
-def call(name: str, *arguments: object) -> int:
-    """Call a function of the C library; ConfineError if it fails."""
+def libc_call(name: str, *arguments: object) -> int:
+    """Call a C library function; raise ConfineError on failure."""
     if not LINUX:
         raise ConfineError(f"{name} needs Linux")
     result = _FUNCTIONS[name](*arguments)
@@ -62,24 +61,24 @@ def call(name: str, *arguments: object) -> int:
 
 
 def _prctl(option: int, value: int) -> None:
-    call("prctl", option, ctypes.c_ulong(value), 0, 0, 0)
+    libc_call("prctl", option, ctypes.c_ulong(value), 0, 0, 0)
 
 
 def network_off() -> bool:
-    """Move this process into namespaces of its own, without network interfaces; False where that is not allowed.
+    """Move this process into new network and IPC namespaces, without interfaces; False if not allowed.
 
-    Call before the first thread starts. Without privileges it goes through a user namespace of one's own, which also
-    lets `bound_folder` mount.
+    Call before the first thread starts. Without privileges it uses a new user namespace, which also allows the mounts
+    of `bound_folder`.
     """
     if not LINUX:
         return False
-    own = _CLONE_NEWNET | _CLONE_NEWIPC
+    namespaces = _CLONE_NEWNET | _CLONE_NEWIPC
     with contextlib.suppress(ConfineError):
-        call("unshare", own)
+        libc_call("unshare", namespaces)
         return True
     user, group = os.geteuid(), os.getegid()
     with contextlib.suppress(ConfineError):
-        call("unshare", _CLONE_NEWUSER | own)
+        libc_call("unshare", _CLONE_NEWUSER | namespaces)
         with contextlib.suppress(OSError):
             Path("/proc/self/setgroups").write_text("deny")
             Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
@@ -89,19 +88,18 @@ def network_off() -> bool:
 
 
 def bound_folder(folder: Path, total_bytes: int, files: int) -> bool:
-    """Let this process see at `folder` an empty file system in memory that holds so much and goes with the process.
+    """Mount a size-limited in-memory file system at `folder`, visible to this process only.
 
-    All others become read-only for it, so that reading changes no time of a file, which a later call could see. False
-    where the kernel does not allow it; then nothing bounds how many files a script makes but its time. Call before
-    `drop_privileges`.
+    All other file systems become read-only for it, so that reads leave access times unchanged. Returns False if the
+    kernel refuses; then only run time limits the number of files. Call before `drop_privileges`.
     """
     with contextlib.suppress(ConfineError):
-        call("unshare", _CLONE_NEWNS)
-        # Else the mount would show in the namespace that this one was copied from.
-        call("mount", b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None)
+        libc_call("unshare", _CLONE_NEWNS)
+        # Otherwise the mount would propagate to the parent namespace.
+        libc_call("mount", b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None)
         options = f"size={total_bytes},nr_inodes={files},mode=700".encode()
         flags = ctypes.c_ulong(_MS_NOSUID | _MS_NODEV)
-        call("mount", b"tmpfs", os.fsencode(folder), b"tmpfs", flags, options)
+        libc_call("mount", b"tmpfs", os.fsencode(folder), b"tmpfs", flags, options)
         with contextlib.suppress(ConfineError):  # Linux before 5.12
             _set_mounts(Path("/"), _MOUNT_READ_ONLY, 0)
             _set_mounts(folder, 0, _MOUNT_READ_ONLY)
@@ -111,27 +109,26 @@ def bound_folder(folder: Path, total_bytes: int, files: int) -> bool:
 
 
 def _set_mounts(path: Path, on: int, off: int) -> None:
-    """Switch attributes of the file system at `path` and all below it on and off, for this process alone."""
+    """Set and clear attributes of all mounts below `path`, for this process only."""
     attributes = struct.pack("QQQQ", on, off, 0, 0)
     place = ctypes.c_int(_AT_FDCWD), os.fsencode(path), ctypes.c_uint(_AT_RECURSIVE)
-    call("syscall", _MOUNT_SETATTR, *place, attributes, ctypes.c_size_t(len(attributes)))
+    libc_call("syscall", _MOUNT_SETATTR, *place, attributes, ctypes.c_size_t(len(attributes)))
 
 
 def give_folder(folder: Path, pid: int) -> None:
-    """Make `folder` belong to the user that process `pid` becomes in `drop_privileges`."""
+    """Give `folder` to the user that process `pid` gets in `drop_privileges`."""
     if LINUX and os.geteuid() == 0:
         for user in (_FIRST_USER + pid, _NOBODY):
-            # A user that this container does not map is EINVAL.
+            # EINVAL: the container does not map this user.
             with contextlib.suppress(OSError):
                 os.chown(folder, user, user)
                 break
 
 
 def drop_privileges(*, keep_reading: bool) -> None:
-    """Stop being the superuser, if this process is: become a user of its own.
+    """Switch from superuser to one user per process and drop capabilities.
 
-    With `keep_reading` files stay readable as before (an environment below /root, say); the power to write,
-    to signal other processes and to start more than the limit allows goes either way.
+    `keep_reading` keeps read access to all files, as needed for an environment below /root.
     """
     if LINUX and os.geteuid() == 0:
         if keep_reading:
@@ -146,10 +143,10 @@ def drop_privileges(*, keep_reading: bool) -> None:
     if LINUX:
         kept = 1 << _CAP_DAC_READ_SEARCH if keep_reading and os.geteuid() != 0 else 0
         header = struct.pack("Ii", _CAP_VERSION_3, 0)
-        # Reading was never ours to keep for an ordinary user: then hold nothing.
+        # An ordinary user cannot keep the capability: then drop all.
         for low in (kept, 0):
             with contextlib.suppress(ConfineError):
-                call("capset", header, struct.pack("6I", low, low, 0, 0, 0, 0))
+                libc_call("capset", header, struct.pack("6I", low, low, 0, 0, 0, 0))
                 break
         with contextlib.suppress(ConfineError):
             _prctl(_PR_SET_NO_NEW_PRIVS, 1)
@@ -159,9 +156,10 @@ def drop_privileges(*, keep_reading: bool) -> None:
 
 
 def limit_resources(*, cpu_seconds: int, memory_bytes: int, file_bytes: int, threads: bool) -> None:
-    """Set the resource limits of this process; `memory_bytes` is the whole address space it may have."""
-    # No process, no thread where nothing needs one: it is the one bound on forking that also holds for an ordinary user
-    # with thousands of processes of their own. Where threads are needed, it bounds what this user runs in all.
+    """Set the resource limits of this process; `memory_bytes` is its total address space."""
+    # A limit of 0 is the only bound on forks that also holds for an ordinary user with thousands of processes. With
+    # threads,
+    # the limit covers all processes of the user.
     tasks = _MOST_TASKS if threads else 0
     wanted = {
         resource.RLIMIT_CPU: (cpu_seconds, cpu_seconds + 1),
@@ -172,7 +170,7 @@ def limit_resources(*, cpu_seconds: int, memory_bytes: int, file_bytes: int, thr
         resource.RLIMIT_NPROC: (tasks, tasks),
     }
     for kind, (soft, hard) in wanted.items():
-        # macOS refuses RLIMIT_AS; a lower hard limit set from outside stands.
+        # macOS refuses RLIMIT_AS; lower hard limits set outside remain.
         with contextlib.suppress(ValueError, OSError):
             ceiling = resource.getrlimit(kind)[1]
             if ceiling != resource.RLIM_INFINITY:
@@ -181,7 +179,7 @@ def limit_resources(*, cpu_seconds: int, memory_bytes: int, file_bytes: int, thr
 
 
 def address_space() -> int:
-    """Bytes of address space this process has; 0 where the system does not say."""
+    """Return this process's address space in bytes, 0 if unknown."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
     except OSError:
@@ -191,19 +189,19 @@ def address_space() -> int:
 
 @functools.cache
 def landlock_version() -> int:
-    """The Landlock ABI of this kernel, 0 for none."""
+    """Return the kernel's Landlock ABI version, 0 for none."""
     if not LINUX:
         return 0
     try:
-        return call("syscall", _LANDLOCK_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint(1))
+        return libc_call("syscall", _LANDLOCK_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint(1))
     except ConfineError:
         return 0
 
 
-def rules(allowed: Iterable[tuple[Path, int]], folder: Path) -> int | None:
-    """A descriptor of rules under which files are open as `allowed` says, and `folder` in every way.
+def file_rules(allowed: Iterable[tuple[Path, int]], folder: Path) -> int | None:
+    """Create Landlock rules for `allowed` and, with all rights, `folder`; return a descriptor or None.
 
-    None without Landlock. Where the kernel knows them, TCP and signals to processes outside are refused as well.
+    Newer kernels also refuse TCP, and signals to outside processes.
     """
     version = landlock_version()
     if version == 0:
@@ -218,11 +216,11 @@ def rules(allowed: Iterable[tuple[Path, int]], folder: Path) -> int | None:
 def _ruleset(version: int, files: int, network: int, scopes: int) -> int:
     attributes = struct.pack("QQQ", files, network, scopes)
     length = 24 if version >= 6 else 16 if version >= 4 else 8
-    return call("syscall", _LANDLOCK_CREATE, attributes, ctypes.c_size_t(length), ctypes.c_uint(0))
+    return libc_call("syscall", _LANDLOCK_CREATE, attributes, ctypes.c_size_t(length), ctypes.c_uint(0))
 
 
 def add_rule(rules: int, path: Path, allowed: int) -> None:
-    """Allow `allowed` below `path`; a path that does not exist needs no rule."""
+    """Allow `allowed` below `path`; skip absent paths."""
     try:
         folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
@@ -231,15 +229,15 @@ def add_rule(rules: int, path: Path, allowed: int) -> None:
         if not path.is_dir():
             allowed &= _FS_FILE_ONLY
         rule = struct.pack("=Qi", allowed, folder)
-        call("syscall", _LANDLOCK_ADD_RULE, ctypes.c_int(rules), ctypes.c_int(1), rule, ctypes.c_uint(0))
+        libc_call("syscall", _LANDLOCK_ADD_RULE, ctypes.c_int(rules), ctypes.c_int(1), rule, ctypes.c_uint(0))
     finally:
         os.close(folder)
 
 
 def landlock(rules: int) -> None:
-    """Put this process under `rules` for good, and close their descriptor; ConfineError if it has another thread."""
+    """Apply `rules` permanently and close their descriptor; raise ConfineError if another thread runs."""
     tasks = Path("/proc/self/task")
     if tasks.is_dir() and len(os.listdir(tasks)) > 1:  # noqa: PTH208 - every call waits for this
         raise ConfineError(errno.EBUSY, "a thread runs already, which the rules for files would not hold for")
-    call("syscall", _LANDLOCK_RESTRICT, ctypes.c_int(rules), ctypes.c_uint(0))
+    libc_call("syscall", _LANDLOCK_RESTRICT, ctypes.c_int(rules), ctypes.c_uint(0))
     os.close(rules)

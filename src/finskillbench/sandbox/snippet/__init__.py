@@ -1,8 +1,8 @@
-"""The script that runs a piece of somebody's code as a notebook runs a cell; in a folder of its own, which it may read.
+"""Script that runs code like a notebook cell, in its own readable folder.
 
-Payload: `code`; `names`, the variables it finds; `files`, what its working folder holds (name to base64); `search`,
-folders to import from before all others. Result: `value` of the last expression, `error`, `files` as they are after it,
-and `note` instead of them where they cannot be kept. Standard library only, and nothing of this library.
+Payload: `code`; `names`, predefined variables; `files`, the working folder's content (name to base64); `search`,
+folders to import from first. Result: `value` of the last expression, `error`, and `files` after the run, or `note` if
+they cannot be kept. Standard library only, without this library.
 """
 
 import ast
@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 MOST_BYTES, MOST_FILES = 8 * 1024 * 1024, 256
-"""Of the files that are kept from one piece to the next."""
+"""Limits of the files kept between calls."""
 MOST_CHARS = 16 * 1024
-"""Of a value that is shown."""
+"""Limit of a displayed value."""
 
 _USUAL = """
 import json, numpy as np, polars as pl, scipy.linalg
@@ -35,7 +35,7 @@ _ERROR_CHARS, _ERROR_FRAMES = 4_000, 8
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
-    """Run `payload["code"]` and say what came of it; what it raises is a result too."""
+    """Run `payload["code"]` and return its result; exceptions are results too."""
     folder = Path.cwd()
     temporary = folder / _TEMPORARY
     temporary.mkdir()
@@ -44,9 +44,9 @@ def main(payload: dict[str, Any]) -> dict[str, Any]:
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(base64.b64decode(content))
-    # In place of this script's own folder; the empty part is the current one.
+    # Replaces this script's own folder; the empty part is the current folder.
     sys.path[:1] = [*payload["search"], ""]
-    # What is printed before a limit ends the process shall be seen.
+    # Line buffering keeps output that precedes a limit.
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     module = types.ModuleType("__main__")
@@ -55,8 +55,8 @@ def main(payload: dict[str, Any]) -> dict[str, Any]:
     result: dict[str, Any] = {"value": None, "error": None}
     try:
         result["value"] = _shown(_run(payload["code"], module.__dict__))
-    except BaseException as error:  # noqa: BLE001 - whatever the code raises is told to whoever wrote it
-        result["error"] = _told(error, folder, payload["search"])
+    except BaseException as error:  # noqa: BLE001 - any exception of the code is reported to its author
+        result["error"] = _describe_error(error, folder, payload["search"])
     try:
         result["files"] = dict(_kept(folder))
     except (OSError, ValueError) as error:
@@ -65,12 +65,11 @@ def main(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def warm_up() -> dict[str, Any]:
-    """A little of what most code does, to touch the memory it needs before anybody waits; it starts no thread."""
+    """Run typical code, to touch the memory it needs; starts no thread."""
     return {"value": _shown(_run(_USUAL, {}))}
 
 
 def _run(code: str, names: dict[str, Any]) -> Any:
-    """Execute `code`, and return the value of its last statement if that is an expression."""
     linecache.cache[_CODE] = len(code), None, code.splitlines(keepends=True), _CODE
     tree = ast.parse(code, _CODE)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
@@ -81,7 +80,7 @@ def _run(code: str, names: dict[str, Any]) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    """The value as JSON where it is numbers and text in lists and dicts, arrays included; else as it shows itself."""
+    """Convert a value to JSON if it consists of numbers and text, arrays included; else return its repr."""
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False, default=_listed)
         if len(text) <= MOST_CHARS:
@@ -93,14 +92,12 @@ def _shown(value: Any) -> Any:
 
 
 def _listed(value: Any) -> Any:
-    """A number or an array of numpy as Python's own."""
     if type(value).__module__ == "numpy":
         return value.tolist()
     raise TypeError
 
 
-def _told(error: BaseException, folder: Path, search: list[str]) -> str:
-    """The steps through the code and the modules it brings that led to an error, and the error in words."""
+def _describe_error(error: BaseException, folder: Path, search: list[str]) -> str:
     ours = (*search, str(folder))
     try:
         steps = [
@@ -108,11 +105,11 @@ def _told(error: BaseException, folder: Path, search: list[str]) -> str:
             for step in traceback.extract_tb(error.__traceback__)
             if step.filename == _CODE or any(step.filename.startswith(f"{folder}/") for folder in ours)
         ]
-        words = "".join(traceback.format_exception_only(error)).replace(f'File "{_CODE}", ', "").strip()
-    except Exception:  # noqa: BLE001 - the exception belongs to the code: putting it into words may raise
+        description = "".join(traceback.format_exception_only(error)).replace(f'File "{_CODE}", ', "").strip()
+    except Exception:  # noqa: BLE001 - formatting the code's exception may raise
         return f"{type(error).__name__}, which cannot be put into words"
-    text = _clean("\n".join((*steps[-_ERROR_FRAMES:], words)))
-    # Where this machine keeps things is nobody's business, and differs from call to call.
+    text = _clean("\n".join((*steps[-_ERROR_FRAMES:], description)))
+    # Machine paths are private and vary between calls.
     for place in sorted({*ours, *sys.path, sys.prefix, sys.base_prefix} - {""}, key=len, reverse=True):
         text = text.replace(f"{place}/", "")
     return text[-_ERROR_CHARS:]
@@ -123,12 +120,12 @@ def _place(file: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """Text that JSON can carry: a lone surrogate is spelled out."""
+    """Escape lone surrogates, which JSON cannot carry."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _kept(folder: Path) -> Iterator[tuple[str, str]]:
-    """Every file below `folder`, links and temporary ones apart; ValueError if they are more than may be kept."""
+    """Yield the files below `folder`, without links and temporary files; ValueError beyond the limits."""
     found = (Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
     ours = (path for path in found if path.relative_to(folder).parts[0] != _TEMPORARY)
     files = [path for path in ours if path.is_file() and not path.is_symlink()]
@@ -141,7 +138,6 @@ def _kept(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _name(path: Path) -> str:
-    """A name that JSON can carry; ValueError otherwise."""
     name = path.as_posix()
     if name != _clean(name):
         raise ValueError(f"the file {_clean(name)!r} has a name that is no text")

@@ -1,1 +1,1 @@
-"""Files that a user writes by hand: every mistake is told with file, line, field and remedy."""
+"""Hand-written files of a user, with all mistakes reported by file, line, field and remedy."""

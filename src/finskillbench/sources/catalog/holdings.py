@@ -1,4 +1,4 @@
-"""Books as people keep them in spreadsheets: a CSV of dates, symbols, and weights or quantities."""
+"""Holdings in CSV files: dates, symbols, and weights or quantities."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from finskillbench.sources.catalog.document import Mistakes, decoded
 from finskillbench.sources.files import symbol_of
 
 CASH = "CASH"
-"""The symbol of a row of cash: a weight, or US dollars."""
+"""Symbol of a cash row: a weight, or US dollars."""
 COLUMNS = ("date", "symbol", "weight", "quantity", "nav", "mandate")
 ADDS_UP = 5e-4
-"""By how much weights may miss 1: what rounding to four decimals leaves over a few hundred names, at worst."""
+"""Tolerance of the sum of weights: the largest rounding error of several hundred weights of four decimals."""
 MOST_ROWS = 20_000
 _FEWEST = 3
 _LARGEST = 1e13
-"""US dollars, or shares, at most."""
+"""Maximum of an amount in US dollars or shares."""
 _SYMBOL = re.compile(r"[A-Z0-9][A-Z0-9-]{0,11}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,29}")
 
 
 @dataclass(frozen=True, slots=True)
 class HeldRow:
-    """One row: its line, the symbol, and a weight (fraction of NAV) or a quantity (shares; US dollars of cash)."""
+    """One row: line, symbol, and weight (fraction of NAV) or quantity (shares)."""
 
     line: int
     symbol: str
@@ -37,16 +37,11 @@ class HeldRow:
 
 
 @dataclass(frozen=True)
-class Book:
-    """What a file holds on one date, at least `_FEWEST` names; cash is apart.
+class HoldingsBook:
+    """Holdings of a file on one date, at least `_FEWEST` names plus cash.
 
-    Attributes
-    ----------
-    file, name : the file, and the name that it gives the book.
-    rows : none without an amount; `quantities` says that the amounts are no weights.
-    cash : a fraction of NAV, or US dollars.
-    nav : US dollars, None where the file does not say.
-    mandate : the id of the mandate that it is run under, None where the file does not say.
+    rows : holdings; `quantities` if amounts are shares and not weights. cash : a fraction of NAV, or US dollars.
+    nav : US dollars, None if not stated. mandate : id of the mandate, None if not stated.
     """
 
     file: str
@@ -60,21 +55,20 @@ class Book:
 
     @property
     def line(self) -> int:
-        """The line of its first row."""
+        """Line of the first row."""
         return self.rows[0].line
 
 
-def read_books(file: str, data: bytes) -> tuple[Book, ...]:
-    """The books of a file, one for each date, in order of date.
-
-    Raises
-    ------
-    CatalogError : every mistake that the file alone shows, with line and remedy.
-    """
+def read_books(file: str, data: bytes) -> tuple[HoldingsBook, ...]:
+    """Read the books of a file in order of date; CatalogError with all mistakes of the file."""
     mistakes = Mistakes(file)
     name = PurePosixPath(file).stem
     if not _NAME.fullmatch(name):
-        mistakes.add(None, f"{name!r} is no name of a book", "rename the file: up to 30 letters, digits, _ and -")
+        mistakes.add(
+            None,
+            f"{name!r} is not a valid name of a book",
+            "rename the file: up to 30 characters of A-Z, a-z, 0-9, _ and -",
+        )
     text = decoded(data, mistakes)
     columns = _header(text.split("\n", 1)[0], mistakes)
     reader = csv.reader(text.rstrip("\n").split("\n"))
@@ -102,7 +96,7 @@ def read_books(file: str, data: bytes) -> tuple[Book, ...]:
 
 
 def _header(line: str, mistakes: Mistakes) -> list[str]:
-    """The columns; raises at once, since no row can be read without them."""
+    """Parse the column names; raise at once if rows cannot be read without a correction."""
     for mark, name in ((";", "semicolons"), ("\t", "tabs")):
         if mark in line and "," not in line:
             raise mistakes.alone(1, f"fields are separated by {name}", "save as CSV with commas, and decimal points")
@@ -121,7 +115,7 @@ def _header(line: str, mistakes: Mistakes) -> list[str]:
     if {"weight", "quantity"} <= set(columns):
         mistakes.add(1, "there are both weights and quantities", "keep one of the two columns")
     if {"nav", "quantity"} <= set(columns):
-        mistakes.add(1, "quantities and their prices say the NAV", "remove the column nav")
+        mistakes.add(1, "the NAV follows from quantities and prices", "remove the column nav")
     mistakes.raise_if_any()
     return columns
 
@@ -138,7 +132,6 @@ def _date(text: str, line: int, mistakes: Mistakes) -> date | None:
 
 
 def _number(column: str, text: str, line: int, mistakes: Mistakes) -> float | None:
-    """A number of a cell; None, and the mistake noted, where there is none."""
     if not text:
         mistakes.add(line, f"{column}: is empty", "write the number, or delete the row")
     elif "%" in text:
@@ -155,11 +148,7 @@ def _number(column: str, text: str, line: int, mistakes: Mistakes) -> float | No
 
 
 def _separated(text: str) -> str | None:
-    """Return the spelling of a number without separators; None if it has none, or none that make sense.
-
-    A comma before three digits stands for thousands or for decimals: a weight of 0,050 is 0.050, a quantity of 1,500
-    is either.
-    """
+    """Suggest spellings without separators, or None; a comma before three digits is ambiguous."""
     grouped = re.fullmatch(r"[-+]?[1-9]\d{0,2}(?:[ ,'\u00a0\u202f]\d{3})+(?:\.\d+)?", text)
     decimal = re.fullmatch(r"[-+]?(?:\d*|\d{1,3}(?:[ .'\u00a0\u202f]\d{3})+),\d+", text)
     whole = re.sub(r"[ ,'\u00a0\u202f]", "", text)
@@ -173,8 +162,7 @@ def _separated(text: str) -> str | None:
 
 def _book(
     file: str, name: str, day: date, rows: Sequence[tuple[int, dict[str, str]]], mistakes: Mistakes
-) -> Book | None:
-    """The rows of one date; None, and every mistake noted, where they are no book."""
+) -> HoldingsBook | None:
     before = len(mistakes.found)
     amount = "quantity" if "quantity" in rows[0][1] else "weight"
     held: list[HeldRow] = []
@@ -182,14 +170,14 @@ def _book(
     for line, row in rows:
         symbol, number = _symbol(row["symbol"], line, mistakes), _number(amount, row[amount], line, mistakes)
         if symbol in lines:
-            mistakes.add(line, f"symbol: {symbol} is in line {lines[symbol]} of {day} too", "add the two up in one row")
+            mistakes.add(line, f"symbol: {symbol} is in line {lines[symbol]} of {day} too", "combine the rows")
         if symbol is None or number is None:
             continue
         lines.setdefault(symbol, line)
         if symbol == CASH:
             cash = number
             if cash < 0:
-                mistakes.add(line, f"{amount}: cash is {number:g}", "a book owes no cash; correct it")
+                mistakes.add(line, f"{amount}: cash is {number:g}", "cash must not be negative; correct it")
         elif number:
             held.append(HeldRow(line, symbol, number))
     nav = _one_of(rows, "nav", day, mistakes)
@@ -206,7 +194,9 @@ def _book(
         _check_sum(first, day, math.fsum(row.amount for row in held) + cash, CASH in lines, mistakes)
     if len(mistakes.found) > before:
         return None
-    return Book(file, name, day, tuple(held), cash, amount == "quantity", size, None if mandate is None else mandate[1])
+    return HoldingsBook(
+        file, name, day, tuple(held), cash, amount == "quantity", size, None if mandate is None else mandate[1]
+    )
 
 
 def _symbol(text: str, line: int, mistakes: Mistakes) -> str | None:
@@ -220,13 +210,13 @@ def _symbol(text: str, line: int, mistakes: Mistakes) -> str | None:
 def _one_of(
     rows: Sequence[tuple[int, dict[str, str]]], column: str, day: date, mistakes: Mistakes
 ) -> tuple[int, str] | None:
-    """The line and the text of a column that says one thing of a date; rows may leave it empty."""
-    told = [(line, row[column]) for line, row in rows if row.get(column)]
-    for line, text in told[1:]:
-        if text != told[0][1]:
-            problem = f"{column}: is {text!r}, and {told[0][1]!r} in line {told[0][0]} of {day}"
-            mistakes.add(line, problem, "give a date one of them")
-    return told[0] if told else None
+    """Return line and text of a column with one value per date; rows may leave it empty."""
+    stated = [(line, row[column]) for line, row in rows if row.get(column)]
+    for line, text in stated[1:]:
+        if text != stated[0][1]:
+            problem = f"{column}: is {text!r}, and {stated[0][1]!r} in line {stated[0][0]} of {day}"
+            mistakes.add(line, problem, "use one value per date")
+    return stated[0] if stated else None
 
 
 def _check_sum(line: int, day: date, total: float, with_cash: bool, mistakes: Mistakes) -> None:

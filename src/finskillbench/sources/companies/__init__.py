@@ -1,1 +1,1 @@
-"""Raw files of companies: which names there are, their sectors, their published statements and share counts."""
+"""Raw files of companies: constituents, universe, published statements and share counts."""

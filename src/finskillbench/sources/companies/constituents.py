@@ -1,9 +1,7 @@
-"""Who is in the index: the constituents list with its GICS sectors, in the project's sector vocabulary.
+"""Index constituents with their sectors, and share counts on the basis of their date.
 
-Share counts on the basis of their own date: published series restate earlier years for a split, or do not.
-
-A series of the latest vintage restates a count for a split only as far back as later reports repeat it: Chipotle's 2021
-stands before its split of 2024 and 2022 after it. Which of the two a count is, the next one tells.
+The latest vintage of a share count is restated for a split only as far back as later reports repeat it. Chipotle's
+count of 2021 precedes its split of 2024, that of 2022 includes it. The next count shows which basis applies.
 """
 
 from __future__ import annotations
@@ -19,8 +17,16 @@ from typing import NamedTuple
 import polars as pl
 
 from finskillbench.errors import SourceError
-from finskillbench.sources.companies.universe import Security
-from finskillbench.sources.files import Problems, as_list, as_object, read_json, read_text, symbol_of, tell
+from finskillbench.sources.companies.universe import SecurityRecord
+from finskillbench.sources.files import (
+    Problems,
+    json_list,
+    json_object,
+    raise_or_collect,
+    read_json_file,
+    read_text,
+    symbol_of,
+)
 
 GICS_SECTORS: Mapping[str, str] = {
     "Information Technology": "Technology",
@@ -40,20 +46,15 @@ _NEEDED = ("Symbol", "Security", "GICS Sector", "GICS Sub-Industry", "Date added
 
 
 def constituents_file(raw_dir: Path) -> Path | None:
-    """The list of constituents of a raw collection, where there is one."""
+    """Return the list of constituents of a raw collection, if it exists."""
     paths = (raw_dir / "constituents" / "constituents.csv", raw_dir / "constituents.csv")
     return next((path for path in paths if path.is_file()), None)
 
 
-def parse_constituents(path: Path, problems: Problems = None) -> dict[str, Security]:
-    """Constituents by symbol (share classes with a dash: `BF-B`), their sectors in the project's vocabulary.
-
-    Raises
-    ------
-    SourceError : unreadable, missing columns, unknown GICS sector, repeated symbol, impossible date or CIK.
-    """
+def parse_constituents(path: Path, problems: Problems = None) -> dict[str, SecurityRecord]:
+    """Read constituents by symbol (`BF-B`), with the project's sector names; SourceError for invalid rows."""
     reader = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
-    found: dict[str, Security] = {}
+    found: dict[str, SecurityRecord] = {}
     try:
         absent = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
         if absent:
@@ -63,11 +64,11 @@ def parse_constituents(path: Path, problems: Problems = None) -> dict[str, Secur
             try:
                 one = _constituent(path, reader.line_num, row)
             except SourceError as error:
-                tell(error, problems)
+                raise_or_collect(error, problems)
                 continue
             if one.symbol in found:
                 twice = SourceError(path, f"{one.symbol} appears twice", line=reader.line_num, remedy="keep one row")
-                tell(twice, problems)
+                raise_or_collect(twice, problems)
             found[one.symbol] = one
     except csv.Error as error:
         line = max(reader.line_num, 1)  # 0 while the header is read
@@ -75,7 +76,7 @@ def parse_constituents(path: Path, problems: Problems = None) -> dict[str, Secur
     return found
 
 
-def _constituent(path: Path, line: int, row: Mapping[str | None, str | None]) -> Security:
+def _constituent(path: Path, line: int, row: Mapping[str | None, str | None]) -> SecurityRecord:
     cells = {name: (row.get(name) or "").strip() for name in _NEEDED}
     if None in row or not cells["Symbol"] or not cells["Security"]:
         raise SourceError(path, "a row without symbol or name, or with too many fields", line=line, remedy="repair it")
@@ -89,7 +90,7 @@ def _constituent(path: Path, line: int, row: Mapping[str | None, str | None]) ->
         added = date.fromisoformat(cells["Date added"]) if cells["Date added"] else None
     except ValueError:
         raise SourceError(path, f"impossible date {cells['Date added']!r}", line=line, remedy="YYYY-MM-DD") from None
-    return Security(
+    return SecurityRecord(
         symbol=symbol_of(cells["Symbol"]),
         name=cells["Security"],
         cik=cik.zfill(10) if cik else None,
@@ -100,44 +101,43 @@ def _constituent(path: Path, line: int, row: Mapping[str | None, str | None]) ->
 
 
 BROKEN = 1.3
-"""Two counts in a row that differ by more than this factor, no split apart, were not earned by issues and buybacks: a
-merger lies between them, at a date that they do not tell."""
+"""Factor between consecutive counts, without a split, that issues and buybacks do not explain: a merger of unknown
+date.
+"""
 COVER_SCHEMA = {"end": pl.Date, "filed": pl.Date, "value": pl.Float64}
 _TAG = "EntityCommonStockSharesOutstanding"
 _FORMS = ("10-K", "10-Q", "10-K/A", "10-Q/A", "20-F", "40-F")
 
 
 class _Counts(NamedTuple):
-    """Counts by `end` on the basis of that day; the ends from which on the count is unknown until the next; notes."""
+    """Counts by `end` on the basis of that day; ends after which the count is unknown until the next; notes."""
 
     table: pl.DataFrame
     broken: tuple[date, ...]
     notes: list[str]
 
 
-def on_own_basis(symbol: str, counts: pl.DataFrame, latest: pl.DataFrame, splits: pl.DataFrame) -> _Counts:
-    """Undo the restatement of counts (end, value) for the splits after their end.
+def undo_split_restatement(symbol: str, counts: pl.DataFrame, latest: pl.DataFrame, splits: pl.DataFrame) -> _Counts:
+    """Undo the restatement of counts (end, value) for later `splits` (date, `shares`).
 
-    Parameters
-    ----------
-    latest : the newest count (end, value), later than all splits; may be empty. splits : date and factor `shares`.
+    `latest` is the newest count (end, value), later than all splits; it may be empty.
     """
     factors = [(day, ratio) for day, ratio in splits.select("date", "shares").iter_rows() if ratio not in (None, 1.0)]
     rows: list[tuple[date, float]] = list(counts.select("end", "value").iter_rows())
     following: float | None = latest["value"][0] if latest.height else None
     restated: list[date] = []
     today: list[float] = []
-    own: list[float] = []
+    unrestated: list[float] = []
     for end, value in reversed(rows):
         later = [ratio for day, ratio in factors if day > end]
-        # As reported after the first so many of the later splits; on today's basis the next count is near.
+        # The count may already include any number of later splits; choose the one closest to the next count.
         candidates = [value * math.prod(later[after:]) for after in range(len(later) + 1)]
         near = following if following is not None else candidates[0]
         chosen = min(candidates, key=lambda count: abs(math.log(count / near)))
         if later and chosen != candidates[0]:
             restated.append(end)
         today.insert(0, chosen)
-        own.insert(0, chosen / math.prod(later))
+        unrestated.insert(0, chosen / math.prod(later))
         following = chosen
     pairs = zip(rows, today, today[1:], strict=False)
     broken = tuple(end for (end, _), one, two in pairs if abs(math.log(two / one)) > math.log(BROKEN))
@@ -151,23 +151,18 @@ def on_own_basis(symbol: str, counts: pl.DataFrame, latest: pl.DataFrame, splits
         "until the next count is known."
         for end in broken
     ]
-    table = pl.DataFrame({"end": [end for end, _ in rows], "value": own}, schema=counts.schema)
+    table = pl.DataFrame({"end": [end for end, _ in rows], "value": unrestated}, schema=counts.schema)
     return _Counts(table, broken, notes)
 
 
 def cover_counts(path: Path) -> pl.DataFrame:
-    """Shares outstanding on the cover pages of a company's reports: `end`, `filed`, `value`, as filed, by both dates.
-
-    Raises
-    ------
-    SourceError : the file is no JSON.
-    """
-    record: Mapping[str, object] = as_object(read_json(path)) or {}
+    """Read the shares outstanding on cover pages: `end`, `filed`, `value`; SourceError for invalid JSON."""
+    record: Mapping[str, object] = json_object(read_json_file(path)) or {}
     for key in ("facts", "dei", _TAG, "units"):
-        record = as_object(record.get(key)) or {}
+        record = json_object(record.get(key)) or {}
     rows: list[tuple[date, date, float]] = []
-    for entry in as_list(record.get("shares")) or []:
-        fields = as_object(entry) or {}
+    for entry in json_list(record.get("shares")) or []:
+        fields = json_object(entry) or {}
         value, form = fields.get("val"), fields.get("form")
         try:
             days = [date.fromisoformat(str(fields.get(name))) for name in ("end", "filed")]

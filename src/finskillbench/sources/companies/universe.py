@@ -1,4 +1,4 @@
-"""The configured universe: which names by sector, who stands in for them, and how many of each sector to take."""
+"""The configured universe: names and alternates by sector, and the number of names per sector."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from pathlib import Path
 
 from finskillbench.arrays import SECTORS
 from finskillbench.errors import InputError, SourceError
-from finskillbench.sources.files import Problems, as_list, as_object, read_json, symbol_of, tell
+from finskillbench.sources.files import Problems, json_list, json_object, raise_or_collect, read_json_file, symbol_of
 
 DEFAULT_UNIVERSE = Path(__file__).resolve().with_name("universe.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Security:
-    """One name of the universe; None, or an empty sub-sector, where the collection does not say (never guessed)."""
+class SecurityRecord:
+    """One name of the universe; None, or an empty sub-sector, where the collection has no value."""
 
     symbol: str
     name: str
@@ -29,85 +29,81 @@ class Security:
 
 
 @dataclass(frozen=True, slots=True)
-class Universe:
-    """Names and alternates by sector (project vocabulary), and the securities the file itself describes.
+class CompanyUniverse:
+    """Names and alternates by sector, and the securities that the file describes.
 
-    path : the collection's own file, where a reader writes what he wants changed; own : whether it is there.
-    fixed : whether every sector must supply as many names as it lists.
+    path : `universe.json` of the collection; has_file : it exists. fixed : sectors must supply all listed names.
     """
 
     path: Path
     names: Mapping[str, tuple[str, ...]]
     alternates: Mapping[str, tuple[str, ...]]
-    securities: Mapping[str, Security]
-    own: bool = True
+    securities: Mapping[str, SecurityRecord]
+    has_file: bool = True
     fixed: bool = True
 
     def symbols(self) -> frozenset[str]:
-        """Every symbol the file mentions."""
+        """Return every symbol in the file."""
         return frozenset(s for group in (self.names, self.alternates) for names in group.values() for s in names)
 
 
-def load_universe(raw_dir: Path, problems: Problems = None) -> Universe:
-    """The collection's own `universe.json`, or else the project's default.
-
-    Raises
-    ------
-    SourceError : malformed JSON, unknown sector, a symbol that appears twice, or an unreadable security record.
-    """
+def load_universe(raw_dir: Path, problems: Problems = None) -> CompanyUniverse:
+    """Read `universe.json` of the collection, or else the default; SourceError for invalid data."""
     path = raw_dir / "universe.json"
-    own = path.is_file()
-    record = as_object(read_json(path if own else DEFAULT_UNIVERSE, remedy="repair it")) or {}
+    has_file = path.is_file()
+    record = json_object(read_json_file(path if has_file else DEFAULT_UNIVERSE, remedy="repair it")) or {}
 
     def error(problem: str, remedy: str) -> SourceError:
         return SourceError(path, problem, line=1, remedy=remedy)
 
-    sectors = as_object(record.get("sectors"))
+    sectors = json_object(record.get("sectors"))
     if not sectors:
         raise error("no object 'sectors'", 'expected {"sectors": {sector: {"names": [...]}}}')
     listed: dict[str, dict[str, tuple[str, ...]]] = {"names": {}, "alternates": {}}
     seen: set[str] = set()
     for sector, entry in sectors.items():
         if sector not in SECTORS:
-            tell(error(f"unknown sector {sector!r}", f"one of {', '.join(SECTORS)}"), problems)
+            raise_or_collect(error(f"unknown sector {sector!r}", f"one of {', '.join(SECTORS)}"), problems)
             continue
         for field, by_sector in listed.items():
-            symbols = as_list((as_object(entry) or {field: None}).get(field, []))
+            symbols = json_list((json_object(entry) or {field: None}).get(field, []))
             if symbols is None or not all(isinstance(symbol, str) and symbol for symbol in symbols):
                 wrong = error(f"sectors.{sector}.{field} is not a list of symbols", 'write ["AAPL", "MSFT"]')
-                tell(wrong, problems)
+                raise_or_collect(wrong, problems)
                 symbols = []
             by_sector[sector] = named = tuple(symbol_of(str(symbol)) for symbol in symbols)
             for symbol in sorted({one for one in named if one in seen or named.count(one) > 1}):
-                tell(error(f"{symbol} appears twice", "name it once"), problems)
+                raise_or_collect(error(f"{symbol} appears twice", "name it once"), problems)
             seen.update(named)
-    described = as_object(record.get("securities", {}))
+    described = json_object(record.get("securities", {}))
     if described is None:
         raise error("'securities' is not an object", "symbol -> record")
-    securities: dict[str, Security] = {}
+    securities: dict[str, SecurityRecord] = {}
     for ticker, entry in described.items():
         symbol = symbol_of(ticker)
         try:
-            one = securities[symbol] = _security(symbol, as_object(entry), error)
+            one = securities[symbol] = _security(symbol, json_object(entry), error)
         except SourceError as wrong:
-            tell(wrong, problems)
+            raise_or_collect(wrong, problems)
             continue
         if not any(symbol in by_sector.get(one.sector, ()) for by_sector in listed.values()):
-            tell(error(f"securities.{symbol} is not listed under {one.sector}", "agree on one"), problems)
-    return Universe(path, listed["names"], listed["alternates"], securities, own)
+            raise_or_collect(
+                error(f"securities.{symbol} is not listed under {one.sector}", "list it under its sector"), problems
+            )
+    return CompanyUniverse(path, listed["names"], listed["alternates"], securities, has_file)
 
 
-def universe_of(listed: Iterable[Security], symbols: Collection[str], path: Path) -> Universe:
-    """The names among `symbols` that a constituents list gives a sector; none of them is a must."""
+def universe_of(listed: Iterable[SecurityRecord], symbols: Collection[str], path: Path) -> CompanyUniverse:
+    """Make a universe of the listed securities among `symbols`, none of them mandatory."""
     names: dict[str, list[str]] = {}
     for one in listed:
         if one.symbol in symbols:
             names.setdefault(one.sector, []).append(one.symbol)
     chosen = {sector: tuple(sorted(names[sector])) for sector in SECTORS if sector in names}
-    return Universe(path, chosen, dict.fromkeys(chosen, ()), {}, own=False, fixed=False)
+    return CompanyUniverse(path, chosen, dict.fromkeys(chosen, ()), {}, has_file=False, fixed=False)
 
 
-def _security(symbol: str, entry: dict[str, object] | None, error: Callable[[str, str], SourceError]) -> Security:
+def _security(symbol: str, entry: dict[str, object] | None, error: Callable[[str, str], SourceError]) -> SecurityRecord:
     if entry is None:
         raise error(f"securities.{symbol} is not an object", "repair it")
 
@@ -130,7 +126,7 @@ def _security(symbol: str, entry: dict[str, object] | None, error: Callable[[str
         day = date.fromisoformat(added) if added else None
     except ValueError:
         raise error(f"securities.{symbol}.date_added is {added!r}", "YYYY-MM-DD") from None
-    return Security(
+    return SecurityRecord(
         symbol=symbol,
         name=required("name"),
         cik=cik.zfill(10) if cik else None,
@@ -153,7 +149,7 @@ def sector_counts(available: Mapping[str, int], names: int) -> dict[str, int]:
     total = sum(available.values())
     if names < 1 or total == 0:
         raise InputError(f"names={names}: a universe needs at least one name and one sector")
-    # Integer arithmetic: quotas compared exactly, the same on every machine.
+    # Integer arithmetic, for identical results on every machine.
     counts = {sector: names * size // total for sector, size in available.items()}
     by_remainder = sorted(available, key=lambda s: -(names * available[s] % total))
     for sector in by_remainder[: names - sum(counts.values())]:

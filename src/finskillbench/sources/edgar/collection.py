@@ -11,7 +11,7 @@ from typing import TypeVar
 from finskillbench.errors import SourceError
 from finskillbench.sources.companies.constituents import constituents_file, parse_constituents
 from finskillbench.sources.companies.universe import load_universe
-from finskillbench.sources.edgar.companyfacts import CompanyFacts, Filer, parse_companyfacts, parse_filer
+from finskillbench.sources.edgar.companyfacts import EdgarFacts, EdgarFiler, parse_companyfacts, parse_filer
 from finskillbench.sources.edgar.instance import Instance, filer_of, instance_files, parse_instance
 from finskillbench.sources.edgar.numerals import CANONICAL_TAGS
 from finskillbench.sources.edgar.submissions import Submissions, is_page, parse_submissions
@@ -19,26 +19,21 @@ from finskillbench.sources.files import ticker_of
 
 __all__ = ["CompanyFiles", "FilingsData", "InstanceFiles", "load_filings"]
 
-Filed = TypeVar("Filed", Filer, Submissions)
+Filed = TypeVar("Filed", EdgarFiler, Submissions)
 
 _SUFFIXES = (".json", ".json.gz")
 _CIK = re.compile(r"CIK(\d{10})", re.I)
 _NAMED = 10
-"""Files that a sentence names before the rest are only counted."""
+"""Maximum number of files that a note names."""
 
 
-class CompanyFiles(Mapping[str, CompanyFacts]):
-    """Symbol -> its company facts, read when asked for and not kept: those of 3,000 filers take gigabytes.
+class CompanyFiles(Mapping[str, EdgarFacts]):
+    """Company facts by symbol, read on access (SourceError if invalid) and not cached: 3,000 filers take gigabytes."""
 
-    Raises
-    ------
-    SourceError : on access, a file whose facts cannot be trusted.
-    """
-
-    def __init__(self, filers: Mapping[str, Filer]) -> None:
+    def __init__(self, filers: Mapping[str, EdgarFiler]) -> None:
         self.filers = filers
 
-    def __getitem__(self, symbol: str) -> CompanyFacts:
+    def __getitem__(self, symbol: str) -> EdgarFacts:
         return parse_companyfacts(self.filers[symbol].file)
 
     def __contains__(self, symbol: object) -> bool:
@@ -52,14 +47,7 @@ class CompanyFiles(Mapping[str, CompanyFacts]):
 
 
 class InstanceFiles(Mapping[str, tuple[Instance, ...]]):
-    """Symbol -> its parsed instances, in path order, read when asked for and not kept.
-
-    A filer of ten years has forty instances, and 3,000 filers' facts with dimensions need not lie in memory at once.
-
-    Raises
-    ------
-    SourceError : on access, a file that cannot be read, or one whose cover names another filer than its contexts.
-    """
+    """Parsed instances by symbol, in path order, read on access and not cached; SourceError if invalid."""
 
     def __init__(self, files: Mapping[str, tuple[Path, ...]], ciks: Mapping[str, int]) -> None:
         self.files, self.ciks = files, ciks
@@ -87,18 +75,16 @@ class InstanceFiles(Mapping[str, tuple[Instance, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class FilingsData:
-    """What the fundamental panels are built from; every mapping is by symbol, sorted.
+    """Source of the fundamental panels; every mapping is by symbol, sorted.
 
-    filers : symbol -> who it is and where its facts are.
-    companies : symbol -> its raw facts under the tags of the primary statements, read on access.
-    submissions : symbol -> its list of filings, where there is one.
-    instances : symbol -> its parsed XBRL instances, read on access; a company without any is absent.
-    notes : what is absent, left out or chosen between, one sentence each.
-    unusable : which files of company facts cannot be used, with the reason and the remedy, one sentence each.
-    listed : symbol -> its CIKs by the collection's lists of tickers, where it is in any.
+    filers : identity, and file of facts. companies : facts under the tags of the primary statements, read on access.
+    submissions : lists of filings. instances : parsed XBRL instances, read on access; companies without any are absent.
+    notes : absent, omitted or preferred data. unusable : files of company facts that cannot be used, with reason and
+        remedy.
+    listed : CIKs by the collection's lists of tickers.
     """
 
-    filers: Mapping[str, Filer]
+    filers: Mapping[str, EdgarFiler]
     companies: CompanyFiles
     submissions: Mapping[str, Submissions]
     instances: InstanceFiles
@@ -107,7 +93,7 @@ class FilingsData:
     listed: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
 
     def of(self, symbols: Collection[str]) -> FilingsData:
-        """What there is of some companies, without the notes on the whole."""
+        """Select some companies, without the notes."""
         filers = {symbol: self.filers[symbol] for symbol in symbols}
         files = {symbol: self.instances.files[symbol] for symbol in symbols if symbol in self.instances}
         return FilingsData(
@@ -120,23 +106,20 @@ class FilingsData:
 
 
 def load_filings(raw_dir: Path, symbols: Collection[str] | None = None) -> FilingsData:
-    """Read company facts, submissions and XBRL instances of a raw collection, as far as they are there.
+    """Read company facts, submissions and XBRL instances of a raw collection, as far as they exist.
+
+    Of several files of one company, those with the most facts or the latest filing are used, and noted.
 
     Parameters
     ----------
-    raw_dir : the raw collection; files lie in those folders or any number of sub-folders deep, plain or gzipped. They
-        are named after the ticker or after the CIK (`CIK0000320193.json`); whose CIK it is say universe.json, the
-        submissions, constituents.csv and a collector's `ticker` in the file, in this order. Instances may lie anywhere
-        in the collection and have any name: they say themselves who filed them.
-    symbols : companies to read (`BF-B` style); None reads every one whose ticker is known.
-
-    Of several files of one company the company facts with the most figures and the submissions that reach furthest are
-    taken, and a note says so.
+    raw_dir : files may be in sub-folders, plain or gzipped, named after ticker or CIK (`CIK0000320193.json`). Tickers
+        of CIKs come from universe.json, submissions, constituents.csv and `ticker` in the file, in this order.
+        Instances may have any path; their contexts name the filer.
+    symbols : companies to read (`BF-B` style); None reads every one with a known ticker.
 
     Raises
     ------
-    SourceError : no such folder, a file that is not what it should be, or files of two filers under one ticker. Figures
-        that cannot be trusted raise it when those of their company are asked for.
+    SourceError : no such folder, an invalid file, or two filers under one ticker; invalid figures raise it on access.
     """
     raw_dir = Path(raw_dir)
     if not raw_dir.is_dir():
@@ -176,7 +159,7 @@ def load_filings(raw_dir: Path, symbols: Collection[str] | None = None) -> Filin
 
 
 def _known_tickers(raw_dir: Path) -> dict[int, list[str]]:
-    """CIK -> tickers, from the lists of the collection; share classes of one filer are several."""
+    """Return tickers by CIK from the lists of the collection; share classes of one filer are several."""
     known: dict[int, list[str]] = {}
     universe = load_universe(raw_dir)
     for security in universe.securities.values():
@@ -197,22 +180,20 @@ def _json_files(folder: Path) -> list[Path]:
 
 
 def _named(path: Path) -> tuple[int | None, str | None]:
-    """CIK or ticker in a file's name."""
     found = _CIK.match(path.name)
     return (int(found.group(1)), None) if found else (None, ticker_of(path))
 
 
 def _choose(candidates: Iterable[str], wanted: frozenset[str] | None) -> str | None:
-    """The ticker a filer goes by: the first that was asked for, else the first there is."""
     listed = list(dict.fromkeys(candidates))
-    asked = [ticker for ticker in listed if wanted is None or ticker in wanted]
-    return asked[0] if asked else listed[0] if listed else None
+    requested = [ticker for ticker in listed if wanted is None or ticker in wanted]
+    return requested[0] if requested else listed[0] if listed else None
 
 
 def _submissions(
     folder: Path, wanted: frozenset[str] | None, tickers: dict[int, list[str]], notes: list[str]
 ) -> dict[str, Submissions]:
-    """Submissions by symbol; the tickers they name are added to `tickers`."""
+    """Read submissions by symbol, and add their tickers to `tickers`."""
     found: dict[str, list[Submissions]] = {}
     for path in _json_files(folder):
         if is_page(path):
@@ -235,12 +216,12 @@ def _filers(
     listed: Mapping[str, tuple[int, ...]],
     notes: list[str],
     unusable: list[str],
-) -> dict[str, Filer]:
-    """Whose facts there are by symbol, without files that hold another company than they are named after."""
-    found: dict[str, list[Filer]] = {}
+) -> dict[str, EdgarFiler]:
+    """Read filers by symbol; skip files whose content is of another company."""
+    found: dict[str, list[EdgarFiler]] = {}
     nameless: list[str] = []
     known = {cik: list(names) for cik, names in tickers.items()}
-    # Files named after a ticker first: they say whose CIK it is that another file is named after.
+    # Files named after a ticker come first, because they identify the CIKs that other files are named after.
     for path in sorted(_json_files(folder), key=lambda path: _named(path)[0] is not None):
         cik, symbol = _named(path)
         if cik is not None:
@@ -269,26 +250,25 @@ def _filers(
 
 
 def _of_another(
-    one: Filer, symbol: str, tickers: Mapping[int, list[str]], listed: Mapping[str, tuple[int, ...]]
+    one: EdgarFiler, symbol: str, tickers: Mapping[int, list[str]], listed: Mapping[str, tuple[int, ...]]
 ) -> str:
-    """Why facts are not those of the company they are named after; empty where nothing speaks against it.
+    """Return the reason why facts belong to another company than `symbol`; empty if nothing contradicts it.
 
-    The lists say which CIK a ticker is and which ticker a CIK. The name is no proof of either: filers change theirs,
-    and the facts of a parent may bear that of a subsidiary which registers with it.
+    Lists decide by CIK and ticker. Names prove nothing: they change, and a parent's facts may have a subsidiary's.
     """
-    ciks, others = listed.get(symbol, ()), [name for name in tickers.get(one.cik, ()) if name != symbol]
-    if one.cik in ciks or not (ciks or others):
+    ciks, other_tickers = listed.get(symbol, ()), [name for name in tickers.get(one.cik, ()) if name != symbol]
+    if one.cik in ciks or not (ciks or other_tickers):
         return ""
-    said = f"it holds the facts of {one.entity or 'a company without a name'} (CIK {one.cik}"
-    said += f", {others[0]})" if others else ")"
+    problem = f"it holds the facts of {one.entity or 'a company without a name'} (CIK {one.cik}"
+    problem += f", {other_tickers[0]})" if other_tickers else ")"
     known = f"CIK {' or '.join(map(str, ciks))}" if ciks else "unknown to them"
-    return f"{said}, but by the lists of the collection {symbol} is {known}"
+    return f"{problem}, but by the lists of the collection {symbol} is {known}"
 
 
 def _best(
-    found: Mapping[str, Sequence[Filed]], rank: Callable[[Filed], int | str], words: str, notes: list[str]
+    found: Mapping[str, Sequence[Filed]], rank: Callable[[Filed], int | str], template: str, notes: list[str]
 ) -> dict[str, Filed]:
-    """The file of highest rank of each company, by symbol; SourceError where files of two filers are under one."""
+    """Choose the file of highest rank by symbol; SourceError if two filers share one."""
     chosen: dict[str, Filed] = {}
     for symbol, several in sorted(found.items()):
         first = several[0]
@@ -298,28 +278,27 @@ def _best(
                 raise SourceError(other.file, problem, remedy="rename or remove one")
         chosen[symbol] = max(several, key=rank) if len(several) > 1 else first
         if len(several) > 1:
-            notes.append(f"{symbol}: of {len(several)} {words.format(chosen[symbol].file)} and is used.")
+            notes.append(f"{symbol}: of {len(several)} {template.format(chosen[symbol].file)} and is used.")
     return chosen
 
 
 def _instances(
     folder: Path, wanted: frozenset[str] | None, ciks: Mapping[str, int], notes: list[str]
 ) -> dict[str, tuple[Path, ...]]:
-    """Instance files by symbol: each document names its filer, where it lies says nothing."""
     symbols = {cik: symbol for symbol, cik in ciks.items()}
     found: dict[str, list[Path]] = {}
-    others = nameless = 0
+    unmatched = nameless = 0
     for path in instance_files(folder):
         filer = filer_of(path)
         nameless += filer is None
         if filer in symbols:
             found.setdefault(symbols[filer], []).append(path)
         elif filer is not None:
-            others += 1
+            unmatched += 1
     if not found:
         notes.append("There are no XBRL instances: revenue by segment is not covered.")
-    if others and wanted is None:
-        notes.append(f"{others} XBRL documents are of companies without company facts: left out.")
+    if unmatched and wanted is None:
+        notes.append(f"{unmatched} XBRL documents are of companies without company facts: left out.")
     if nameless:
         notes.append(f"{nameless} documents name no filer, so that they hold no XBRL facts: left out.")
     return {symbol: tuple(paths) for symbol, paths in sorted(found.items())}

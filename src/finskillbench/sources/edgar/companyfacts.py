@@ -1,8 +1,8 @@
-"""EDGAR company facts: everything that one filer tagged without dimensions, one JSON file per company.
+"""EDGAR company facts: one JSON file per filer with everything that it tagged without dimensions.
 
-A file is `{"cik", "entityName", "facts": {taxonomy: {tag: {"units": {unit: [row, ...]}}}}}`; a row has `start` (flows
-only), `end`, `val`, `accn`, `fy`, `fp`, `form`, `filed` and sometimes `frame`. `fy` and `fp` describe the filing that
-the row comes from, not the period of the figure. Wrapper keys (`ticker`, `fetched`) of collectors are tolerated.
+A file is `{"cik", "entityName", "facts": {taxonomy: {tag: {"units": {unit: [row, ...]}}}}}`. A row has `start` (flows
+only), `end`, `val`, `accn`, `fy`, `fp`, `form`, `filed` and sometimes `frame`. `fy` and `fp` describe the filing, not
+the period of the figure. Additional keys of collectors (`ticker`, `fetched`) are accepted.
 """
 
 import re
@@ -20,12 +20,12 @@ from finskillbench.errors import SourceError
 from finskillbench.sources.edgar.numerals import METRICS, STATEMENT_TAGS
 from finskillbench.sources.files import (
     ACCESSION,
-    as_list,
-    as_object,
     cik_of,
     date_column,
+    json_list,
+    json_object,
     one_line,
-    read_record,
+    read_json_object,
     read_text,
     refuse_rows,
     symbol_of,
@@ -49,16 +49,12 @@ FACTS_SCHEMA = {
 PERIODIC_FORMS = tuple(
     form + suffix for form in ("10-Q", "10-K", "10-QT", "10-KT", "20-F", "40-F") for suffix in ("", "/A")
 )
-"""Reports whose rows are read: a proxy statement repeats net income, an 8-K recasts years."""
+"""Forms whose rows are read; others repeat figures (proxy statements) or recast years (8-K)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Filer:
-    """Whose facts a file holds.
-
-    cik, entity : who it is; ticker : the collector's, where the file is wrapped with one.
-    file : where its facts are.
-    """
+class EdgarFiler:
+    """Identity of a filer, with the `ticker` that a collector may have added, and the file of its facts."""
 
     cik: int
     entity: str
@@ -67,41 +63,33 @@ class Filer:
 
 
 @dataclass(frozen=True, slots=True)
-class CompanyFacts(Filer):
+class EdgarFacts(EdgarFiler):
     """One filer's facts as served.
 
-    facts : rows of PERIODIC_FORMS in the file's order (FACTS_SCHEMA); start is null for instants. Units are spelt as in
-        the table of metrics, whatever their case in the file.
-    notes : rows that were left out because they cannot be true, one sentence each.
+    facts : rows of PERIODIC_FORMS in the file's order (FACTS_SCHEMA); start is null for instants; units are spelt as in
+        the table of metrics. notes : omitted rows that cannot be true.
     """
 
     facts: pl.DataFrame
     notes: tuple[str, ...]
 
 
-def parse_filer(path: Path) -> Filer:
-    """Read whose facts a file holds, plain or gzipped, and none of the facts.
-
-    Raises
-    ------
-    SourceError : truncated or malformed JSON, no `facts`, no CIK.
-    """
+def parse_filer(path: Path) -> EdgarFiler:
+    """Read the identity in a plain or gzipped file; SourceError for malformed JSON, no `facts` or no CIK."""
     return _filer(path, _read(path))
 
 
-def parse_companyfacts(path: Path, *, tags: Set[str] | None = STATEMENT_TAGS) -> CompanyFacts:
+def parse_companyfacts(path: Path, *, tags: Set[str] | None = STATEMENT_TAGS) -> EdgarFacts:
     """Read one company's facts, plain or gzipped.
 
-    tags : names of the tags to keep, without taxonomy; by default those of the primary statements; None keeps all.
-
-    Rows of other forms than PERIODIC_FORMS are skipped unchecked. Real filers report figures of periods that end after
-    the filing (a mistyped date): such rows are left out and noted.
+    `tags` are local names to keep, by default those of the primary statements; None keeps all. Rows outside
+    PERIODIC_FORMS are skipped unchecked. Rows whose period ends after the filing (a mistyped date) are omitted and
+    noted.
 
     Raises
     ------
-    SourceError : truncated or malformed JSON, no `facts`, a row without a form, or a row of a periodic report without a
-        finite number, end, filing date or well-formed accession, a period that starts after its end, two figures for
-        one period in one accession.
+    SourceError : malformed JSON, no `facts`, a row without a form, or an invalid periodic row: number, dates,
+        accession, order of dates, or two figures for one period and accession.
     """
     record = _read(path)
     filer = _filer(path, record)
@@ -114,11 +102,11 @@ def parse_companyfacts(path: Path, *, tags: Set[str] | None = STATEMENT_TAGS) ->
                 places.append(_Place(len(rows), taxonomy, tag, _UNITS.get(unit.lower(), unit), used))
                 rows += [found[number] for number in used]
     facts, notes = _table(path, places, rows)
-    return CompanyFacts(filer.cik, filer.entity, filer.ticker, path, facts, notes)
+    return EdgarFacts(filer.cik, filer.entity, filer.ticker, path, facts, notes)
 
 
 class _Row(msgspec.Struct, gc=False):
-    """A row as served; its dates and accession number are checked when all rows are there."""
+    """A row as served; dates and accession are checked for all rows at once."""
 
     val: float
     accn: Annotated[str, msgspec.Meta(min_length=1)]
@@ -136,7 +124,7 @@ class _Concept(msgspec.Struct):
 
 
 class _File(msgspec.Struct):
-    """A file before its concepts are decoded, one by one: most are of no use here, and skipping one costs little."""
+    """A file with undecoded concepts, because most are skipped."""
 
     facts: dict[str, dict[str, msgspec.Raw]]
     cik: object = None
@@ -145,7 +133,7 @@ class _File(msgspec.Struct):
 
 
 class _Place(msgspec.Struct):
-    """The row at which a tag in a unit begins, and the numbers of its rows in the file."""
+    """First row of a tag in a unit, and the numbers of its rows in the file."""
 
     first: int
     taxonomy: str
@@ -157,7 +145,7 @@ class _Place(msgspec.Struct):
 _FILE, _CONCEPT = msgspec.json.Decoder(_File), msgspec.json.Decoder(_Concept)
 _FORMS = frozenset(PERIODIC_FORMS)
 _UNITS = {metric.unit.lower(): metric.unit for metric in METRICS.values()}
-"""Units of the table of metrics by their name in lower case: converters of the SEC's files write `usd` too."""
+"""Units of the table of metrics by lower-case name: converters of SEC files also write `usd`."""
 _EXPECTED = {"val": ", not a finite number", "fy": ", not a year"}
 _PERIOD = ("taxonomy", "tag", "unit", "start", "end", "accession")
 
@@ -169,41 +157,42 @@ def _read(path: Path) -> _File:
         raise _why_unreadable(path) from None
 
 
-def _filer(path: Path, record: _File) -> Filer:
+def _filer(path: Path, record: _File) -> EdgarFiler:
     ticker = symbol_of(record.ticker) if isinstance(record.ticker, str) and record.ticker else None
-    return Filer(cik_of(path, record.cik), one_line(record.entity_name), ticker, path)
+    return EdgarFiler(cik_of(path, record.cik), one_line(record.entity_name), ticker, path)
 
 
 def _why_unreadable(path: Path) -> SourceError:
-    """What is wrong with a file that is not one company's facts."""
-    record = read_record(path)
+    record = read_json_object(path)
     cik_of(path, record.get("cik"))
-    facts = as_object(record.get("facts"))
+    facts = json_object(record.get("facts"))
     if facts is None:
         return SourceError(path, "no object 'facts'", remedy="expected one company's EDGAR company facts")
-    taxonomy = next(name for name, concepts in facts.items() if as_object(concepts) is None)
+    taxonomy = next(name for name, concepts in facts.items() if json_object(concepts) is None)
     return SourceError(path, f"facts.{taxonomy} is not an object", remedy="download it again")
 
 
 def _units(path: Path, concept: str, content: msgspec.Raw) -> dict[str, list[_Row]]:
-    """The rows of a concept by unit; none of what a collector left beside the concepts (`"_stripped": true`)."""
+    """Return the rows of a concept by unit; none for additional keys of collectors (`"_stripped": true`)."""
     try:
         return _CONCEPT.decode(content).units
     except msgspec.DecodeError:
         pass
-    read_record(path)  # names the line where the file is no JSON, such as a number that no double holds
-    units = as_object((as_object(orjson.loads(bytes(content))) or {}).get("units")) or {}
+    read_json_object(path)  # finds the line of invalid JSON, such as a number too large for a double
+    units = json_object((json_object(orjson.loads(bytes(content))) or {}).get("units")) or {}
     found: dict[str, list[_Row]] = {}
     for unit, rows in units.items():
-        listed = as_list(rows)
-        if listed is None or any(as_object(row) is None for row in listed):
+        listed = json_list(rows)
+        if listed is None or any(json_object(row) is None for row in listed):
             raise SourceError(path, f"{concept} [{unit}] is not a list of rows", remedy="download it again")
-        found[unit] = [_row(path, f"{concept} [{unit}] row {i}", as_object(row) or {}) for i, row in enumerate(listed)]
+        found[unit] = [
+            _row(path, f"{concept} [{unit}] row {i}", json_object(row) or {}) for i, row in enumerate(listed)
+        ]
     return found
 
 
 def _row(path: Path, place: str, row: dict[str, object]) -> _Row:
-    """The row, of which only the form is taken where the form is not used."""
+    """Convert a row; rows of unused forms keep the form only."""
     form = row.get("form")
     if isinstance(form, str) and form and form not in _FORMS:
         return _Row(val=0.0, accn="unused", form=form)
@@ -214,7 +203,6 @@ def _row(path: Path, place: str, row: dict[str, object]) -> _Row:
 
 
 def _row_error(path: Path, place: str, row: dict[str, object], problem: str) -> SourceError:
-    """The error about a row that lacks a field or has another type in it."""
     key = next(key for key in re.findall(r"\w+", problem) if key in _Row.__struct_fields__)
     name = {"accn": "accession"}.get(key, key)
     return SourceError(
@@ -225,8 +213,6 @@ def _row_error(path: Path, place: str, row: dict[str, object], problem: str) -> 
 
 
 def _table(path: Path, places: list[_Place], rows: list[_Row]) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """The rows as a checked table, and what was left out of it."""
-
     def refuse(row: int, problem: str) -> SourceError:
         place = next(place for place in reversed(places) if place.first <= row)
         number = place.numbers[row - place.first]
@@ -263,8 +249,8 @@ def _table(path: Path, places: list[_Place], rows: list[_Row]) -> tuple[pl.DataF
     twice = facts.filter(pl.struct(_PERIOD).is_duplicated())
     for _, group in twice.group_by(_PERIOD, maintain_order=True):
         if group["value"].n_unique() > 1:
-            first, second = group["value"][0], group["value"][1]
-            raise refuse(group["row"][1], f"{first:.15g} and {second:.15g} for one period in one accession")
+            first, repeated = group["value"][0], group["value"][1]
+            raise refuse(group["row"][1], f"{first:.15g} and {repeated:.15g} for one period in one accession")
     facts = facts.unique(_PERIOD, keep="first", maintain_order=True) if not twice.is_empty() else facts
     early = facts.filter(pl.col("filed") < pl.col("end"))
     notes = tuple(

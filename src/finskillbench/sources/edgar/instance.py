@@ -1,6 +1,6 @@
-"""XBRL instances and inline XBRL documents: the facts of one filing with the dimensions that company facts leave out.
+"""XBRL instances and inline XBRL documents: facts of one filing, including those with dimensions.
 
-`instance_reader` reads the XML; here stand the filing that it is of, and one figure where a document repeats it.
+`instance_reader` reads the XML; this module identifies the filing and removes duplicate facts.
 """
 
 import math
@@ -17,16 +17,13 @@ from finskillbench.sources.files import read_bytes, symbol_of
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """The figures of one filing.
+    """The facts of one filing.
 
-    accession : from the name of the file or of a folder above it, None where none says it (the document itself never
-        does).
-    cik, symbol, entity, form, period_end, fiscal_year, fiscal_period : the cover page (`dei`); the form of an amendment
-        ends in "/A", the symbol is written `BF-B`, and what is not said is None or empty.
-    contexts : by the document's own id.
-    facts : in the document's order, of the tags asked for; one per (taxonomy, tag, unit, period, dimensions), the most
-        precise of those that agree to their rounding.
-    notes : figures left out because the document contradicts itself, one sentence each.
+    accession : from the name of the file or a parent folder, else None.
+    cik, symbol, entity, form, period_end, fiscal_year, fiscal_period : from the cover page (`dei`), None or empty if
+        not stated; the form of an amendment ends in "/A", the symbol is like `BF-B`.
+    contexts : by the document's id. notes : omitted figures that contradict each other.
+    facts : in document order; one per (taxonomy, tag, unit, period, dimensions), the most precise of consistent ones.
     """
 
     path: Path
@@ -48,13 +45,11 @@ def parse_instance(path: Path, *, tags: Collection[str] | None = None) -> Instan
 
     Parameters
     ----------
-    path : `.xml`, `.htm`, `.html` or `.xhtml`, with or without `.gz`.
     tags : local names (`Revenues`) of the figures to keep; None keeps all.
 
     Raises
     ------
-    SourceError : truncated or damaged gzip, not well-formed XML, neither an instance nor an inline document (a
-        linkbase, say), a fact whose context or unit is not in the document, an impossible period, an unreadable figure.
+    SourceError : malformed file, neither instance nor inline document, a missing context or unit, an invalid figure.
     """
     reader = InstanceReader(path, None if tags is None else frozenset(tags))
     reader.read(read_bytes(path))
@@ -67,7 +62,7 @@ def parse_instance(path: Path, *, tags: Collection[str] | None = None) -> Instan
     digits = re.sub(r"\D", "", cover.get("EntityCentralIndexKey", "") or reader.identifier)
     symbol = symbol_of(cover.get("TradingSymbol", "")).replace(" ", "")
     year = cover.get("DocumentFiscalYearFocus", "")
-    # The context of the document type is the period of the document, whatever way the cover writes its last day.
+    # The context of the document type has the period's end, however the cover writes it.
     typed = contexts.get(reader.document_context)
     return Instance(
         path=path,
@@ -90,14 +85,14 @@ _NOT_A_DOCUMENT = frozenset({"filingsummary.xml"})
 
 
 def instance_files(folder: Path) -> Iterator[Path]:
-    """Instances and inline documents below a folder at any depth, in path order.
+    """Yield instances and inline documents below a folder, in path order.
 
-    Schemas, linkbases and the SEC's own summaries are left out, and so is an inline document beside the instance that
-    the SEC extracted from it (`x.htm` and `x_htm.xml`): they hold the same facts.
+    Schemas, linkbases, SEC summaries, and inline documents (`x.htm`) with an extracted instance (`x_htm.xml`) are
+    skipped.
     """
     if not folder.is_dir():
         return
-    # A folder of a collection may be a link to where the files really lie, which `rglob` from above does not follow.
+    # `rglob` from above would not follow links to folders.
     below = (path for top in folder.iterdir() for path in ([top] if top.is_file() else top.rglob("*")))
     found = [path for path in sorted(below) if path.is_file() and _DOCUMENT.search(path.name)]
     extracted = {(path.parent, _stem(path).removesuffix("_htm")) for path in found if _stem(path).endswith("_htm")}
@@ -115,20 +110,13 @@ _ACCESSION = re.compile(r"(?<!\d)(\d{10})-?(\d{2})-?(\d{6})(?!\d)")
 
 
 def filer_of(path: Path) -> int | None:
-    """The CIK that a document gives as its filer, without parsing the whole; None where it is of no filer.
-
-    Every context of an instance names the filer, so that the first says whose document it is.
-
-    Raises
-    ------
-    SourceError : truncated or damaged gzip, an empty file.
-    """
+    """Return the CIK in the first context without a full parse, or None; SourceError if unreadable."""
     found = _IDENTIFIER.search(read_bytes(path))
     return int(found.group(1)) if found else None
 
 
 def _accession(path: Path) -> str | None:
-    """`0000320193-23-000106`, or its eighteen digits as EDGAR names folders, in the nearest name that has it."""
+    """Find the accession `0000320193-23-000106`, or its eighteen digits, in the file's or closest folder's name."""
     named = _ACCESSION.search(path.name)
     folders = (_ACCESSION.fullmatch(folder.name) for folder in path.parents)
     found = named or next((digits for digits in folders if digits), None)
@@ -136,18 +124,18 @@ def _accession(path: Path) -> str | None:
 
 
 def _cover_date(text: str) -> date | None:
-    """The last day of the period as the cover writes it: ISO, or in words in an inline document; None if neither."""
-    words = re.sub(r"\s*,\s*", ", ", " ".join(text.split()))
+    """Parse the period's end on the cover, ISO or in words; None for other formats."""
+    normalised = re.sub(r"\s*,\s*", ", ", " ".join(text.split()))
     for pattern in ("%Y-%m-%d", "%B %d, %Y", "%b %d, %Y", "%d %B %Y"):
         try:
-            return datetime.strptime(words, pattern).date()
+            return datetime.strptime(normalised, pattern).date()
         except ValueError:
             continue
     return None
 
 
 def _one_each(path: Path, facts: list[InstanceFact]) -> tuple[tuple[InstanceFact, ...], tuple[str, ...]]:
-    """Facts without repetitions: the most precise is kept, and none of those that contradict each other."""
+    """Keep the most precise of duplicate facts, and none of contradictory ones."""
     chosen: dict[tuple[Any, ...], InstanceFact] = {}
     refused: dict[tuple[Any, ...], str] = {}
     for fact in facts:
@@ -155,7 +143,7 @@ def _one_each(path: Path, facts: list[InstanceFact]) -> tuple[tuple[InstanceFact
         first = chosen.setdefault(key, fact)
         if fact.value != first.value:
             coarse, fine = sorted((first, fact), key=lambda each: math.inf if each.decimals is None else each.decimals)
-            # A figure in the text is often the one of the table, rounded ("$383.3 billion").
+            # A figure in the text is often a rounded figure of a table ("$383.3 billion").
             if abs(coarse.value - fine.value) <= (0.0 if coarse.decimals is None else 10.0**-coarse.decimals):
                 chosen[key] = fine
             else:

@@ -1,7 +1,7 @@
-"""One pass of expat over an XBRL instance or an inline XBRL document: its contexts, units, figures and cover page.
+"""Read contexts, units, figures and cover page of an XBRL document in one pass of expat.
 
-Both forms are XML: an instance (`*_htm.xml`, XBRL 2.1) has an element per fact, an inline document (`*.htm`, Inline
-XBRL 1.1) marks the figures in the page, to be transformed, scaled and signed.
+An instance (`*_htm.xml`, XBRL 2.1) has an element per fact. An inline document (`*.htm`, Inline XBRL 1.1) marks the
+figures in the page, to be transformed, scaled and signed.
 """
 
 import math
@@ -20,7 +20,7 @@ Dimensions = tuple[tuple[str, str], ...]
 
 
 class Context(NamedTuple):
-    """Period, both days inclusive, and dimensions; `start` is None for an instant, both are None for "forever"."""
+    """Period (inclusive) and dimensions; `start` is None for an instant, both are None for "forever"."""
 
     start: date | None
     end: date | None
@@ -44,7 +44,7 @@ _XBRLI = "http://www.xbrl.org/2003/instance"
 _XBRLDI = "http://xbrl.org/2006/xbrldi"
 _IDENTIFIER = f"{_XBRLI} identifier"
 _TEXTS = ("measure", "identifier", "startDate", "endDate", "instant")
-"""Elements whose text counts."""
+"""Elements whose text is read."""
 _MIDNIGHT = re.compile(r"T00:00(:00)?")
 _INLINE = ("http://www.xbrl.org/2013/inlineXBRL", "http://www.xbrl.org/2008/inlineXBRL")
 _NIL = "http://www.w3.org/2001/XMLSchema-instance nil"
@@ -61,11 +61,11 @@ _COVER = frozenset(
     }
 )
 _STANDARD = re.compile(r"(?:fasb\.org|xbrl\.us|xbrl\.sec\.gov)/([a-z-]+)/\d{4}")
-"""Namespaces that change with the year; whatever prefix a document gives them, they are known by this name."""
+"""Namespaces that change with the year, identified by this name under any prefix."""
 
 
 class _Open(NamedTuple):
-    """A fact whose end tag has not come yet; its text is in `parts`."""
+    """A fact whose end tag has not been read yet, with its text so far in `parts`."""
 
     qname: tuple[str, str]
     attributes: dict[str, str]
@@ -76,14 +76,9 @@ class _Open(NamedTuple):
 
 
 class InstanceReader:
-    """The state of one pass: what is open, and what was complete.
+    """State of one pass over a document; `tags` are local names of the figures to keep, None for all.
 
-    Parameters
-    ----------
-    path : of the document, for errors; tags : local names of the figures to keep, None for all.
-
-    After `read`, `identifier` is the filer's as the contexts give it; after `cover`, `document_context` is the id of
-    the context of the document's type.
+    `read` sets `identifier`, the CIK; `cover` sets `document_context`, the context of the document type.
     """
 
     def __init__(self, path: Path, tags: frozenset[str] | None) -> None:
@@ -134,7 +129,6 @@ class InstanceReader:
         self._marked = self._figures | {f"{uri} nonNumeric" for uri in _INLINE}
 
     def read(self, data: bytes) -> None:
-        """Run expat over the document."""
         parser = self._parser
         parser.buffer_text = True
         parser.StartElementHandler = self._start_root
@@ -159,7 +153,7 @@ class InstanceReader:
             )
 
     def contexts(self) -> dict[str, Context]:
-        """Every context; each fact's is there."""
+        """Return all contexts; SourceError if a fact refers to another one."""
         for reference, (name, line) in self._references.items():
             if reference not in self._contexts:
                 raise SourceError(
@@ -171,7 +165,7 @@ class InstanceReader:
         return self._contexts
 
     def facts(self, contexts: dict[str, Context]) -> list[InstanceFact]:
-        """The figures in the document's order."""
+        """Return the figures in document order; SourceError for a missing unit or an invalid number."""
         facts: list[InstanceFact] = []
         for opened, text in self._numbers:
             taxonomy, tag = opened.qname
@@ -202,7 +196,7 @@ class InstanceReader:
         return facts
 
     def cover(self, contexts: dict[str, Context]) -> dict[str, str]:
-        """The cover page: an entry about the company as a whole wins over one about a class of its shares."""
+        """Return the cover page; entries of the whole company take precedence over those of a share class."""
         cover: dict[str, str] = {}
         for dimensional in (False, True):
             for tag, reference, text in self._covers:
@@ -216,7 +210,7 @@ class InstanceReader:
     def _value(opened: _Open, text: str) -> float:
         attributes = opened.attributes
         if opened.inline:
-            # A prefix of the registry's namespaces, whose year does not change what a transformation does.
+            # The year of the registry's namespace does not change a transformation.
             digits = transformed(text, attributes.get("format", "").rpartition(":")[2])
             sign = "-" if attributes.get("sign") == "-" else ""
             value = float(f"{sign}{digits}e{attributes.get('scale') or 0}")
@@ -250,7 +244,6 @@ class InstanceReader:
         self._parser.CharacterDataHandler = self._characters
 
     def _end_text(self) -> str:
-        """The text of the element that ends."""
         text = "".join(self._text or ()).strip()
         self._text = None
         self._parser.CharacterDataHandler = self._characters if self._wanted else None
@@ -264,7 +257,7 @@ class InstanceReader:
                 opened.parts.append(text)
 
     _element = ""
-    """The open fact of an instance, whose elements do not contain others."""
+    """Open fact of an instance, whose elements do not contain others."""
 
     def _start_fact(self, name: str, attributes: dict[str, str]) -> None:
         inline = name in self._marked
@@ -279,7 +272,7 @@ class InstanceReader:
             self._references[reference] = ":".join(qname), line
         numeric = name in self._figures or "unitRef" in attributes
         if numeric:
-            # A fraction states two numbers and is used for no figure of a statement.
+            # A fraction has two numbers, and no statement uses one.
             wanted = (self.tags is None or qname[1] in self.tags) and not name.endswith(" fraction")
         else:
             wanted = qname[0] == "dei" and qname[1] in _COVER
@@ -324,7 +317,7 @@ class InstanceReader:
             day = date.fromisoformat(text[:10])
         except ValueError:
             raise self._error(f"unreadable date {text!r}", self._parser.CurrentLineNumber) from None
-        # XBRL 2.1, 4.7.2: an end without a time is the midnight after the day, so the midnight of a day ends the one
+        # XBRL 2.1, 4.7.2: an end without a time means the following midnight, so an explicit midnight ends the day
         # before.
         if name == "end" and _MIDNIGHT.match(text, 10):
             day -= timedelta(days=1)
@@ -361,7 +354,7 @@ class InstanceReader:
         self._units[self._unit] = f"{above}/{below}" if below else above
 
     def _qname(self, text: str) -> tuple[str, str]:
-        """A prefixed name in an attribute or a text, under the name of its taxonomy."""
+        """Resolve a prefixed name to taxonomy and local name."""
         prefix, _, local = text.strip().rpartition(":")
         uris = self._prefixes.get(prefix)
         if not uris:
@@ -369,7 +362,7 @@ class InstanceReader:
         return self._taxonomy(uris[-1]), local
 
     def _taxonomy(self, uri: str) -> str:
-        """`us-gaap`, `srt`, `dei`, `country`, ... for the standard ones, the document's own prefix otherwise."""
+        """Return `us-gaap`, `srt`, `dei`, `country`, ... for standard taxonomies, else the document's prefix."""
         known = self._canonical.get(uri)
         if known is None:
             standard = _STANDARD.search(uri)

@@ -1,9 +1,7 @@
-"""Figures as the page prints them: the numeric transformations of the Inline XBRL Transformation Registry.
+"""Numeric transformations of inline XBRL, and the canonical metrics with their tags (`metrics.json`).
 
-Source: XBRL International, Transformation Registry 1 to 5 (`ixt`), and the SEC's own `ixt-sec:numwordsen`. A name is
-the same transformation in every version of the registry, with or without hyphens.
-
-The canonical metrics and the XBRL tags that stand for them: one table, `metrics.json`, checked here.
+Source: XBRL International, Transformation Registry 1 to 5 (`ixt`), and the SEC's `ixt-sec:numwordsen`. A name means the
+same in every version of the registry, with or without hyphens.
 """
 
 import re
@@ -16,11 +14,11 @@ from finskillbench.errors import InternalError
 
 _BLANKS = re.compile(r"\s+")
 _DOT = frozenset({"numdotdecimal", "numcommadot", "numspacedot", "numdotdecimalin"})
-"""A dot before the decimals; commas, blanks or apostrophes between the thousands."""
+"""Decimal point, with commas, blanks or apostrophes between thousands."""
 _COMMA = frozenset({"numcommadecimal", "numdotcomma", "numspacecomma", "numcomma"})
-"""A comma before the decimals; dots, blanks or apostrophes between the thousands."""
+"""Decimal comma, with dots, blanks or apostrophes between thousands."""
 _ZERO = frozenset({"fixedzero", "zerodash", "numdash"})
-"""Whatever is printed (a dash, "no") is zero."""
+"""Any text (a dash, "no") means zero."""
 
 # fmt: off
 _UNITS = (
@@ -29,7 +27,7 @@ _UNITS = (
 )
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 # fmt: on
-_WORDS = {
+_NUMBER_NAMES = {
     **{word: value for value, word in enumerate(_UNITS)},
     **{word: 10 * value for value, word in enumerate(_TENS, start=2)},
     "no": 0,
@@ -41,43 +39,38 @@ _POWERS = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10
 
 
 def transformed(text: str, name: str) -> str:
-    """The digits, with a dot before the decimals, that a figure stands for.
-
-    Parameters
-    ----------
-    text : what the page prints, without the sign (an attribute of the element says it).
-    name : the transformation without its prefix, empty where the document names none.
+    """Return the digits of a printed figure, with a decimal point and without the sign.
 
     Raises
     ------
-    ValueError : the text is not what the transformation reads, or the transformation is not known.
+    ValueError : the text does not match the transformation `name`, or that is unknown.
     """
     kind = name.replace("-", "").lower()
     if kind in _ZERO:
         return "0"
     if kind == "numwordsen":
-        return str(_words(text))
+        return str(_parse_number_names(text))
     digits = _BLANKS.sub("", text).replace("'", "").replace("’", "")
     if kind in _DOT:
         digits = digits.replace(",", "")
     elif kind in _COMMA:
         digits = digits.replace(".", "").replace(",", ".")
     elif kind:
-        raise ValueError(f"{text!r} is to be read by the transformation {name!r}, which is not known here")
+        raise ValueError(f"{text!r} has the unknown transformation {name!r}")
     if not re.fullmatch(r"\d+\.?\d*|\.\d+", digits):
         raise ValueError(f"{text!r}" + (f" under the transformation {name!r}" if name else ""))
     return digits
 
 
-def _words(text: str) -> int:
-    """The number that English words spell: "one hundred and twenty-one" is 121."""
+def _parse_number_names(text: str) -> int:
+    """Parse a number in English words: "one hundred and twenty-one" is 121."""
     total = group = 0
-    words = re.findall(r"[a-z]+", text.lower())
-    if not words:
+    tokens = re.findall(r"[a-z]+", text.lower())
+    if not tokens:
         raise ValueError(f"{text!r} is not a number in words")
-    for word in words:
-        if word in _WORDS:
-            group += _WORDS[word]
+    for word in tokens:
+        if word in _NUMBER_NAMES:
+            group += _NUMBER_NAMES[word]
         elif word == "hundred":
             group = 100 * (group or 1)
         elif word in _POWERS:
@@ -91,17 +84,14 @@ TABLE = Path(__file__).resolve().with_name("metrics.json")
 
 
 class Alias(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A tag that stands for a metric, with the reason of its place in the order.
+    """A tag of a metric, with the reason for its place in the order.
 
-    concept : taxonomy and tag, `us-gaap:Revenues`, and so are those of `unless` and `below`.
-    weak : a neighbouring concept; it fills a gap and never replaces a figure of a better alias, nor is it differenced
-        with one.
-    unless : concepts whose presence in the same filing shows that this one is only a part.
-    below : concepts of which a greater figure for the same period in the same filing shows that this one is only a
-        part.
-    line : counts as a term of a sum only where it is a line of the cash flow statement, which in interim reports covers
-        the year to date alone; notes cover its last quarter too.
-    interim : counts as a term of a sum only where interim reports give it for the year to date.
+    concept, and those in `unless` and `below` : taxonomy and tag, `us-gaap:Revenues`.
+    weak : a neighbouring concept; it only fills gaps, and differences with better aliases are not taken.
+    unless : concepts whose presence in the filing shows that this one is only a part.
+    below : concepts of which a greater figure for the same period and filing shows that this one is only a part.
+    line : a term of a sum only as a line of the cash flow statement, which is year to date in interim reports.
+    interim : a term of a sum only where interim reports give it for the year to date.
     """
 
     concept: str = msgspec.field(name="tag")
@@ -114,21 +104,18 @@ class Alias(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def taxonomy(self) -> str:
-        """`us-gaap` of `us-gaap:Revenues`."""
         return self.concept.partition(":")[0]
 
     @property
     def tag(self) -> str:
-        """`Revenues` of `us-gaap:Revenues`."""
-        return tag_of(self.concept)
+        return local_name(self.concept)
 
 
 class Fallback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A metric as a signed sum of others of the same filing and period.
 
-    optional : terms that count as zero where they are absent.
-    instead : counts only in a filing that states the metric for no period at all: the terms say another thing.
-    covered : those of them that another term, named before, already includes where it is filed under these concepts.
+    optional : terms that are zero if absent. instead : applies only to filings that never state the metric.
+    covered : terms that an earlier term includes if filed under these concepts.
     """
 
     terms: dict[str, int]
@@ -139,7 +126,7 @@ class Fallback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Excluded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Tags, without taxonomy, that match a metric's pattern and do not stand for it, with the reason."""
+    """Tags (without taxonomy) that match a metric's pattern without measuring it, with the reason."""
 
     tags: tuple[str, ...]
     reason: str
@@ -148,17 +135,16 @@ class Excluded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A canonical metric.
 
-    kind : over a period or at a date.
-    summed : as the table says; of flows only, see `additive`.
+    kind : over a period or at a date. declared_additive : of flows only, see `additive`.
     part : only a term of another metric's fallback; not in the panel.
-    pattern : regular expression of the us-gaap tags that may stand for the metric; each is an alias or excluded.
+    pattern : regular expression of us-gaap tags of the metric; each match is an alias or excluded.
     fallbacks : in order of preference.
     """
 
     kind: Literal["flow", "instant"]
     unit: Literal["USD", "USD/shares", "shares"]
     aliases: Annotated[tuple[Alias, ...], msgspec.Meta(min_length=1)]
-    summed: bool = msgspec.field(name="additive", default=True)
+    declared_additive: bool = msgspec.field(name="additive", default=True)
     part: bool = False
     pattern: str | None = None
     fallbacks: tuple[Fallback, ...] = ()
@@ -166,29 +152,24 @@ class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def additive(self) -> bool:
-        """Whether a year is the sum of its quarters, so that quarters follow from year-to-date figures."""
-        return self.kind == "flow" and self.summed
+        """True if a year is the sum of its quarters, so that these follow from year-to-date figures."""
+        return self.kind == "flow" and self.declared_additive
 
 
 class _Table(msgspec.Struct):
-    """witnesses : concepts that stand for no metric and confirm the figures of others, with the identity."""
+    """`witnesses` : concepts that confirm other metrics, with the identity."""
 
     metrics: dict[str, Metric]
     witnesses: dict[str, str] = {}
 
 
-def tag_of(concept: str) -> str:
-    """`Revenues` of `us-gaap:Revenues`."""
+def local_name(concept: str) -> str:
+    """Return `Revenues` for `us-gaap:Revenues`."""
     return concept.partition(":")[2]
 
 
 def load_metrics(path: Path = TABLE) -> _Table:
-    """Read the table.
-
-    Raises
-    ------
-    InternalError : the table that ships with the package contradicts itself.
-    """
+    """Read the table of metrics; InternalError if the file in the package contradicts itself."""
     try:
         table = msgspec.json.decode(path.read_bytes(), type=_Table)
     except msgspec.DecodeError as error:
@@ -196,7 +177,7 @@ def load_metrics(path: Path = TABLE) -> _Table:
     metrics = table.metrics
     concepts = [alias.concept for metric in metrics.values() for alias in metric.aliases]
     if twice := [concept for concept in concepts if concepts.count(concept) > 1]:
-        raise InternalError(f"{path}: {twice[0]} stands for two metrics; name it once")
+        raise InternalError(f"{path}: {twice[0]} is an alias of two metrics; list it once")
     for name, metric in metrics.items():
         for term in (term for fallback in metric.fallbacks for term in fallback.terms):
             if term not in metrics or (metrics[term].kind, metrics[term].unit) != (metric.kind, metric.unit):
@@ -206,18 +187,18 @@ def load_metrics(path: Path = TABLE) -> _Table:
 
 _LOADED = load_metrics()
 METRICS = _LOADED.metrics
-"""Every metric by name, the parts of fallbacks included."""
+"""Metrics by name, including parts of fallbacks."""
 
 CANONICAL = tuple(name for name, metric in METRICS.items() if not metric.part)
 """Names of the panel's metrics, in the order of statements."""
 
 CANONICAL_TAGS = frozenset(
-    tag_of(concept)
+    local_name(concept)
     for metric in METRICS.values()
     for alias in metric.aliases
     for concept in (alias.concept, *alias.unless, *alias.below)
 )
-"""Tags that may stand for a metric."""
+"""Tags of all metrics."""
 
-STATEMENT_TAGS = CANONICAL_TAGS | frozenset(map(tag_of, _LOADED.witnesses))
-"""Tags worth reading from a company's file: candidates and witnesses."""
+STATEMENT_TAGS = CANONICAL_TAGS | frozenset(map(local_name, _LOADED.witnesses))
+"""Tags to read from a company's file: those of metrics and witnesses."""

@@ -1,4 +1,4 @@
-"""EDGAR submissions: who a filer is and the list of its filings, one JSON file per company, with pages beside it."""
+"""EDGAR submissions: identity and filings of one filer as JSON, with pages of older filings."""
 
 import re
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from finskillbench.errors import SourceError
 from finskillbench.sources.edgar.companyfacts import PERIODIC_FORMS
 from finskillbench.sources.files import (
     ACCESSION,
-    as_list,
-    as_object,
     cik_of,
     date_column,
+    json_list,
+    json_object,
     one_line,
-    read_record,
+    read_json_object,
     refuse_rows,
     symbol_of,
     text_column,
@@ -45,10 +45,8 @@ _PAGE = re.compile(r"-submissions-\d{3}\.json(\.gz)?$", re.IGNORECASE)
 class Submissions:
     """One filer.
 
-    cik, name, tickers, sic : identity; tickers with dashes for share classes.
-    filings : FILINGS_SCHEMA, every form, sorted by filed and accession; period_end is the report date, null where the
-        form has none; accepted is UTC, to the second.
-    notes : what the file leaves out, one sentence each.
+    filings : FILINGS_SCHEMA, every form, sorted by filed and accession; period_end is the report date, null if absent;
+        accepted is UTC, to the second. notes : omitted filings.
     """
 
     cik: int
@@ -61,32 +59,30 @@ class Submissions:
 
 
 def parse_submissions(path: Path) -> Submissions:
-    """Read one filer's submissions, plain or gzipped.
+    """Read one filer's submissions, plain or gzipped, with pages of older filings in the same folder.
 
-    The SEC serves about the latest thousand filings here and names further files for the rest: those that lie beside
-    it are read too, the others are counted by a note. A periodic report of a period that ends after it was filed
-    (a mistyped date) is left out and noted.
+    A periodic report whose period ends after its filing (a mistyped date) is omitted and noted.
 
     Raises
     ------
-    SourceError : truncated or malformed JSON, no `filings.recent`, arrays of different lengths, a filing without form
-        or date, a malformed accession, or one accession twice.
+    SourceError : malformed JSON, no `filings.recent`, unequal arrays, a filing without form or date, an invalid
+        accession.
     """
-    record = read_record(path)
+    record = read_json_object(path)
     cik = cik_of(path, record.get("cik"))
-    filings = as_object(record.get("filings")) or {}
-    recent = as_object(filings.get("recent"))
+    filings = json_object(record.get("filings")) or {}
+    recent = json_object(filings.get("recent"))
     if recent is None:
         raise SourceError(path, "no object 'filings.recent'", remedy="expected one filer's EDGAR submissions")
     frame = _filings(path, recent, "filings.recent")
     older = 0
-    for page in map(as_object, as_list(filings.get("files")) or ()):
-        beside = _page_beside(path, (page or {}).get("name"))
-        if beside is None:
+    for page in map(json_object, json_list(filings.get("files")) or ()):
+        page_path = _page_path(path, (page or {}).get("name"))
+        if page_path is None:
             older += 1
         else:
-            frame = pl.concat([frame, _filings(beside, read_record(beside), "the page")])
-    # A filing may have moved to a page after the list was served.
+            frame = pl.concat([frame, _filings(page_path, read_json_object(page_path), "the page")])
+    # A filing may move to a page after the list was served.
     frame = frame.unique("accession", keep="first", maintain_order=True)
     early = pl.col("form").is_in(PERIODIC_FORMS) & (pl.col("filed") < pl.col("period_end")).fill_null(value=False)
     notes = [
@@ -96,7 +92,7 @@ def parse_submissions(path: Path) -> Submissions:
     ]
     if older:
         notes.append(f"{path.name}: {older} further files hold older filings.")
-    tickers = [one for one in as_list(record.get("tickers")) or () if isinstance(one, str) and one]
+    tickers = [one for one in json_list(record.get("tickers")) or () if isinstance(one, str) and one]
     return Submissions(
         cik=cik,
         name=one_line(record.get("name")),
@@ -109,22 +105,21 @@ def parse_submissions(path: Path) -> Submissions:
 
 
 def is_page(path: Path) -> bool:
-    """Whether a file is a page of older filings, which belongs to the filer's list beside it."""
+    """Return true if a file is a page of older filings."""
     return _PAGE.search(path.name) is not None
 
 
-def _page_beside(path: Path, name: object) -> Path | None:
-    """The page of that name, plain or gzipped, in the folder of the list."""
+def _page_path(path: Path, name: object) -> Path | None:
     if not isinstance(name, str) or _PAGE.search(name) is None or "/" in name:
         return None
     return next((page for page in (path.with_name(name), path.with_name(f"{name}.gz")) if page.is_file()), None)
 
 
 def _filings(path: Path, recent: dict[str, object], named: str) -> pl.DataFrame:
-    """The list of filings (FILINGS_SCHEMA) in the file's order, checked."""
+    """Return the list of filings (FILINGS_SCHEMA) in the file's order, checked."""
     columns: dict[str, list[object]] = {}
     for column, key in _KEYS.items():
-        values = as_list(recent.get(key))
+        values = json_list(recent.get(key))
         if values is None:
             raise SourceError(path, f"no list '{named}.{key}'", remedy="download it again")
         columns[column] = values

@@ -1,1 +1,1 @@
-"""Raw files of a market: prices, factors and macro series, and a collection of them as one checked `MarketData`."""
+"""Raw files of a market: prices, factors and macro series, and their collection as one checked `MarketData`."""

@@ -1,9 +1,6 @@
-"""A raw collection as one checked `MarketData`: who is in it, their prices, the factors, the macro series, the facts.
+"""Read a raw collection as one checked `MarketData`, including Kenneth R. French's daily factors.
 
-A configured name without usable prices or statements is replaced by the next alternate of its sector, and a note says
-so; everything else that is wrong with a file is a `SourceError`.
-
-Daily factors of Kenneth R. French's data library: five factors and momentum, in percent, with prose around.
+Alternates replace configured names without usable prices or statements. Other invalid data raise `SourceError`.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from finskillbench.arrays import FACTORS
 from finskillbench.errors import InternalError, SourceError
 from finskillbench.sources.companies.constituents import constituents_file, parse_constituents
 from finskillbench.sources.companies.statements import Statements
-from finskillbench.sources.companies.universe import Security, Universe, load_universe, universe_of
+from finskillbench.sources.companies.universe import CompanyUniverse, SecurityRecord, load_universe, universe_of
 from finskillbench.sources.files import (
     DEFAULT_START,
     Problems,
@@ -28,16 +25,16 @@ from finskillbench.sources.files import (
     first_folder,
     parse_dates,
     parse_numbers,
+    raise_or_collect,
     read_cells,
     read_text,
-    tell,
     ticker_of,
 )
 from finskillbench.sources.market.fred import load_fred
 from finskillbench.sources.market.prices import SUFFIXES, has_ohlcv
 from finskillbench.sources.market.splice import WRITE_ONE, Files, Selection, latest_first
 
-__all__ = ["MarketData", "Security", "Statements", "load_french", "load_market", "parse_french"]
+__all__ = ["MarketData", "SecurityRecord", "Statements", "load_french", "load_market", "parse_french"]
 
 _NAMES = {"mkt-rf": "mkt_rf", "smb": "smb", "hml": "hml", "rmw": "rmw", "cma": "cma", "rf": "rf", "mom": "mom"}
 _MISSING_BELOW = -99.0
@@ -45,15 +42,13 @@ _MIN_ROWS_FOR_UNIT_CHECK = 60
 
 
 def parse_french(path: Path, *, start: date = DEFAULT_START, problems: Problems = None) -> pl.DataFrame:
-    """One daily file as decimals: date and its factors by the project's names; -99.99 and -999 are null.
+    """Read one daily factor file as decimals: date and factors by the project's names; -99.99 and -999 are null.
 
-    The header is the first line starting with `Date,` or `,`; rows end at a blank line or the copyright.
-    Dates come as YYYYMMDD or ISO.
+    The header starts with `Date,` or `,`; rows end at a blank line or the copyright. Dates are YYYYMMDD or ISO.
 
     Raises
     ------
-    SourceError : no header, unknown factor, unreadable row, duplicate or unsorted dates, text after the rows
-        that is not the copyright, figures that are not in percent.
+    SourceError : no header, unknown factor, invalid row or dates, other text after the rows, figures not in percent.
     """
     lines = read_text(path).split("\n")
     head = next((i for i, line in enumerate(lines) if line.lower().startswith(("date,", ","))), None)
@@ -85,10 +80,9 @@ def parse_french(path: Path, *, start: date = DEFAULT_START, problems: Problems 
 
 
 def load_french(folder: Path, *, start: date = DEFAULT_START) -> tuple[pl.DataFrame, Path]:
-    """Daily five factors, momentum and the risk-free rate: date, mkt_rf, smb, hml, rmw, cma, mom, rf (decimals).
+    """Read the daily factors and risk-free rate: date, mkt_rf, smb, hml, rmw, cma, mom, rf (decimals).
 
-    Also the file that ends first, and so decides where the table ends. Only dates both files cover are kept; a date
-    one of them lacks inside the other's span is an error.
+    Also return the file that ends first. A date within both spans that one file lacks is an error.
     """
     five_path = _the_file(folder, "5_factors")
     momentum_path = _the_file(folder, "momentum")
@@ -122,27 +116,24 @@ def _the_file(folder: Path, part: str) -> Path:
 
 
 MAX_GAP = 30
-"""Sessions a name may be without prices inside its life; shorter gaps are filled and counted by the panels."""
+"""Maximum sessions without prices inside a name's life; panels fill and count shorter gaps."""
 
 
 @dataclass(frozen=True, slots=True)
 class MarketData:
-    """Everything the panels are built from.
+    """Source of the market panels.
 
     securities : sorted by symbol.
-    prices : long, sorted by symbol and date: symbol, date, open, high, low, close, adj_close, volume (Float64), all but
-        adj_close as traded; null where the provider recorded none, or does not say what was traded.
-    splits : symbol -> date, price, shares: what splits and spin-offs divide earlier prices by and multiply earlier
-        share counts with.
-    factors : date, mkt_rf, smb, hml, rmw, cma, mom, rf; daily decimals.
-    macro : FRED id -> date, value, as published.
-    statements : symbol -> published figures.
-    notes : what was replaced, suspicious or not covered, one sentence each.
-    files : series that the dates of an edition depend on -> the file to extend where it ends too early: `factors`
-        (of the factor files the one that ends first) and `DGS3MO`.
+    prices : sorted by symbol and date: symbol, date, open, high, low, close, adj_close, volume (Float64), all but
+        adj_close as traded; null where the provider gives no value or the traded one is unknown.
+    splits : symbol -> date, price, shares: divisor of earlier prices and multiplier of earlier share counts, for splits
+        and spin-offs.
+    factors : date, mkt_rf, smb, hml, rmw, cma, mom, rf; daily decimals. macro : FRED id -> date, value, as published.
+    statements : symbol -> published figures. notes : replaced, suspicious or missing data.
+    files : series that limits the dates of an edition (`factors`, `DGS3MO`) -> file to extend.
     """
 
-    securities: tuple[Security, ...]
+    securities: tuple[SecurityRecord, ...]
     prices: pl.DataFrame
     factors: pl.DataFrame
     macro: Mapping[str, pl.DataFrame]
@@ -157,27 +148,25 @@ def load_market(raw_dir: Path, *, names: int | None = None, start: date = DEFAUL
 
     Parameters
     ----------
-    raw_dir : folder with prices/, famafrench/ (or french/), fred/, statements_derived/ (or statements/) and, where
-        there are any, constituents/constituents.csv and universe.json; files may lie one sub-folder deep. Without a
-        universe.json the universe is the published one, or where the files do not fill that, every name of the
-        constituents with prices and statements.
-    names : size of the universe, split over sectors in proportion to the configured one; None takes it as it is.
+    raw_dir : folder as documented in docs/raw-data.md. Without universe.json the universe is the published one, or if
+        the files do not fill that, every constituent with prices and statements.
+    names : size of the universe, split over sectors in proportion to the configured one; None keeps that.
     start : first day of prices, factors and macro series.
 
     Raises
     ------
-    SourceError : any file that cannot be trusted, or a sector that cannot supply its names.
+    SourceError : an invalid file, or a sector that cannot supply its names.
     """
     market = read_market(raw_dir, names=names, start=start)
     if market is None:
-        raise InternalError(f"{raw_dir}: the market was not read, and nothing says why")
+        raise InternalError(f"{raw_dir}: the market was not read, and no problem was recorded")
     return market
 
 
 def read_market(
     raw_dir: Path, *, names: int | None = None, start: date = DEFAULT_START, problems: Problems = None
 ) -> MarketData | None:
-    """`load_market`, which can go on behind what is wrong: then `problems` has all of it, and there is no market."""
+    """`load_market`, or with `problems` collect all errors and return None if there are any."""
     raw_dir = Path(raw_dir)
     if not raw_dir.is_dir():
         raise SourceError(raw_dir, "no such folder", remedy="name a raw collection")
@@ -211,7 +200,9 @@ def read_market(
     if selection.prices:
         _refuse_gaps(pl.concat(_long(selection.prices)), collection)
     elif universe is not configured:
-        tell(SourceError(raw_dir, f"not one name can be used: {selection.notes[-1]}", remedy=WRITE_ONE), problems)
+        raise_or_collect(
+            SourceError(raw_dir, f"not one name can be used: {selection.notes[-1]}", remedy=WRITE_ONE), problems
+        )
     if french is None or fred is None or len(problems or ()) > before:
         return None
     return _market(selection, french, fred, start)
@@ -246,20 +237,19 @@ def _market(
     )
 
 
-def _supported(configured: Universe, listed: Mapping[str, Security], collection: Files) -> Universe:
-    """The configured universe; without a file of one, if the files do not fill the published one, theirs."""
+def _supported(configured: CompanyUniverse, listed: Mapping[str, SecurityRecord], collection: Files) -> CompanyUniverse:
+    """Return the configured universe, or one of the files if these do not fill the published one."""
     symbols = set(collection.prices) & set(collection.statements)
     filled = all(
         len(symbols.intersection((*names, *configured.alternates[sector]))) >= len(names)
         for sector, names in configured.names.items()
     )
-    if configured.own or filled or not symbols.intersection(listed):
+    if configured.has_file or filled or not symbols.intersection(listed):
         return configured
     return universe_of(listed.values(), symbols, configured.path)
 
 
 def _company_facts(raw_dir: Path) -> dict[str, list[Path]]:
-    """Files of company facts by the name they go by, a ticker or `CIK` and ten digits."""
     found: dict[str, list[Path]] = {}
     if (raw_dir / "companyfacts").is_dir():
         for path in sorted((raw_dir / "companyfacts").rglob("*.json*")):
@@ -270,7 +260,7 @@ def _company_facts(raw_dir: Path) -> dict[str, list[Path]]:
 def _by_ticker(
     raw_dir: Path, folders: tuple[str, ...], suffixes: tuple[str, ...], problems: Problems
 ) -> dict[str, list[Path]]:
-    """Files by ticker; a ticker may have one file per sub-folder, not two in one."""
+    """Return files by ticker; a ticker may have one file per sub-folder."""
     folder = attempt(lambda: first_folder(raw_dir, *folders), problems)
     if folder is None:
         return {}
@@ -279,31 +269,33 @@ def _by_ticker(
         earlier = found.setdefault(ticker_of(path), [])
         if any(other.parent == path.parent for other in earlier):
             twice = SourceError(path, f"a second file of {ticker_of(path)} in one folder", remedy="keep one")
-            tell(twice, problems)
+            raise_or_collect(twice, problems)
             continue
         earlier.append(path)
     if not found:
-        tell(SourceError(folder, f"no {' or '.join(suffixes)} files", remedy="add one file per ticker"), problems)
+        raise_or_collect(
+            SourceError(folder, f"no {' or '.join(suffixes)} files", remedy="add one file per ticker"), problems
+        )
     return found
 
 
 def _refuse_unknown(collection: Files, known: set[str] | frozenset[str], problems: Problems) -> None:
-    """A price set with volume or a statement of a ticker nobody lists is a misnamed file; an index series is not."""
+    """Report price sets with volume and statements of unlisted tickers; an index series is allowed."""
     for symbol in sorted((set(collection.prices) | set(collection.statements)) - known):
         paths = [p for p in collection.prices.get(symbol, ()) if attempt(lambda p=p: has_ohlcv(p), problems)]
         paths += [collection.statements[symbol]] if symbol in collection.statements else []
         for path in paths:
             remedy = "rename the file or list the ticker in universe.json"
-            tell(SourceError(path, f"unknown ticker {symbol}", remedy=remedy), problems)
+            raise_or_collect(SourceError(path, f"unknown ticker {symbol}", remedy=remedy), problems)
 
 
-def _constituents(raw_dir: Path) -> Mapping[str, Security]:
+def _constituents(raw_dir: Path) -> Mapping[str, SecurityRecord]:
     path = constituents_file(raw_dir)
     return {} if path is None else parse_constituents(path)
 
 
-def _last_sessions(universe: Universe, collection: Files) -> date:
-    """The session 30 before the last one of any configured name: whoever ends before it is no longer traded."""
+def _last_sessions(universe: CompanyUniverse, collection: Files) -> date:
+    """Return the session 30 before the last one of any configured name, which prices have to reach."""
     ends = [
         f.frame["date"].tail(MAX_GAP + 1)
         for listed in universe.names.values()
@@ -314,13 +306,13 @@ def _last_sessions(universe: Universe, collection: Files) -> date:
         raise SourceError(
             universe.path,
             f"no configured name has prices from {collection.start} on",
-            remedy="add prices" if universe.own else WRITE_ONE,
+            remedy="add prices" if universe.has_file else WRITE_ONE,
         )
     return pl.concat(ends).unique().sort().tail(MAX_GAP + 1)[0]
 
 
 def _refuse_gaps(prices: pl.DataFrame, collection: Files) -> None:
-    """Raise where a name has no prices over more than 30 sessions of the others, inside its life."""
+    """Report names without prices over more than 30 sessions inside their life."""
     sessions = prices.select(pl.col("date").unique().sort()).with_row_index("session")
     gaps = (
         prices.select("symbol", "date")
@@ -338,14 +330,14 @@ def _refuse_gaps(prices: pl.DataFrame, collection: Files) -> None:
             path,
             f"{row['symbol']} has no prices for {row['missing']} sessions between {row['from']} and {row['date']}",
             line=line,
-            remedy="add the missing history, or list the ticker no longer",
+            remedy="add the missing history, or remove the ticker from the universe",
         )
-        tell(hole, collection.problems)
+        raise_or_collect(hole, collection.problems)
 
 
 def _row_of(symbol: str, day: date, collection: Files) -> tuple[Path, int]:
-    """File and line of a price: of several downloads the latest that has it, as when they are joined."""
-    collection.parsed.pop(symbol, None)  # forgotten once it was joined
+    """Return file and line of a price in the latest download that has it."""
+    collection.parsed.pop(symbol, None)  # removed after joining
     for file in latest_first(collection.price_files(symbol)):
         row = file.frame["date"].index_of(day)
         if row is not None:

@@ -1,4 +1,4 @@
-"""FRED series, from `fredgraph.csv` downloads or plain date,value files, and the choice among vintages."""
+"""FRED series from `fredgraph.csv` downloads or date,value files, and the choice among vintages."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,33 +31,29 @@ SERIES = (
     "BAMLH0A0HYM2",
     "DTWEXBGS",
 )
-"""Series the panels use; the policy rate may be DFF or FEDFUNDS."""
+"""Series of the panels; the policy rate may be DFF or FEDFUNDS."""
 
 NEVER_REVISED = frozenset({"DFF", "DGS3MO", "DGS2", "DGS10", "T10Y2Y", "VIXCLS", "BAMLH0A0HYM2"})
-"""Daily market quotes: two downloads differ in what they cover only, so they are joined. The others are averages,
-surveys and indices that later vintages restate, and a join of two vintages would be neither."""
+"""Daily market quotes, whose downloads differ in coverage only and can be joined. Other series are restated by later
+vintages, so a join of two would be neither.
+"""
 ROUNDING = 0.005
-"""Half of the last digit that FRED prints for the series of `NEVER_REVISED`: extracts may differ by so much."""
+"""Tolerance between extracts: half of the last digit that FRED prints for the series of `NEVER_REVISED`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FredFile:
-    """One vintage of one series: date and value as published (most are percent), holidays left out."""
+    """One vintage of one series: date and value as published (most are percent), without holidays."""
 
     path: Path
     series: str
     frame: pl.DataFrame
     raw: bool
-    """The file is fredgraph's own (`observation_date`) rather than somebody's extract."""
+    """The file is a fredgraph download (`observation_date`), not an extract."""
 
 
 def parse_fred(path: Path, *, start: date = DEFAULT_START, problems: Problems = None) -> FredFile:
-    """Read one FRED file; blanks and '.' are holidays and are left out.
-
-    Raises
-    ------
-    SourceError : unreadable, wrong columns, a header naming another series than the file, dates not increasing.
-    """
+    """Read one FRED file without holidays (blanks and '.'); SourceError if it is invalid."""
     series = path.name.split(".")[0].upper()
     text = read_text(path)
     header, _, body = text.partition("\n")
@@ -80,11 +76,10 @@ def parse_fred(path: Path, *, start: date = DEFAULT_START, problems: Problems = 
 def load_fred(
     folder: Path, *, start: date = DEFAULT_START
 ) -> tuple[Mapping[str, pl.DataFrame], tuple[str, ...], Mapping[str, Path]]:
-    """Every known series of the folder; notes on what was chosen, joined or is missing; the file of each.
+    """Read every known series of a folder; return series, notes, and the file of each that ends last.
 
-    Of the vintages of a series fredgraph's own files win over extracts, then the latest last observation, then the
-    first path. A series of `NEVER_REVISED` also takes from each other vintage the dates it lacks, provided that the two
-    agree on every date both have; of a series that is revised one vintage is kept. The file is the one that ends last.
+    Fredgraph downloads take precedence over extracts, then the latest last observation, then the first path. A series
+    of `NEVER_REVISED` also takes missing dates from vintages that agree on all shared dates.
 
     Raises
     ------
@@ -123,7 +118,7 @@ def load_fred(
 
 
 def _joined(files: Sequence[FredFile]) -> tuple[pl.DataFrame, Path, list[str]]:
-    """The first vintage with the dates that those agreeing with it add, the file that ends last, and notes."""
+    """Extend the first vintage by the dates of consistent ones; return it, the file that ends last, and notes."""
     first = files[0]
     frame, path = first.frame, first.path
     notes: list[str] = []
@@ -151,5 +146,4 @@ def _joined(files: Sequence[FredFile]) -> tuple[pl.DataFrame, Path, list[str]]:
 
 
 def _span(file: FredFile) -> str:
-    """How a note names a vintage."""
     return f"{file.path.parent.name} ({file.frame['date'][0]} to {file.frame['date'][-1]})"

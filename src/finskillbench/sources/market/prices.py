@@ -1,4 +1,4 @@
-"""Daily prices as Yahoo Finance and yfinance write them, in every header variant seen in the wild."""
+"""Daily prices of Yahoo Finance and yfinance, in all of their header variants."""
 
 import math
 from dataclasses import dataclass
@@ -14,25 +14,25 @@ from finskillbench.sources.files import (
     TextTable,
     parse_dates,
     parse_numbers,
+    raise_or_collect,
     read_cells,
     read_text,
     symbol_of,
-    tell,
     ticker_of,
 )
 
 SUFFIXES = (".csv", ".csv.gz")
 MAX_VOLUME = 1e12
-"""Shares a session: the busiest names trade some 1e9, more than this is a damaged cell."""
+"""Maximum shares per session: the most traded names reach some 1e9, so larger values are damaged cells."""
 SPIKE = 0.60
-"""A rise beyond this, or the fall that undoes one, is a wrong price and no news if the next session takes it back."""
+"""Minimum rise of a spike, or fall after one, that the next session reverts and is therefore a wrong price."""
 REVERTED = 0.10
-"""Share of a spike (in logarithms) that may be left after the next session: 5 % of the price at +60 %."""
+"""Maximum share of a spike (in logarithms) that remains after the next session: 5 % of the price at +60 %."""
 RANGE_TOLERANCE = 1e-6
 """Relative distance of a close from [low, high] that the rounding of adjusted prices explains."""
 _KNOWN = {
     "date": "date",
-    "price": "date",  # yfinance's multi-header calls the index column "Price"
+    "price": "date",  # index column of yfinance's multi-line header
     "open": "open",
     "high": "high",
     "low": "low",
@@ -54,10 +54,8 @@ _KNOWN = {
 class PriceFile:
     """One checked price file.
 
-    frame : date, open, high, low, close, adj_close, volume, dividends, splits, from `start` on; open, high,
-        low, volume, dividends and splits are null where the file does not give them.
-    has_ohlcv : the file carries open, high, low and volume; a close-only file does not count as a price set.
-    first_line : the file's line (1-based) of the frame's first row; the others follow one by one.
+    frame : date, open, high, low, close, adj_close, volume, dividends, splits, from `start` on; absent values are null.
+    has_ohlcv : open, high, low and volume are present. first_line : line (1-based) of the frame's first row.
     """
 
     path: Path
@@ -68,23 +66,21 @@ class PriceFile:
 
 
 def has_ohlcv(path: Path) -> bool:
-    """Whether the header of a price file promises open, high, low and volume."""
+    """Return true if the header of a price file has open, high, low and volume."""
     columns, _ = _header(path, read_text(path), ticker_of(path))
     return {"open", "high", "low", "volume"} <= set(columns)
 
 
 def parse_prices(path: Path, *, start: date = DEFAULT_START, problems: Problems = None) -> PriceFile:
-    """Read one price file and check every cell of it.
+    """Read one price file and check every cell.
 
     Without an `Adj Close` column the close is already adjusted (yfinance's auto_adjust). Open, high or low of 0
-    (Yahoo's "not recorded") and an empty volume become null. Order and duplicates are checked over the whole file,
-    values from `start`.
+    (Yahoo's "not recorded") and an empty volume become null. Only order and duplicates are checked before `start`.
 
     Raises
     ------
-    SourceError : unreadable file or cell, wrong columns, duplicate or unsorted dates, a close that is missing
-        or not positive, high < low, a close outside [low, high], a volume that is negative or beyond
-        `MAX_VOLUME`, a one-day spike that the next session undoes, a row naming another ticker.
+    SourceError : wrong columns, invalid cell or date, a close missing, not positive or outside [low, high], high < low,
+        a volume negative or beyond `MAX_VOLUME`, a one-day spike, another ticker's row.
     """
     ticker = ticker_of(path)
     text = read_text(path)
@@ -111,7 +107,7 @@ def parse_prices(path: Path, *, start: date = DEFAULT_START, problems: Problems 
     frame = frame.with_columns(
         *(pl.lit(None, dtype=pl.Float64).alias(name) for name in _ORDER if name not in frame.columns),
     ).with_columns(pl.when(pl.col(name) > 0).then(pl.col(name)).alias(name) for name in ("open", "high", "low"))
-    # Dates increase, so what is left out lies in front.
+    # Dates increase, so only rows at the front are omitted.
     first_line = table.first_line + len(dates) - frame.height
     return PriceFile(path, ticker, frame.select("date", *_ORDER), complete, first_line)
 
@@ -120,7 +116,7 @@ _ORDER = ("open", "high", "low", "close", "adj_close", "volume", "dividends", "s
 
 
 def _header(path: Path, text: str, ticker: str) -> tuple[list[str], int]:
-    """Canonical column names and the number of header lines (1, or yfinance's broken 3)."""
+    """Return canonical column names and the number of header lines (1, or yfinance's 3)."""
     lines = text.split("\n", 3)[:3]
     raw = [cell.strip().strip('"') for cell in lines[0].rstrip("\r").split(",")]
     columns = [_KNOWN.get(cell.lower(), "") for cell in raw]
@@ -136,8 +132,8 @@ def _header(path: Path, text: str, ticker: str) -> tuple[list[str], int]:
             raise SourceError(path, f"no {needed} column", line=1, remedy="expected Date,Open,High,Low,Close,Volume")
     if raw[0].lower() != "price":
         return columns, 1
-    second = lines[1].split(",")[1:] if len(lines) > 1 else []
-    if {symbol_of(cell.strip()) for cell in second} != {ticker}:
+    tickers = lines[1].split(",")[1:] if len(lines) > 1 else []
+    if {symbol_of(cell.strip()) for cell in tickers} != {ticker}:
         raise SourceError(path, f"the second header line does not name {ticker}", line=2, remedy="one ticker per file")
     if len(lines) < 3 or lines[2].strip().rstrip(",").lower() != "date":
         raise SourceError(path, "the third header line is not 'Date,,,'", line=3, remedy="download it again")
@@ -171,9 +167,9 @@ def _check_values(table: TextTable, values: dict[str, pl.Series], inside: pl.Ser
 
 
 def _refuse_spikes(table: TextTable, dates: pl.Series, values: dict[str, pl.Series], inside: pl.Series) -> None:
-    """Raise about a close far from both its neighbours, which agree: no real price does that.
+    """Report a close far from both of its neighbours, which agree: no real price moves like that.
 
-    A lasting move stays: a corporate action, or news (see `splice.repair_jumps` and the panels' jumps).
+    Lasting moves are kept as corporate actions or news (see `splice.repair_jumps` and the panels' jumps).
     """
     within = inside & inside.shift(1)
     for name in ("close", "adj_close"):
@@ -188,4 +184,4 @@ def _refuse_spikes(table: TextTable, dates: pl.Series, values: dict[str, pl.Seri
                 f"{name} of {dates[row]} is {value:g} between {before:g} on {dates[row - 1]} and {after:g} on "
                 f"{dates[row + 1]}: a spike that the next session undoes"
             )
-            tell(table.error(row, what, remedy="repair or delete the row"), table.problems)
+            raise_or_collect(table.error(row, what, remedy="repair or delete the row"), table.problems)

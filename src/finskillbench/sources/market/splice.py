@@ -1,17 +1,13 @@
-"""One price history per ticker out of several downloads: joined on returns, since levels move with every dividend.
+"""Join several price downloads per ticker, undo adjustments, and select the names of a universe.
 
-Adjusted prices are restated back to the first day at every dividend, so two downloads of one ticker differ by a factor
-while their returns agree. The download that ends last is kept as it is; earlier history is put in front of it, scaled
-by the ratio of the adjusted closes on the first date both have.
-
-Which names of a universe are taken: each sector's quota from its names, then from its alternates.
-
-Prices and volumes as they were traded: what a provider's adjustments made of them is undone.
-
-Yahoo divides every earlier price by each later split and spin-off and takes each later dividend off it. A share count
-is what was reported at the time, so such a price times the count is no capitalisation: Chipotle's is a fiftieth before
-its split of 2024, and DuPont's 2.4 times too small for ten months before it spun off its electronics in November 2025,
-which nobody could know then. A spin-off leaves the number of shares as it is, a split does not.
+Adjusted prices are restated to the first day at every dividend, so downloads of one ticker differ by a factor while
+their returns agree. The latest download is kept; earlier history is prepended, scaled by the ratio of adjusted closes
+on the first shared date.
+Yahoo divides earlier prices by each later split and spin-off and subtracts dividends, but share counts are as reported
+at the time. Their product is no market cap: Chipotle's is a fiftieth before its split of 2024, and DuPont's 2.4 times
+too small for ten months before its spin-off of November 2025. A split changes the number of shares, a spin-off does
+not.
+Each sector's quota is filled from its names, then its alternates.
 """
 
 from __future__ import annotations
@@ -27,24 +23,24 @@ import polars as pl
 
 from finskillbench.arrays import Floats
 from finskillbench.errors import SourceError
-from finskillbench.sources.companies.constituents import cover_counts, on_own_basis
+from finskillbench.sources.companies.constituents import cover_counts, undo_split_restatement
 from finskillbench.sources.companies.statements import Statements, parse_statements
-from finskillbench.sources.companies.universe import Security, Universe, sector_counts
-from finskillbench.sources.files import Problems, attempt, tell
+from finskillbench.sources.companies.universe import CompanyUniverse, SecurityRecord, sector_counts
+from finskillbench.sources.files import Problems, attempt, raise_or_collect
 from finskillbench.sources.market.prices import PriceFile, parse_prices
 
 SCHEMA = {"date": pl.Date, "price": pl.Float64, "shares": pl.Float64}
 """Splits and spin-offs: earlier prices are divided by `price`, earlier share counts multiplied by `shares`."""
 _DENOMINATORS = (1, 2, 3, 4)
 _SIMPLE = 5e-4
-"""Relative distance from a ratio of small whole numbers up to which a ratio is a split's and no spin-off's."""
+"""Relative distance from a ratio of small integers up to which a ratio is a split's, not a spin-off's."""
 _DOUBLE = 0.20
-"""A dividend beyond this share of the price on the day of a split entry is that entry once more (DHR 2016-07-05)."""
+"""A dividend beyond this share of the price, on the day of a split, repeats that split (DHR 2016-07-05)."""
 _FIELDS = ("open", "high", "low", "close")
 
 
 class Traded(NamedTuple):
-    """Prices and volumes as traded, null where the files do not say; the splits and spin-offs; notes."""
+    """Prices and volumes as traded, null where unknown; splits and spin-offs; notes."""
 
     frame: pl.DataFrame
     splits: pl.DataFrame
@@ -52,26 +48,25 @@ class Traded(NamedTuple):
 
 
 def as_traded(joined: pl.DataFrame, files: list[tuple[PriceFile, pl.DataFrame]], volume_ratio: float) -> Traded:
-    """Undo the adjustments of a joined history by the dividends and splits of the file that ends last of those with.
+    """Undo the adjustments of a joined history by the actions of the latest file that has any.
 
-    After the last day of that file the later download's adjustments have no dates: dividends are spread evenly over the
-    days up to its end (off by less than one dividend), and where there was a split or spin-off, prices as traded are
-    unknown. The last price of a download is taken for one as traded.
+    After that file the dates of adjustments are unknown: dividends are spread evenly (error below one dividend), and a
+    split or spin-off leaves prices as traded unknown. The last price of a download is as traded.
 
     Parameters
     ----------
     joined : date, prices, adj_close and volume of one name, by date; it keeps `adj_close`.
-    files : the downloads, repaired, the one that `joined` is based on first.
-    volume_ratio : volume of that one over volume of the file with actions: 1 unless a split lies between them.
+    files : repaired downloads, the base of `joined` first.
+    volume_ratio : volume of the base over that of the file with actions: 1 unless a split is between them.
     """
-    told = [(file, frame) for file, frame in files if not frame["splits"].is_null().all()]
-    if not told:
+    with_actions = [(file, frame) for file, frame in files if not frame["splits"].is_null().all()]
+    if not with_actions:
         return Traded(joined, pl.DataFrame(schema=SCHEMA), [])
-    file, frame = told[0]
+    file, frame = with_actions[0]
     splits = _splits(frame)
-    own = pl.DataFrame({"date": frame["date"], "traded": _undone(frame), "ratio": _later(frame)})
+    unadjusted = pl.DataFrame({"date": frame["date"], "traded": _undone(frame), "ratio": _later(frame)})
     last = frame["date"][-1]
-    table = joined.join(own, on="date", how="left").sort("date")
+    table = joined.join(unadjusted, on="date", how="left").sort("date")
     factor = (table["traded"] / table["close"]).to_numpy().copy()
     shares = volume_ratio * table["ratio"].fill_null(strategy="backward").fill_null(1.0).to_numpy()
     later = (table["date"] > last).to_numpy()
@@ -108,13 +103,13 @@ def as_traded(joined: pl.DataFrame, files: list[tuple[PriceFile, pl.DataFrame]],
 def _splits(frame: pl.DataFrame) -> pl.DataFrame:
     rows = frame.filter(~pl.col("splits").fill_null(0).is_in([0.0, 1.0])).select("date", "splits")
     ratios = rows["splits"].to_list()
-    # A ratio below one that no reverse split explains is a reverse split and a spin-off in one.
+    # A ratio below one that no reverse split explains combines a reverse split and a spin-off.
     shares = [ratio if _is_simple(ratio) else 1.0 if ratio > 1 else None for ratio in ratios]
     return pl.DataFrame({"date": rows["date"], "price": ratios, "shares": shares}, schema=SCHEMA)
 
 
 def _is_simple(ratio: float) -> bool:
-    """Whether a ratio is that of a split: n for 1, 3 for 2, 5 for 4, 1 for n."""
+    """Return true for a ratio of a split: n for 1, 3 for 2, 5 for 4, 1 for n."""
     large = max(ratio, 1 / ratio)
     return any(abs(large * d - round(large * d)) <= _SIMPLE * large * d for d in _DENOMINATORS)
 
@@ -129,8 +124,8 @@ def _later(frame: pl.DataFrame) -> Floats:
 def _undone(frame: pl.DataFrame) -> Floats:
     """(T,) closes as traded, from the last one back.
 
-    An adjusted close lacks the factor 1 - D / C of every later dividend D, C being the close before it, both adjusted
-    for later splits; a close of its own beside the adjusted one lacks the splits only.
+    An adjusted close lacks the factor 1 - D / C of every later dividend D, where C is the close before it. Both are
+    adjusted for later splits. A separate unadjusted close lacks the splits only.
     """
     close, adjusted = frame["close"].to_numpy(), frame["adj_close"].to_numpy()
     splits = frame["splits"].fill_null(0).to_numpy()
@@ -151,18 +146,18 @@ def _undone(frame: pl.DataFrame) -> Floats:
 
 
 JUMP = 0.40
-"""One-day move that, together with a dividend or split entry, is taken for a doubly applied adjustment."""
+"""One-day move that, on a day with a dividend or split, indicates a doubly applied adjustment."""
 DISAGREEMENT = 0.0020
-"""Difference of daily returns between two downloads that is reported (20 bp)."""
+"""Reported difference of daily returns between two downloads (20 bp)."""
 _COLUMNS = ("date", "open", "high", "low", "close", "adj_close", "volume")
 _LEVELS = ("open", "high", "low", "close")
 
 
 def repair_jumps(file: PriceFile) -> tuple[pl.DataFrame, list[str]]:
-    """Neutralise moves over 40 % on a day with a dividend or split entry: rescale what lies before, return 0.
+    """Rescale prices before moves over 40 % on a day with a dividend or split, so that the day's return is 0.
 
-    A corporate action adjusted twice (DHR 2016-07-05) leaves such a jump. The day's return is unknown, not +61 %;
-    a zero return is a missing one to every later use, and the note says so.
+    Such jumps come from a corporate action adjusted twice (DHR 2016-07-05). The true return is unknown; later uses
+    treat zero as missing, and a note reports it.
     """
     frame = file.frame
     notes: list[str] = []
@@ -185,7 +180,7 @@ def repair_jumps(file: PriceFile) -> tuple[pl.DataFrame, list[str]]:
 
 
 def splice(files: Sequence[PriceFile]) -> Traded:
-    """Join the price sets of one ticker on returns, and put prices and volumes on the basis they were traded on.
+    """Join the price sets of one ticker on returns, and convert prices and volumes to the traded basis.
 
     Parameters
     ----------
@@ -193,8 +188,7 @@ def splice(files: Sequence[PriceFile]) -> Traded:
 
     Returns
     -------
-    date, open, high, low, close, volume as traded and adj_close, sorted by date; the splits; and notes on jumps, on
-    days on which the sets disagree, and on sets that could not be joined.
+    date, OHLCV as traded and adj_close, sorted by date; splits; notes on jumps, disagreements and omitted sets.
     """
     notes: list[str] = []
     repaired: list[tuple[PriceFile, pl.DataFrame]] = []
@@ -229,25 +223,25 @@ def splice(files: Sequence[PriceFile]) -> Traded:
             pl.col("volume") * shares,
         )
         joined = pl.concat([earlier, joined])
-    told = next((file for file, frame in repaired if not frame["splits"].is_null().all()), base_file)
-    traded = as_traded(joined, repaired, ratios.get(told.path, 1.0))
+    actions_file = next((file for file, frame in repaired if not frame["splits"].is_null().all()), base_file)
+    traded = as_traded(joined, repaired, ratios.get(actions_file.path, 1.0))
     return traded._replace(notes=notes + traded.notes)
 
 
 def latest_first(files: Sequence[PriceFile]) -> list[PriceFile]:
-    """The latest download, the base, first; of two that end together the longer one."""
+    """Sort downloads by last day, then length, latest first."""
     return sorted(files, key=lambda f: (f.frame["date"][-1].toordinal(), f.frame.height), reverse=True)
 
 
 def _volume_ratio(common: pl.DataFrame) -> float:
-    """Volume of the later set over the earlier one: 1 unless a split lies between the two downloads."""
+    """Return the volume of the later set over the earlier one: 1 unless a split is between the downloads."""
     both = common.filter((pl.col("volume") > 0) & (pl.col("volume_old") > 0))
     ratio = both.select((pl.col("volume") / pl.col("volume_old")).median()).item()
     return 1.0 if ratio is None or abs(ratio - 1) < 0.05 else float(ratio)
 
 
 def _disagreements(base: PriceFile, joined: pl.DataFrame, file: PriceFile, frame: pl.DataFrame) -> list[str]:
-    """Days on which the returns of both sets, from the same previous day, differ by more than 20 bp."""
+    """Note days on which both sets' returns from the same previous day differ by more than 20 bp."""
     returns = [
         f.select("date", pl.col("date").shift(1).alias("from"), (pl.col("adj_close").pct_change()).alias("r"))
         for f in (joined, frame)
@@ -269,13 +263,13 @@ def _disagreements(base: PriceFile, joined: pl.DataFrame, file: PriceFile, frame
 
 
 MIN_SESSIONS = 120
-"""Sessions below which a name has no rolling regression (spec: at least 120 observations)."""
+"""Minimum sessions for a rolling regression (spec: at least 120 observations)."""
 WRITE_ONE = "write a universe.json with the names there are; `finskillbench data template OUT` shows one"
 
 
 @dataclass(slots=True)
 class Files:
-    """Files of the raw folder by ticker, and what has been parsed of them so far."""
+    """Files of the raw folder by ticker, and their parsed contents."""
 
     prices: dict[str, list[Path]]
     statements: dict[str, Path]
@@ -285,7 +279,7 @@ class Files:
     parsed: dict[str, list[PriceFile]] = field(default_factory=dict)
 
     def price_files(self, symbol: str) -> list[PriceFile]:
-        """Price sets of a symbol with OHLCV and at least one row in the window."""
+        """Return the price sets of a symbol with OHLCV and at least one row in the window."""
         if symbol not in self.parsed:
             read = (
                 attempt(lambda path=path: parse_prices(path, start=self.start), self.problems)
@@ -297,13 +291,13 @@ class Files:
 
 @dataclass(slots=True)
 class Selection:
-    """The names taken so far, each with its prices and statements; `last` is the session that prices have to reach."""
+    """The selected names with prices and statements; `last` is the session that prices have to reach."""
 
-    universe: Universe
-    listed: Mapping[str, Security]
+    universe: CompanyUniverse
+    listed: Mapping[str, SecurityRecord]
     collection: Files
     last: date
-    securities: dict[str, Security] = field(default_factory=dict[str, Security])
+    securities: dict[str, SecurityRecord] = field(default_factory=dict[str, SecurityRecord])
     prices: dict[str, pl.DataFrame] = field(default_factory=dict[str, pl.DataFrame])
     statements: dict[str, Statements] = field(default_factory=dict[str, Statements])
     splits: dict[str, pl.DataFrame] = field(default_factory=dict[str, pl.DataFrame])
@@ -332,15 +326,15 @@ class Selection:
                 why = "; ".join(f"{symbol} has {reason}" for symbol, reason in waiting) or "no further alternates"
                 problem = f"{sector} supplies {taken} of {wanted} names ({why})"
                 remedy = "add files or alternates, or ask for fewer names"
-                tell(
-                    SourceError(universe.path, problem, remedy=remedy if universe.own else WRITE_ONE),
+                raise_or_collect(
+                    SourceError(universe.path, problem, remedy=remedy if universe.has_file else WRITE_ONE),
                     self.collection.problems,
                 )
             elif waiting:
                 self.notes += [f"{symbol} ({sector}) has {reason}; it is left out." for symbol, reason in waiting]
 
     def _take(self, symbol: str, sector: str) -> str | None:
-        """Add the name; or say why it cannot be used."""
+        """Add a name, or return why it cannot be used."""
         files = self.collection.price_files(symbol)
         if not files:
             return "no prices with volume"
@@ -353,17 +347,17 @@ class Selection:
         if (gap := facts.gap()) is not None:
             return gap
         frame, splits, found = splice(files)
-        self.collection.parsed[symbol] = []  # 3,000 names need not lie in memory twice
+        self.collection.parsed[symbol] = []  # frees memory: 3,000 names would be held twice
         if frame.height < MIN_SESSIONS:
             return f"{frame.height} sessions of prices where {MIN_SESSIONS} are needed"
         if (ends := frame["date"][-1]) < self.last:
             return f"prices that end on {ends}"
         self.prices[symbol], self.splits[symbol] = frame, splits
-        # The configured sector wins: the published universe follows Yahoo's classes, the index list GICS.
+        # The configured sector takes precedence: the published universe uses Yahoo's classes, the index list GICS.
         if symbol in self.listed and (other := self.listed[symbol].sector) != sector:
             self.notes.append(f"{symbol}: taken as {sector} as configured; the constituents list says {other}.")
         security = self.securities[symbol] = self._security(symbol, sector, described)
-        counts = on_own_basis(symbol, facts.diluted_shares, facts.shares_outstanding, splits)
+        counts = undo_split_restatement(symbol, facts.diluted_shares, facts.shares_outstanding, splits)
         covers = [*self.collection.covers.get(symbol, ()), *self.collection.covers.get(f"CIK{security.cik}", ())]
         self.statements[symbol] = replace(
             facts,
@@ -375,10 +369,10 @@ class Selection:
         self.notes.extend(found)
         return None
 
-    def _security(self, symbol: str, sector: str, described: Mapping[str, str]) -> Security:
-        """The universe's own record, else that of the constituents, completed from the statements' header."""
+    def _security(self, symbol: str, sector: str, described: Mapping[str, str]) -> SecurityRecord:
+        """Return the universe's record, else the constituents', completed from the statements."""
         if symbol in self.universe.securities:
             return self.universe.securities[symbol]
-        found = self.listed.get(symbol) or Security(symbol, described.get("name", symbol))
+        found = self.listed.get(symbol) or SecurityRecord(symbol, described.get("name", symbol))
         cik = found.cik or described.get("cik")
         return replace(found, sector=sector, cik=cik.zfill(10) if cik else None, exchange=described.get("exchange"))

@@ -1,11 +1,4 @@
-"""What is missing or wrong in a raw collection: every file read by its own reader, each as far as it can be read.
-
-A build stops at the first thing that it cannot trust. Here the same readers gather what they would have raised, file by
-file; of the market they go on to what only several files together tell (names without prices, factors that end too
-early).
-
-The template of a raw collection: a small file of every format, with the formats in words beside them.
-"""
+"""Diagnose a raw collection, reading every file as far as possible, and write the template of one."""
 
 from __future__ import annotations
 
@@ -15,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from finskillbench.errors import InputError, SourceError
-from finskillbench.findings import Finding, State
+from finskillbench.findings import CheckState, Finding
 from finskillbench.sources.companies.constituents import constituents_file, parse_constituents
 from finskillbench.sources.companies.statements import parse_statements
 from finskillbench.sources.companies.universe import load_universe
@@ -28,7 +21,7 @@ from finskillbench.sources.market.collection import parse_french, read_market
 from finskillbench.sources.market.fred import SERIES, parse_fred
 from finskillbench.sources.market.prices import SUFFIXES, parse_prices
 from finskillbench.sources.raw import formats
-from finskillbench.sources.raw.formats import TEMPLATE, Format, documentation
+from finskillbench.sources.raw.formats import TEMPLATE, RawFormat, documentation
 
 Progress = Callable[[str], None]
 _JSON = (".json", ".json.gz")
@@ -36,51 +29,45 @@ _CSV = (".csv", ".csv.gz")
 
 
 @dataclass(slots=True)
-class Examined:
-    """One kind of file: how many there are, and what was found."""
+class FormatReport:
+    """Number of files of one format, and their findings."""
 
-    format: Format
+    format: RawFormat
     files: int = 0
     found: list[Finding] = field(default_factory=list[Finding])
 
 
 @dataclass(slots=True)
 class Diagnosis:
-    """What there is of a collection and what is wrong with it.
+    """Formats and findings of a collection.
 
-    examined : by kind of file, in the order of the documentation.
+    examined : by format, in the order of the documentation.
     """
 
     raw_dir: Path
-    examined: list[Examined] = field(default_factory=list[Examined])
+    examined: list[FormatReport] = field(default_factory=list[FormatReport])
 
     @property
     def findings(self) -> list[Finding]:
-        """Everything found, file by file."""
+        """Return all findings, file by file."""
         return [finding for one in self.examined for finding in one.found]
 
-    def of(self, which: Format) -> Examined:
-        """What was found of one kind of file."""
+    def of(self, which: RawFormat) -> FormatReport:
         return next(one for one in self.examined if one.format is which)
 
-    def add(self, error: SourceError, whole: Format) -> Finding:
-        """Add an error of several files together once; `whole` is the kind of file where it names none."""
+    def add(self, error: SourceError, whole: RawFormat) -> Finding:
+        """Add an error of several files once; `whole` is the format if the error names none."""
         finding = _finding(self.raw_dir, error)
         if finding not in self.findings:
             self.of(_kind(self.raw_dir, finding.where, whole)).found.append(finding)
         return finding
 
 
-def examine(raw_dir: Path, progress: Progress = lambda step: None) -> Diagnosis:
-    """Read a collection file by file, then each half as a whole if none of its files is broken.
-
-    Raises
-    ------
-    SourceError : no such folder.
-    """
+def diagnose_raw_files(raw_dir: Path, progress: Progress = lambda step: None) -> Diagnosis:
+    """Read a collection file by file, then the market as a whole; SourceError if there is no such folder."""
     if not raw_dir.is_dir():
         raise SourceError(raw_dir, "no such folder", remedy="name a raw collection")
-    diagnosis = Diagnosis(raw_dir, [Examined(one) for one in formats.FORMATS])
+    diagnosis = Diagnosis(raw_dir, [FormatReport(one) for one in formats.FORMATS])
     for one in diagnosis.examined:
         progress(f"reading {one.format.path}")
         for path, read in _readers(raw_dir, one.format):
@@ -93,8 +80,7 @@ def examine(raw_dir: Path, progress: Progress = lambda step: None) -> Diagnosis:
 Reader = Callable[[Path, Problems], object]
 
 
-def _readers(raw_dir: Path, which: Format) -> Iterator[tuple[Path, Reader]]:
-    """The files of one kind, and the reader of each."""
+def _readers(raw_dir: Path, which: RawFormat) -> Iterator[tuple[Path, Reader]]:
     if which is formats.UNIVERSE:
         if (raw_dir / "universe.json").is_file():
             yield raw_dir / "universe.json", lambda _, problems: load_universe(raw_dir, problems)
@@ -110,8 +96,7 @@ def _readers(raw_dir: Path, which: Format) -> Iterator[tuple[Path, Reader]]:
             yield path, read
 
 
-def _folder(raw_dir: Path, which: Format) -> Path:
-    """The folder of a kind of file, by the name that it has in the collection."""
+def _folder(raw_dir: Path, which: RawFormat) -> Path:
     names = [name for name in (which.folder, which.other) if name and (raw_dir / name).is_dir()]
     return raw_dir / (names[0] if names else which.folder)
 
@@ -153,7 +138,6 @@ _PLAIN: dict[str, tuple[Callable[[Path], Iterable[Path]], Reader]] = {
 
 
 def _problems(raw_dir: Path, path: Path, read: Reader) -> list[Finding]:
-    """What a reader finds wrong with a file, each row once."""
     problems: list[SourceError] = []
     try:
         read(path, problems)
@@ -162,7 +146,7 @@ def _problems(raw_dir: Path, path: Path, read: Reader) -> list[Finding]:
     rows = set[int]()
     found: list[Finding] = []
     for problem in problems:
-        # Line 1 is that of a whole JSON document; of a row what is wrong first may be wrong in a second way.
+        # Line 1 is that of a whole JSON document.
         if problem.line is None or problem.line == 1 or problem.line not in rows:
             found.append(_finding(raw_dir, problem))
             rows.update([problem.line or 1])
@@ -170,33 +154,35 @@ def _problems(raw_dir: Path, path: Path, read: Reader) -> list[Finding]:
 
 
 def _finding(raw_dir: Path, error: SourceError) -> Finding:
-    """An error of a reader, its file named as it lies in the collection."""
+    """Convert a reader's error to a finding with a path relative to the collection."""
     path = Path(str(error.file))
     where = str(path.relative_to(raw_dir)) if path.is_relative_to(raw_dir) and path != raw_dir else str(error.file)
     line = f", line {error.line}" if error.line is not None and where.endswith((".csv", ".csv.gz")) else ""
-    return Finding(State.FAIL, where + line, error.told)
+    return Finding(CheckState.FAIL, where + line, error.problem)
 
 
 def _halves(diagnosis: Diagnosis, progress: Progress) -> None:
-    """Add what a half lacks, and what only several files of the market together tell."""
+    """Add missing formats of each half, and errors across files of the market."""
     raw_dir = diagnosis.raw_dir
     halves = [[diagnosis.of(which) for which in half] for half in (formats.MARKET, formats.FILINGS)]
     empty = [not any(one.files for one in half) for half in halves]
     for half, absent in zip(halves, empty, strict=True):
-        # A collection may lack a half, whole: an edition of the other is made.
+        # A collection may lack one half completely; an edition of the other is built.
         for one in half if not absent or all(empty) else ():
             if one.format.required and not one.files:
-                one.found.append(Finding(State.WARN, one.format.path, f"is not there; needed for {one.format.needed}"))
+                one.found.append(
+                    Finding(CheckState.WARN, one.format.path, f"is missing; needed for {one.format.needed}")
+                )
     if diagnosis.of(formats.PRICES).files:
         progress("reading the market as a whole")
-        told: list[SourceError] = []
-        read_market(raw_dir, problems=told)
-        for error in told:
+        errors: list[SourceError] = []
+        read_market(raw_dir, problems=errors)
+        for error in errors:
             diagnosis.add(error, formats.PRICES)
 
 
-def _kind(raw_dir: Path, where: str, whole: Format) -> Format:
-    """The kind of file that a finding is about, by the folder that it names; `whole` if it is of the whole half."""
+def _kind(raw_dir: Path, where: str, whole: RawFormat) -> RawFormat:
+    """Return the format of a finding from the folder in its path, else `whole`."""
     path = Path(where)
     folder = path.relative_to(raw_dir).parts[0] if path.is_relative_to(raw_dir) and path != raw_dir else path.parts[0]
     if folder in ("french", "famafrench") and "momentum" in path.name.lower():
@@ -207,20 +193,15 @@ def _kind(raw_dir: Path, where: str, whole: Format) -> Format:
 README = "README.md"
 _ABOUT = """# A collection of raw files
 
-Small files of every format, of two fictional companies: too few to be built. Put your own in their place,
-`finskillbench data doctor DIR` says what is missing or wrong, `finskillbench data build --source raw-dir --raw-dir DIR
---out EDITION` builds. What only one half of the benchmark needs may be absent; the other half is built.
+Small files of every format, of two fictional companies: too few for an edition. Replace them with your files, check
+them with `finskillbench data doctor DIR`, and build with `finskillbench data build --source raw-dir --raw-dir DIR --out
+EDITION`. Files that only one half of the benchmark needs may be absent; the other half is built.
 
 """
 
 
 def write_template(out: Path) -> list[str]:
-    """Copy the template into a new folder; the names of its files.
-
-    Raises
-    ------
-    InputError : the folder is there and is not empty, or cannot be written.
-    """
+    """Copy the template into a new folder and return its file names; InputError if it is not empty or not writable."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out}: exists and is not an empty folder; name a new one")
     try:

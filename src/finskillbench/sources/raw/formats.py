@@ -1,7 +1,7 @@
-"""The formats of a raw collection in words: every file that is read, and every field that is read of it.
+"""Formats of a raw collection: every file and field that is read.
 
-`docs/raw-data.md` and the README of `finskillbench data template` are written from here, and a test holds it to the
-readers: no field is documented that none reads, and none is read that is not documented.
+`docs/raw-data.md` and the README of `finskillbench data template` are generated from here. A test compares the
+documented fields with those that the readers use.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from finskillbench.sources.market.fred import SERIES
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
-    """One kind of file.
+class RawFormat:
+    """One format.
 
-    folder : its folder in the collection, "" for the collection itself; other : a second name of the folder.
-    file : how files are called in it. needed : what cannot be built without. what : a sentence about it.
-    fields : name to meaning; an optional one begins with "optional: ". header : the first line of the shortest file.
-    required : whether the half of the collection that it is of cannot be built without it.
+    folder : in the collection, "" for its root; other : alternative folder. file : pattern of file names.
+    needed : data that require it. what : description. header : first line of the shortest file.
+    fields : name to meaning; optional ones begin with "optional: ". required : its half cannot be built without it.
     """
 
     folder: str
@@ -36,28 +35,28 @@ class Format:
 
     @property
     def path(self) -> str:
-        """Where its files lie, as documents write it."""
+        """Return the path pattern of its files."""
         return f"{self.folder}/{self.file}" if self.folder else self.file
 
     def in_a_line(self) -> str:
-        """What a finding about a missing or broken file adds."""
+        """Return path and fields in one line, for findings."""
         return f"{self.path}: {self.header or ', '.join(self.fields)}"
 
 
 _ENTRIES = 'a list of {"end": "YYYY-MM-DD", "v": number}, by end'
 
-UNIVERSE = Format(
+UNIVERSE = RawFormat(
     "",
     "universe.json",
-    "nothing; without it the universe is the published one, or, where the files do not support that, every name of "
+    "nothing; without it the universe is the published one, or, if the files do not support that, every name of "
     "constituents.csv with prices and statements",
-    "Which names are taken, by sector, and who stands in for one that cannot be used.",
+    "Names to use, by sector, and alternates for names that cannot be used.",
     {
         "sectors.SECTOR.names": f"symbols to take; SECTOR is one of {', '.join(SECTORS)}",
-        "sectors.SECTOR.alternates": "optional: symbols that stand in, in this order",
-        "securities.SYMBOL.name": "optional record of a name, with: the company's name",
-        "securities.SYMBOL.sector": "in it: the sector under which it is listed",
-        "securities.SYMBOL.sub_sector": "in it: industry",
+        "sectors.SECTOR.alternates": "optional: replacement symbols, in order of preference",
+        "securities.SYMBOL.name": "optional record: the company's name",
+        "securities.SYMBOL.sector": "in the record: the sector under which it is listed",
+        "securities.SYMBOL.sub_sector": "in the record: industry",
         "securities.SYMBOL.cik": "optional: number of the filer at the SEC, ten digits, as text",
         "securities.SYMBOL.isin": "optional: text",
         "securities.SYMBOL.cusip": "optional: text",
@@ -67,11 +66,11 @@ UNIVERSE = Format(
     },
     '{"sectors": {"Technology": {"names": ["AAPL"], "alternates": ["IBM"]}}}',
 )
-CONSTITUENTS = Format(
+CONSTITUENTS = RawFormat(
     "constituents",
     "constituents.csv",
-    "nothing; it names companies, and gives sectors where there is no universe.json",
-    "The list of an index with GICS sectors; other columns may stand between these.",
+    "nothing; it names companies, and gives sectors if there is no universe.json",
+    "The constituents of an index with GICS sectors; other columns are allowed.",
     {
         "Symbol": "ticker; BF.B and BF-B are the same",
         "Security": "the company's name",
@@ -82,29 +81,29 @@ CONSTITUENTS = Format(
     },
     "Symbol,Security,GICS Sector,GICS Sub-Industry,Date added,CIK",
 )
-PRICES = Format(
+PRICES = RawFormat(
     "prices",
     "[SET/]TICKER.csv[.gz]",
     "portfolio construction and risk management",
-    "Daily prices as Yahoo Finance serves them, a file per ticker; several downloads lie in a folder each and are "
-    "joined. Sorted by date, a row per session, two calendar years whole at the least: a date has a year behind it.",
+    "Daily prices as Yahoo Finance serves them, a file per ticker. Several downloads, in a folder each, are joined. "
+    "Sorted by date, a row per session, at least two full calendar years: every date needs a year of history.",
     {
         "Date": "YYYY-MM-DD, or with a time and an offset; `Price` in yfinance's header of three lines",
-        "Open": "USD; 0 or empty where not recorded",
+        "Open": "USD; 0 or empty if not recorded",
         "High": "USD, not below Low",
         "Low": "USD",
-        "Close": "USD, positive; adjusted for splits, and for dividends where there is no Adj Close",
+        "Close": "USD, positive; adjusted for splits, and for dividends if there is no Adj Close",
         "Adj Close": "optional: USD, adjusted for splits and dividends",
-        "Volume": "shares; may be empty. A file without Open, High, Low and Volume is no price set and is left out",
+        "Volume": "shares; may be empty. A file without Open, High, Low and Volume is skipped",
         "Dividends": "optional: USD per share on the ex-dividend session, else 0",
         "Stock Splits": "optional: new shares for one old on the session, else 0",
-        "Capital Gains": "optional: is not used",
+        "Capital Gains": "optional: not used",
         "Symbol": "optional: the ticker of every row; `StockName` or `Ticker` likewise",
     },
     "Date,Open,High,Low,Close,Volume",
     required=True,
 )
-FIVE_FACTORS = Format(
+FIVE_FACTORS = RawFormat(
     "famafrench",
     "*5_factors*daily*.csv[.gz]",
     "portfolio construction and risk management",
@@ -122,27 +121,26 @@ FIVE_FACTORS = Format(
     "french",
     required=True,
 )
-MOMENTUM = Format(
+MOMENTUM = RawFormat(
     "famafrench",
     "*momentum*daily*.csv[.gz]",
     "portfolio construction and risk management",
-    "Its momentum factor, daily, on the same dates.",
+    "The library's momentum factor, daily, on the same dates.",
     {"Mom": "per cent"},
     ",Mom",
     "french",
     required=True,
 )
-FRED = Format(
+FRED = RawFormat(
     "fred",
     "[SET/]SERIES.csv[.gz]",
-    "portfolio construction and risk management, which need DGS3MO, the risk-free rate; what is absent of the "
-    "others is left out",
+    "portfolio construction and risk management, which need DGS3MO, the risk-free rate; other series may be absent",
     f"A file per series of the Federal Reserve Bank of St. Louis: {', '.join(SERIES)}.",
-    {"observation_date": "YYYY-MM-DD; `date` in an extract", "SERIES": "the value; empty or `.` where there is none"},
+    {"observation_date": "YYYY-MM-DD; `date` in an extract", "SERIES": "the value; empty or `.` on holidays"},
     "observation_date,DGS3MO",
     required=True,
 )
-STATEMENTS = Format(
+STATEMENTS = RawFormat(
     "statements_derived",
     "TICKER.json",
     "portfolio construction and risk management: market capitalisations, and the views behind expected returns",
@@ -166,15 +164,15 @@ STATEMENTS = Format(
     "statements",
     required=True,
 )
-COMPANY_FACTS = Format(
+COMPANY_FACTS = RawFormat(
     "companyfacts",
     "CIK##########.json[.gz] or TICKER.json[.gz]",
     "fundamental analysis",
-    "A filer's facts as the SEC's companyfacts API serves them; in any depth of folders.",
+    "A filer's facts as the SEC's companyfacts API serves them, in folders of any depth.",
     {
         "cik": "number of the filer",
         "entityName": "its name",
-        "ticker": "optional: what a collector wrapped around it",
+        "ticker": "optional: added by a collector",
         "facts.TAXONOMY.TAG.units.UNIT[]": "rows, with the fields below; UNIT: USD, USD/shares or shares, in any case",
         "start": "first day of a flow; absent for an instant",
         "end": "last day",
@@ -182,17 +180,17 @@ COMPANY_FACTS = Format(
         "accn": "accession, 0000000000-00-000000",
         "fy": "optional: fiscal year of the filing",
         "fp": "optional: fiscal period of the filing",
-        "form": "10-Q, 10-K, 10-QT, 10-KT, 20-F, 40-F or an amendment; rows of others are skipped unchecked",
+        "form": "10-Q, 10-K, 10-QT, 10-KT, 20-F, 40-F or an amendment; rows of other forms are skipped unchecked",
         "filed": "day it was filed",
-        "frame": "optional: is not used",
+        "frame": "optional: not used",
     },
     '{"cik": 320193, "entityName": "Apple Inc.", "facts": {"us-gaap": {"Assets": {"units": {"USD": [...]}}}}}',
     required=True,
 )
-SUBMISSIONS = Format(
+SUBMISSIONS = RawFormat(
     "submissions",
     "CIK##########.json[.gz]",
-    "nothing; without it filings are those that company facts name",
+    "nothing; without it filings are those named in company facts",
     "A filer's list of filings as the SEC's submissions API serves it; the lists are of equal length.",
     {
         "cik": "number of the filer",
@@ -204,16 +202,16 @@ SUBMISSIONS = Format(
         "filings.recent.filingDate": "YYYY-MM-DD",
         "filings.recent.reportDate": "YYYY-MM-DD, or empty",
         "filings.recent.acceptanceDateTime": "YYYY-MM-DDTHH:MM:SS.000Z",
-        "filings.files": "further lists; those that lie beside it (CIK##########-submissions-###.json) are read too",
+        "filings.files": "further lists; those in the same folder (CIK##########-submissions-###.json) are read too",
     },
     '{"cik": "320193", "name": "Apple Inc.", "tickers": ["AAPL"], "filings": {"recent": {"accessionNumber": [...]}}}',
 )
-INSTANCES = Format(
+INSTANCES = RawFormat(
     "xbrl",
     "ACCESSION.xml, .htm, .html or .xhtml, [.gz]",
     "revenue by segment in fundamental analysis",
-    "XBRL instances or inline XBRL documents as filed, anywhere in the collection: each names its filer by the CIK of "
-    "its contexts, and its accession is that of its name or of a folder above it.",
+    "XBRL instances or inline XBRL documents as filed, anywhere in the collection. The contexts of each name the CIK; "
+    "the accession is in the name of the file or of a parent folder.",
     {},
     "XBRL 2.1 instance",
 )
@@ -231,20 +229,20 @@ FORMATS = (
     INSTANCES,
 )
 MARKET = (PRICES, FIVE_FACTORS, MOMENTUM, FRED, STATEMENTS)
-"""What portfolio construction and risk management are made of."""
+"""Formats of portfolio construction and risk management."""
 FILINGS = (COMPANY_FACTS, SUBMISSIONS, INSTANCES)
-"""What fundamental analysis is made of."""
+"""Formats of fundamental analysis."""
 TEMPLATE = Path(__file__).parent / "template"
 """Small files of every format, of two fictional companies."""
 
 
 def documentation() -> str:
-    """Every format as Markdown."""
+    """Return every format as Markdown."""
     parts = [_section(one) for one in FORMATS]
     return "\n".join(parts)
 
 
-def _section(one: Format) -> str:
+def _section(one: RawFormat) -> str:
     also = f" (the folder may be called `{one.other}`)" if one.other else ""
     lines = [f"## {one.path}", "", f"{one.what}{also}", f"Needed for: {one.needed}.", ""]
     if one.fields:
@@ -255,5 +253,5 @@ def _section(one: Format) -> str:
             "",
         ]
     if one.header:
-        lines += ["The shortest that is read begins:", "", f"    {one.header}", ""]
+        lines += ["Beginning of the shortest valid file:", "", f"    {one.header}", ""]
     return "\n".join(lines)

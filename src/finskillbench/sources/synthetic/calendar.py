@@ -1,10 +1,7 @@
-"""NYSE sessions of the fictional market and the month- and quarter-ends around them.
+"""NYSE sessions, random streams, rounding and sector profiles (`sectors.json`) of the fictional market.
 
-Independent random streams of one seed, so that a name's draws do not depend on how many names there are.
-
-Drawn numbers on a grid: logarithms and exponentials differ between processors in the last bits only.
-
-What is typical of a sector of the fictional market: one table, `sectors.json`, in the order of `SECTORS`.
+Each stream is independent, so that a name's draws do not depend on the number of names. Drawn numbers are rounded,
+because logarithms and exponentials differ between processors in the last bits.
 """
 
 import math
@@ -30,16 +27,16 @@ _JUNETEENTH_SINCE = 2022
 
 @cache
 def sessions() -> tuple[date, ...]:
-    """NYSE trading days from 2016-01-04 to 2025-12-31 (2,514), by the exchange's rule 7.2."""
+    """Return the NYSE trading days from 2016-01-04 to 2025-12-31 (2,514), by the exchange's rule 7.2."""
     closed = _CLOSED.union(*(_holidays(year) for year in range(FIRST_SESSION.year, LAST_SESSION.year + 1)))
     days = (FIRST_SESSION + timedelta(days=number) for number in range((LAST_SESSION - FIRST_SESSION).days + 1))
     return tuple(day for day in days if day.weekday() < 5 and day not in closed)
 
 
 def _holidays(year: int) -> set[date]:
-    """Days on which the exchange is closed: a Saturday is kept on the Friday before, a Sunday on the Monday after.
+    """Return the NYSE holidays; Saturdays are observed on Friday, Sundays on Monday.
 
-    New Year's Day on a Saturday is not kept: the Friday before ends a year of accounts.
+    New Year's Day on a Saturday is not observed, because the Friday before ends an accounting year.
     """
     fixed = [date(year, 7, 4), date(year, 12, 25)]
     if date(year, 1, 1).weekday() != 5:
@@ -52,13 +49,13 @@ def _holidays(year: int) -> set[date]:
 
 
 def _weekday(year: int, month: int, weekday: int, number: int) -> date:
-    """The first, second, ... Monday (0) to Sunday (6) of a month."""
+    """Return the first, second, ... Monday (0) to Sunday (6) of a month."""
     first = date(year, month, 1)
     return first + timedelta(days=(weekday - first.weekday()) % 7 + 7 * (number - 1))
 
 
 def _good_friday(year: int) -> date:
-    """Two days before Easter, by the anonymous Gregorian computus (Meeus, Astronomical Algorithms, ch. 8)."""
+    """Return Good Friday by the anonymous Gregorian computus (Meeus, Astronomical Algorithms, ch. 8)."""
     century, rest = divmod(year, 100)
     golden = year % 19
     epact = (19 * golden + century - century // 4 - (century - (century + 8) // 25 + 1) // 3 + 15) % 30
@@ -77,34 +74,33 @@ def session_ordinals() -> NDArray[np.int64]:
 
 @cache
 def dividend_sessions() -> tuple[int, ...]:
-    """Indices of the ex-dividend sessions: the first after the 14th of a quarter's last month."""
+    """Return indices of the ex-dividend sessions: the first after the 14th of a quarter's last month."""
     days = sessions()
     return tuple(
         i
         for i in range(1, len(days))
-        # A session opens the second half of its month if the one before still lay in the first half.
+        # A session opens the second half of its month if the one before was in the first half.
         if days[i].month % 3 == 0 and days[i].day > 14 >= days[i - 1].day and days[i - 1].month == days[i].month
     )
 
 
 def quarter_ends(first: date, last: date) -> tuple[date, ...]:
-    """Calendar quarter-ends from `first` to `last`, both included where they are one."""
+    """Return calendar quarter-ends from `first` to `last`, inclusive."""
     ends = (month_end(year, month) for year in range(first.year, last.year + 1) for month in (3, 6, 9, 12))
     return tuple(end for end in ends if first <= end <= last)
 
 
 def month_end(year: int, month: int) -> date:
-    """The last day of a month."""
     return date(year + month // 12, month % 12 + 1, 1) - timedelta(days=1)
 
 
 def new_york_offset(day: date) -> str:
-    """UTC offset at midnight of a weekday in New York: second Sunday of March to first Sunday of November."""
+    """Return New York's UTC offset at midnight of a weekday; summer time is March to November."""
     return "-04:00" if _weekday(day.year, 3, 6, 2) <= day < _weekday(day.year, 11, 6, 1) else "-05:00"
 
 
 def business_day(day: date) -> date:
-    """The day itself or the next session; before the first session, the next weekday."""
+    """Return the day or the next session; before the first session, the next weekday."""
     if day < FIRST_SESSION:
         return day + timedelta(days=max(0, 7 - day.weekday()) if day.weekday() > 4 else 0)
     if day > LAST_SESSION:
@@ -112,8 +108,8 @@ def business_day(day: date) -> date:
     return sessions()[int(np.searchsorted(session_ordinals(), day.toordinal()))]
 
 
-class Stream(IntEnum):
-    """What a stream is for; the numbers are part of the format: changing one changes every collection."""
+class SyntheticStream(IntEnum):
+    """Purpose of a random stream; changing a number changes every collection."""
 
     FACTORS = 1
     MACRO = 2
@@ -126,36 +122,34 @@ class Stream(IntEnum):
     FILINGS = 9
 
 
-def generator(seed: int, stream: Stream, index: int = 0) -> np.random.Generator:
-    """The PCG64 generator of one purpose and, where there is one, of one name."""
+def generator(seed: int, stream: SyntheticStream, index: int = 0) -> np.random.Generator:
+    """Return the PCG64 generator of a purpose and optionally a name."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, int(stream), index])))
 
 
 def on_grid(value: float, places: int, low: float = -math.inf, high: float = math.inf) -> float:
-    """A number within limits, rounded as NumPy rounds."""
+    """Clip a number and round it as NumPy does."""
     within: np.float64 = np.clip(np.float64(value), low, high)
     return float(np.round(within, places))
 
 
-def rounded(values: Floats, places: int) -> Floats:
-    """Every value rounded to so many places."""
+def round_to(values: Floats, places: int) -> Floats:
     return np.round(values, places)
 
 
 def thousands(values: Floats) -> Floats:
-    """Whole thousands of dollars."""
-    return rounded(values, -3)
+    """Round to thousands of dollars."""
+    return round_to(values, -3)
 
 
 class Sector(msgspec.Struct, frozen=True):
-    """A sector's companies.
+    """Typical figures of a sector's companies.
 
-    count : of thirty companies. betas : mean loadings on mkt_rf, smb, hml, rmw, cma, mom, of the familiar signs (cheap
-    banks and oil, dear technology). volatility : annual, of what moves the sector beyond the factors.
-    selling, research : expenses over revenue; 0 where the line is not reported. receivables, inventory : over a
-    quarter's revenue. fixed, cash : over total assets; `fixed` is property, plant and equipment. liabilities : over
-    equity. products : names of the product segments. sic : the SEC's code and words. business : endings of companies'
-    names, each with its GICS sub-industry.
+    count : of thirty companies. betas : mean loadings on mkt_rf, smb, hml, rmw, cma, mom. volatility : annual, of the
+        sector's return beyond the factors. selling, research : expenses over revenue; 0 if the line is not reported.
+        receivables, inventory : over a quarter's revenue. fixed (property, plant and equipment), cash : over total
+        assets. liabilities : over equity. products : product segments. sic : SEC code and description. business :
+        company-name endings with GICS sub-industries.
     """
 
     count: int

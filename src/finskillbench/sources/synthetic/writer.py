@@ -1,9 +1,6 @@
-"""Write a simulated market as raw files, in the providers' formats and precision.
+"""Simulate a fictional market and write it as raw files, in the providers' formats and precision.
 
-Price files are plain CSV, not gzip: a compressed stream depends on the zlib build, and the promise is that the files of
-a seed are the same bytes on every machine.
-
-The fictional market as one object: what is written to files, and what is true behind it.
+Price files are plain CSV: gzip output depends on the zlib build, and a seed must give the same bytes everywhere.
 """
 
 from __future__ import annotations
@@ -24,10 +21,10 @@ from finskillbench.arrays import SECTORS, Floats
 from finskillbench.csv_output import csv_text
 from finskillbench.errors import InputError
 from finskillbench.sources.companies.constituents import GICS_SECTORS
-from finskillbench.sources.companies.universe import Security, sector_counts
+from finskillbench.sources.companies.universe import SecurityRecord, sector_counts
 from finskillbench.sources.synthetic.calendar import (
     PROFILES,
-    Stream,
+    SyntheticStream,
     dividend_sessions,
     generator,
     new_york_offset,
@@ -36,10 +33,10 @@ from finskillbench.sources.synthetic.calendar import (
     sessions,
 )
 from finskillbench.sources.synthetic.filers.edgar_files import companyfacts_json, instances, submissions_json
-from finskillbench.sources.synthetic.filers.filer import Filer
+from finskillbench.sources.synthetic.filers.filer import SyntheticFiler
 from finskillbench.sources.synthetic.filers.history import draw_filer
 from finskillbench.sources.synthetic.market.companies import (
-    Company,
+    SyntheticCompany,
     Traits,
     company_returns,
     draw_traits,
@@ -63,19 +60,15 @@ _TOP_OF_THIRTY, _LARGEST_SECTOR, _OTHER_SECTOR = 0.108, 0.21, 0.175
 
 @dataclass(frozen=True, slots=True)
 class SyntheticMarket:
-    """A simulated market with what no data provider publishes.
+    """A simulated market with its true values.
 
-    Attributes
-    ----------
-    companies, traits, fundamentals : per name, sorted by symbol.
-    days : (T,) sessions.
+    companies, traits, fundamentals : per name, sorted by symbol. days : (T,) sessions.
     factors : (T, 6) daily decimals as published (exactly what drives the returns); risk_free : (T,).
-    adjusted_close : (T, n) as printed in the price files (float32 values).
-    macro : FRED id -> dates and values.
+    adjusted_close : (T, n) as printed in the price files (float32 values). macro : FRED id -> dates and values.
     """
 
     seed: int
-    companies: tuple[Company, ...]
+    companies: tuple[SyntheticCompany, ...]
     traits: tuple[Traits, ...]
     fundamentals: tuple[Fundamentals, ...]
     days: tuple[date, ...]
@@ -85,28 +78,20 @@ class SyntheticMarket:
     macro: Mapping[str, Series]
 
     @property
-    def securities(self) -> tuple[Security, ...]:
-        """Security records, sorted by symbol."""
+    def securities(self) -> tuple[SecurityRecord, ...]:
         return tuple(company.security for company in self.companies)
 
-    def draw_filer(self, index: int) -> Filer:
-        """The filings of the company at `index` with the statements behind them, drawn anew: nothing is kept."""
+    def draw_filer(self, index: int) -> SyntheticFiler:
+        """Draw the filings and statements of the company at `index`; results are not cached."""
         company, sector = self.companies[index], self.companies[index].security.sector
         rank = sum(other.security.sector == sector for other in self.companies[:index])
         return draw_filer(self.seed, index, company, self.traits[index], self.fundamentals[index], rank=rank)
 
 
 def simulate(seed: int, names: int = 30) -> SyntheticMarket:
-    """Draw the fictional market of a seed.
+    """Draw the fictional market of a seed; InputError for a negative seed or an invalid size.
 
-    Parameters
-    ----------
-    seed : any non-negative integer; another seed is another market with other companies.
     names : 15 to 3,000, split over the sectors in the proportions of the default universe.
-
-    Raises
-    ------
-    InputError : a negative seed or a size out of range.
     """
     if seed < 0:
         raise InputError(f"seed={seed}: a seed is a non-negative integer")
@@ -115,15 +100,15 @@ def simulate(seed: int, names: int = 30) -> SyntheticMarket:
     days = sessions()
     quarters = quarter_ends(date(2015, 1, 1), date(2025, 9, 30))
     counts = sector_counts({sector: profile.count for sector, profile in PROFILES.items()}, names)
-    companies = invent_companies(counts, generator(seed, Stream.NAMES))
+    companies = invent_companies(counts, generator(seed, SyntheticStream.NAMES))
     sectors = tuple(company.security.sector for company in companies)
-    macro = draw_macro(days, generator(seed, Stream.MACRO))
-    factors = draw_factors(days, generator(seed, Stream.FACTORS))
+    macro = draw_macro(days, generator(seed, SyntheticStream.MACRO))
+    factors = draw_factors(days, generator(seed, SyntheticStream.FACTORS))
     bills = dict(zip(*macro["DGS3MO"], strict=True))
     # The data library prints the bill's daily rate with two decimals of a percent.
     risk_free = np.round([(bills[day] or 0.0) / 252 for day in days], 2) / 100
     multiplier = volatility_multiplier(days)
-    caps = _market_caps(sectors, generator(seed, Stream.CAPS))
+    caps = _market_caps(sectors, generator(seed, SyntheticStream.CAPS))
     common = sector_returns(seed, SECTORS, multiplier)
     traits = tuple(
         draw_traits(seed, i, sector, float(caps[i] / _MEAN_CAP), quarters) for i, sector in enumerate(sectors)
@@ -132,7 +117,7 @@ def simulate(seed: int, names: int = 30) -> SyntheticMarket:
     for i, one in enumerate(traits):
         returns = company_returns(seed, i, one, factors, risk_free, common[sectors[i]], multiplier)
         path = np.cumprod(1 + returns)
-        # float32, because that is the precision Yahoo computes adjusted prices in.
+        # float32 is the precision in which Yahoo computes adjusted prices.
         close[:, i] = (path / path[-1] * one.last_price).astype(np.float32)
     anchor = max(i for i, day in enumerate(days) if day <= _ANCHOR)
     fundamentals = tuple(
@@ -142,7 +127,7 @@ def simulate(seed: int, names: int = 30) -> SyntheticMarket:
             days,
             quarters,
             on_grid(caps[i] / close[anchor, i], -5),
-            generator(seed, Stream.CAPS, i + 1),
+            generator(seed, SyntheticStream.CAPS, i + 1),
         )
         for i, one in enumerate(traits)
     )
@@ -152,7 +137,7 @@ def simulate(seed: int, names: int = 30) -> SyntheticMarket:
 def _market_caps(sectors: tuple[str, ...], rng: np.random.Generator) -> Floats:
     """(n,) dollars at mid-2025: lognormal, the largest name near 11 % of 30 and the largest sector near 21 %.
 
-    Those are the proportions of the published universe (spec/data.md); concentration falls with the number of names.
+    These are the proportions of the published universe (spec/data.md); concentration falls with the number of names.
     """
     count = len(sectors)
     weights = np.exp(np.round(0.55 * rng.standard_normal(count), 6))
@@ -167,13 +152,13 @@ def _market_caps(sectors: tuple[str, ...], rng: np.random.Generator) -> Floats:
         weights = weights / weights.sum()
         weights = np.minimum(weights, 0.8 * top)
         weights[giant] = top
-        others = labels != leader
+        outside = labels != leader
         rest = (labels == leader) & (np.arange(count) != giant)
         weights[rest] *= (_LARGEST_SECTOR - top) / weights[rest].sum()
         for sector in sums:
             if sector != leader and (total := weights[labels == sector].sum()) > _OTHER_SECTOR:
                 weights[labels == sector] *= _OTHER_SECTOR / total
-        weights[others] *= (1 - _LARGEST_SECTOR) / weights[others].sum()
+        weights[outside] *= (1 - _LARGEST_SECTOR) / weights[outside].sum()
     return np.round(weights * count * _MEAN_CAP, -6)
 
 
@@ -182,29 +167,26 @@ _CENTS = ("eps", "divPS")
 
 
 def write_collection(out: Path, *, seed: int, names: int = 30) -> None:
-    """Write the raw collection of a seed into the new folder `out`.
-
-    Layout: universe.json, constituents/, prices/, famafrench/, fred/, statements_derived/, companyfacts/, submissions/,
-    xbrl/<symbol>/. The folder appears complete or not at all.
+    """Write the raw collection of a seed into the new folder `out`, completely or not at all.
 
     Raises
     ------
-    InputError : `out` exists and is not an empty folder; bad seed or size.
+    InputError : `out` exists and is not an empty folder; invalid seed or size.
     """
     out = Path(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out}: exists and is not an empty folder; name a new one")
     truth = simulate(seed, names)
     out.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    temporary = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     try:
-        _write_all(beside, truth)
-        beside.chmod(0o755)
+        _write_all(temporary, truth)
+        temporary.chmod(0o755)
         if out.exists():
             out.rmdir()
-        beside.replace(out)
+        temporary.replace(out)
     except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         raise
 
 
@@ -220,7 +202,7 @@ def _write_all(folder: Path, truth: SyntheticMarket) -> None:
     for series, values in truth.macro.items():
         _text(folder / "fred" / f"{series}.csv", _fred(series, values))
     stamps = [f"{day.isoformat()} 00:00:00{new_york_offset(day)}" for day in truth.days]
-    # One name at a time: 3,000 names never lie in memory as text.
+    # One name at a time, to limit memory.
     for i, company in enumerate(truth.companies):
         symbol = company.security.symbol
         _text(folder / "prices" / f"{symbol}.csv", csv_text(price_frame(truth, i, stamps)))
@@ -234,15 +216,15 @@ def _write_all(folder: Path, truth: SyntheticMarket) -> None:
 
 
 def price_frame(truth: SyntheticMarket, index: int, stamps: list[str]) -> pl.DataFrame:
-    """One name's yfinance table: Date, Open, High, Low, Close (all adjusted), Volume, Dividends, Stock Splits."""
-    rng = generator(truth.seed, Stream.TRADING, index)
+    """Return a yfinance table: Date, Open, High, Low, Close (all adjusted), Volume, Dividends, Stock Splits."""
+    rng = generator(truth.seed, SyntheticStream.TRADING, index)
     traits, facts = truth.traits[index], truth.fundamentals[index]
     close = truth.adjusted_close[:, index]
     count = len(close)
     overnight = np.round(0.004 * rng.standard_normal(count), 6)
     reach = np.round(np.abs(0.006 * rng.standard_normal((2, count))), 6)
     opening = _single(np.concatenate([close[:1], close[:-1]]) * (1 + overnight))
-    # The largest of both, so that no rounding puts a high under the close.
+    # The maximum of both, so that rounding cannot put a high below the close.
     high = np.maximum(_single(np.maximum(opening, close) * (1 + reach[0])), np.maximum(opening, close))
     low = np.minimum(_single(np.minimum(opening, close) * (1 - reach[1])), np.minimum(opening, close))
     activity = np.round(np.exp(np.round(0.35 * rng.standard_normal(count), 6)), 5)
@@ -265,7 +247,7 @@ def price_frame(truth: SyntheticMarket, index: int, stamps: list[str]) -> pl.Dat
 
 
 def _dividends(truth: SyntheticMarket, index: int) -> Floats:
-    """A quarter of the company's yield at the close before, four decimals, on the ex-dividend sessions."""
+    """Return a quarter of the yield at the previous close, four decimals, on the ex-dividend sessions."""
     close = truth.adjusted_close[:, index]
     paid = np.zeros(len(close))
     at = np.array(dividend_sessions())
@@ -278,7 +260,7 @@ def _single(values: Floats) -> Floats:
 
 
 def statements_json(truth: SyntheticMarket, index: int) -> str:
-    """One company's statements in the derived-EDGAR format."""
+    """Return one company's statements in the derived-EDGAR format."""
     company, facts = truth.companies[index], truth.fundamentals[index]
     security = company.security
     city, state = company.headquarters.split(", ")
@@ -335,7 +317,7 @@ def _universe(truth: SyntheticMarket) -> str:
     return orjson.dumps(universe, option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
-def _constituents(companies: tuple[Company, ...]) -> str:
+def _constituents(companies: tuple[SyntheticCompany, ...]) -> str:
     columns = "Symbol,Security,GICS Sector,GICS Sub-Industry,Headquarters Location,Date added,CIK,Founded"
     rows: list[tuple[str | None, ...]] = []
     for company in companies:
@@ -348,7 +330,7 @@ def _constituents(companies: tuple[Company, ...]) -> str:
 
 
 def _french(truth: SyntheticMarket) -> tuple[str, str]:
-    """Both daily files, percent with two decimals, with the library's kind of prose before and after."""
+    """Return both daily files, in percent with two decimals, with prose before and after as in the library."""
     percent = np.round(truth.factors * 100, 2).tolist()
     bills = np.round(truth.risk_free * 100, 2).tolist()
     stamps = [day.strftime("%Y%m%d") for day in truth.days]

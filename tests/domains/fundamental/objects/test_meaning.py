@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from finskillbench.domains.fundamental.objects.pools import Candidate, Pool
-from finskillbench.domains.fundamental.objects.reports import Report
-from finskillbench.domains.fundamental.objects.work import beyond, indices_meaningful, meaningful
+from finskillbench.domains.fundamental.objects.reports import PeriodicReport
+from finskillbench.domains.fundamental.objects.work import oversized_figures, indices_meaningful, meaningful
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.engines.accounting.quality import beneish
 from finskillbench.engines.accounting.statements import Statement
 
 END = date(2023, 6, 30)
-REPORT = Report("NYXSH", "0000000000-23-000001", "10-Q", END, date(2023, 8, 1), date(2021, 4, 1))
+REPORT = PeriodicReport("NYXSH", "0000000000-23-000001", "10-Q", END, date(2023, 8, 1), date(2021, 4, 1))
 
 
 def statement(**changed: float) -> Statement:
@@ -64,7 +64,7 @@ def test_revenue_must_be_there_to_measure_by(now: float, before: float) -> None:
     ],
 )
 def test_a_figure_beyond_its_limit_is_named(answer: dict[str, Any], named: str) -> None:
-    (found,) = beyond(answer)
+    (found,) = oversized_figures(answer)
     assert found.startswith(f"{named} means nothing beyond ")
     assert not meaningful(answer, statement())
 
@@ -75,7 +75,7 @@ def test_usual_figures_pass() -> None:
         "income_quality_ratio": None,
         "metrics": {"operating_margin": 0.3, "revenue": 1e9},
     }
-    assert beyond(answer) == []
+    assert oversized_figures(answer) == []
     assert meaningful(answer, statement())
 
 

@@ -31,7 +31,7 @@ def _audit(edition: Edition, name: str, panels: Panels | None = None) -> Finding
 
 
 def _with(panels: Panels, name: str, planted: pl.DataFrame) -> Panels:
-    return replace(panels, tables=Tables({name: planted}).over(panels.tables))
+    return replace(panels, tables=Tables({name: planted}).merged_over(panels.tables))
 
 
 @pytest.fixture(scope="module")

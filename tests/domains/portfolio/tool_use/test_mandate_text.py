@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finskillbench.arrays import SECTORS
-from finskillbench.domains.portfolio.mandate_texts import PLANS, Universe, compose, words
+from finskillbench.domains.portfolio.mandate_texts import PLANS, MandateUniverse, compose, built_in_sentences
 from finskillbench.domains.portfolio.tool_use import effective_parameters, merit
 from finskillbench.engines.portfolio.mandates.text import read_mandate
 from finskillbench.engines.portfolio.problem import Objective
 
-UNIVERSE = Universe(tuple(sorted(SECTORS)), 30, dict.fromkeys(SECTORS, 0.09))
+UNIVERSE = MandateUniverse(tuple(sorted(SECTORS)), 30, dict.fromkeys(SECTORS, 0.09))
 DRAWS = 150
 
 
@@ -23,7 +23,7 @@ DRAWS = 150
 @pytest.mark.parametrize("difficulty", PLANS)
 @pytest.mark.parametrize("objective", Objective)
 def test_a_composed_text_reads_back_as_its_call(objective: Objective, difficulty: str) -> None:
-    vocabulary = words()
+    vocabulary = built_in_sentences()
     for seed in range(DRAWS):
         mandate = compose(objective, difficulty, UNIVERSE, vocabulary, np.random.default_rng(seed))
         reading = read_mandate(mandate.text, UNIVERSE.sectors)

@@ -10,29 +10,29 @@ import numpy as np
 import pytest
 
 from finskillbench.arrays import SECTORS
-from finskillbench.domains.portfolio.mandate_texts import PLANS, Mandate, Universe, compose, words
+from finskillbench.domains.portfolio.mandate_texts import PLANS, ComposedMandate, MandateUniverse, compose, built_in_sentences
 from finskillbench.domains.portfolio.tool_use import effective_parameters, merit
 from finskillbench.engines.portfolio.problem import Objective
 
 
-def _universe(sectors: int, size: int) -> Universe:
+def _universe(sectors: int, size: int) -> MandateUniverse:
     names = tuple(sorted(SECTORS))[:sectors]
-    return Universe(names, size, dict.fromkeys(names, 1 / sectors))
+    return MandateUniverse(names, size, dict.fromkeys(names, 1 / sectors))
 
 
 UNIVERSE = _universe(len(SECTORS), 30)
 KINDS = tuple(itertools.product(Objective, PLANS))
 
 
-def _edition(seed: int, count: int) -> list[Mandate]:
-    vocabulary = words()
+def _edition(seed: int, count: int) -> list[ComposedMandate]:
+    vocabulary = built_in_sentences()
     return [
         compose(*KINDS[index % len(KINDS)], UNIVERSE, vocabulary, np.random.default_rng((seed, index)))
         for index in range(count)
     ]
 
 
-def _tokens(mandate: Mandate) -> Counter[str]:
+def _tokens(mandate: ComposedMandate) -> Counter[str]:
     return Counter(re.findall(r"[a-z0-9.%]+", mandate.text.lower()))
 
 
@@ -54,8 +54,8 @@ def test_the_call_of_the_most_similar_text_of_other_editions_is_little_worth(kno
 
 
 @pytest.mark.parametrize("universe", [UNIVERSE, _universe(5, 15), _universe(len(SECTORS), 500)])
-def test_demands_leave_room_for_a_portfolio(universe: Universe) -> None:
-    vocabulary = words()
+def test_demands_leave_room_for_a_portfolio(universe: MandateUniverse) -> None:
+    vocabulary = built_in_sentences()
     for index in range(300):
         mandate = compose(*KINDS[index % len(KINDS)], universe, vocabulary, np.random.default_rng((3, index)))
         limits = mandate.call["constraints"]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.domains.risk.judging.cases import MARKET, TICKERS, Json, mandate, portfolio
 
-from finskillbench.domains.risk.checks.economics import economics
-from finskillbench.findings import Findings, State
+from finskillbench.domains.risk.checks.economics import check_risk_economics
+from finskillbench.findings import CheckState, Findings
 
 
 def _whole_input(episode: Any) -> Any:
@@ -51,9 +51,9 @@ def _inputs(cash: list[float], *limits: Json) -> list[Json]:
 _BALANCED = [0.0498, 0.0502, 0.0499, 0.0501, 0.048, 0.052, 0.02, 0.09, 0.01, 0.08, 0.0495, 0.0505]
 
 
-def _told(inputs: list[Json], manifest: Json | None = None, state: State = State.FAIL) -> list[str]:
+def _told(inputs: list[Json], manifest: Json | None = None, state: CheckState = CheckState.FAIL) -> list[str]:
     findings = Findings()
-    economics(_subject(inputs, manifest or {}), findings)
+    check_risk_economics(_subject(inputs, manifest or {}), findings)
     return [f"{one.where}: {one.message}" for one in findings.found if one.state is state]
 
 
@@ -82,7 +82,7 @@ def test_of_a_mandate_that_a_user_brought_it_is_only_said() -> None:
         "parameters": {"mandates": {"mandates": [{"mandate_id": "M3"}]}},
     }
     assert _told(inputs, brought) == []
-    assert _told(inputs, brought, State.WARN) == ["rm_cm_3: M may run a tracking error of 7.0%, over 6%"]
+    assert _told(inputs, brought, CheckState.WARN) == ["rm_cm_3: M may run a tracking error of 7.0%, over 6%"]
     assert _told(inputs, {**brought, "catalog": {"files": {}}}) != []
 
 

@@ -6,7 +6,7 @@ from statistics import mean
 
 import pytest
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.domains.examples import Label
 from finskillbench.edition import Edition
 from finskillbench.episode import Profile
@@ -16,7 +16,7 @@ NAMES = ("stress_testing", "risk_remediation")
 
 @pytest.mark.parametrize("name", NAMES)
 def test_scores_fall_along_every_ladder_and_lie_in_their_bands(edition: Edition, name: str) -> None:
-    subtask = by_name(name)
+    subtask = subtask_named(name)
     assert subtask.examples.graded is not None
     for episode in edition.episodes([name]):
         label = Label(episode, edition.full_input(episode), edition.truth(episode.task_id), {})
@@ -29,7 +29,7 @@ def test_scores_fall_along_every_ladder_and_lie_in_their_bands(edition: Edition,
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_cheat_pays(edition: Edition, name: str) -> None:
-    subtask, earned = by_name(name), dict[str, list[float]]()
+    subtask, earned = subtask_named(name), dict[str, list[float]]()
     assert subtask.examples.exploits is not None
     for episode in edition.episodes([name]):
         task_input, truth = edition.full_input(episode), edition.truth(episode.task_id)

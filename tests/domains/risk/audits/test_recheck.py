@@ -11,7 +11,7 @@ from tests.editions import write_edition
 
 from finskillbench.domains import domain
 from finskillbench.domains.checks.examination import Shared, Subject
-from finskillbench.domains.risk.checks.objects import least_cost
+from finskillbench.domains.risk.checks.objects import check_least_cost
 from finskillbench.edition import load_edition
 from finskillbench.episode import Episode, Prompt, Truth
 from finskillbench.findings import Findings
@@ -39,7 +39,7 @@ def _found(tmp_path: Path, task_input: dict[str, Any], certificate: dict[str, An
     truth = Truth("rr", name, {"trades": [], "post_trade_compliant": complies}, {}, {"kind": "optimal"})
     edition = load_edition(write_edition(tmp_path / "edition", [(episode, truth)], certificate))
     findings = Findings()
-    least_cost(Subject(Shared(edition), domain("risk_management")), findings)
+    check_least_cost(Subject(Shared(edition), domain("risk_management")), findings)
     assert all(findings.figures[f"{stage}_bounded"] == 1 for stage in certificate)
     return [str(finding.field) for finding in findings.found]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from finskillbench.domains.risk.checks.economics import scenarios
+from finskillbench.domains.risk.checks.economics import check_scenario_economics
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode, Truth
 from finskillbench.findings import Findings
@@ -31,7 +31,7 @@ def found(cases: list[tuple[Episode, Truth]], panels: Panels, source: Json) -> F
         edition=edition, built=True, of=lambda _: [episode for episode, _ in cases], panels=lambda _: panels
     )
     findings = Findings()
-    scenarios(subject, findings)
+    check_scenario_economics(subject, findings)
     return findings
 
 

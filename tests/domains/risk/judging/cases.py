@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.engines.risk.exposures import ranked
 from finskillbench.engines.risk.mandate import mandate_from
 from finskillbench.engines.risk.monitor import constraint_report
@@ -53,7 +53,7 @@ def mandate(*constraints: Json) -> Json:
 
 
 def judged(sub_task: str, answer: Any, truth: Truth, task_input: Json) -> Score:
-    score = by_name(sub_task).scorers[Profile.CERTIFIED](answer, truth, task_input)
+    score = subtask_named(sub_task).scorers[Profile.CERTIFIED](answer, truth, task_input)
     assert isinstance(score.value, float)
     assert 0.0 <= score.value <= 1.0  # False for NaN
     return score

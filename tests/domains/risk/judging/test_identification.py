@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.domains.risk.judging.cases import TICKERS, Case, Json, identification, judged
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.domains.examples import Label
 
 RI = "risk_identification"
@@ -117,7 +117,7 @@ def test_a_list_of_every_name_in_one_entry_names_nothing() -> None:
 
 def test_the_ladder_falls_and_every_rung_is_in_its_band() -> None:
     truth, task_input = identification()
-    ladder = by_name(RI).examples.graded
+    ladder = subtask_named(RI).examples.graded
     assert ladder is not None
     episode: Any = None
     scores = [

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.domains.risk.judging.cases import MARKET, Json, judged, mandate, monitoring, portfolio
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.domains.examples import Label
 from finskillbench.engines.risk.mandate import mandate_from
 from finskillbench.engines.risk.monitor import constraint_report
@@ -237,7 +237,7 @@ def test_contradictory_duplicates_are_no_breach_found_while_a_repeat_is_nothing(
 
 def test_the_ladder_falls_and_every_rung_is_in_its_band() -> None:
     truth, task_input = monitoring()
-    ladder = by_name(CM).examples.graded
+    ladder = subtask_named(CM).examples.graded
     assert ladder is not None
     episode: Any = None
     scores = [

@@ -1,8 +1,6 @@
-"""Allocation: where should a book of 120 names be, given 190 sources of unknown worth and eleven years of their record?
+"""Allocation: choose weights for 120 names from 190 sources of unknown worth and eleven years of their record.
 
-The world is drawn from a disclosed family (`world`), so that the exact posterior of what matters is known (`posterior`)
-and with it the book of greatest expected utility (`case`). An answer earns the share of the attainable gain over the
-better of the current book and the optimum that ignores all sources: no luck is in it.
+Worlds come from a disclosed family, so the exact posterior and the optimal weights are known (see `share`).
 """
 
 from __future__ import annotations
@@ -15,13 +13,21 @@ import polars as pl
 from pydantic import Field
 
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
-from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.building import BuildContext, BuiltTask
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
-from finskillbench.domains.interactive import Budget, InteractiveCase
+from finskillbench.domains.interactive import EpisodeBudget, InteractiveCase
 from finskillbench.domains.tables import TableReference, reference
 from finskillbench.episode import Episode, JsonObject, Profile, Truth
 from finskillbench_desk.allocate.procedures import PROCEDURES
-from finskillbench_desk.allocate.prompts import CONVENTIONS, PROMPT, certified, memo, notes, stated_book, stated_doubt
+from finskillbench_desk.allocate.prompts import (
+    CONVENTIONS,
+    PROMPT,
+    allocation_memo,
+    book_json,
+    certified,
+    effect_covariance_json,
+    source_log,
+)
 from finskillbench_desk.allocate.proof import proof
 from finskillbench_desk.allocate.sources import (
     ANALYST_SHARE,
@@ -39,15 +45,15 @@ from finskillbench_desk.allocate.sources import (
     TURNOVER,
     vendor_of,
 )
-from finskillbench_desk.allocate.traps import Case, draw_case
-from finskillbench_desk.market import Listed
+from finskillbench_desk.allocate.traps import AllocationCase, draw_allocation_case
+from finskillbench_desk.market import ListedName
 
 NAME = "allocate"
 EPISODES = 40
 
 
 class AllocateInput(TypedDict):
-    """What the agent is given; tables are read by `read_table` or injected into scripts."""
+    """Task input of one case; tables are read by `read_table` or injected into scripts."""
 
     quarters: int
     panel: TableReference
@@ -72,8 +78,8 @@ class Allocation(Answer):
     )
 
 
-def build(context: BuildContext, objects: tuple[Listed, ...]) -> Iterator[Task]:
-    """Forty cases, one world each, the tiers in turn."""
+def build(context: BuildContext, objects: tuple[ListedName, ...]) -> Iterator[BuiltTask]:
+    """Yield forty cases, one world each, cycling through the tiers."""
     if not context.synthetic or not objects:
         return
     names = [(listed.symbol, listed.industry) for listed in objects]
@@ -81,25 +87,24 @@ def build(context: BuildContext, objects: tuple[Listed, ...]) -> Iterator[Task]:
     for number in range(context.most(EPISODES)):
         tier = list(TIERS)[number % len(TIERS)]
         rng = context.generator("desk", NAME, number)
-        case = draw_case(rng, names, tier)
+        case = draw_allocation_case(rng, names, tier)
         as_of = dates[number % len(dates)]
         task_id = f"{SUBTASK.prefix}_{number + 1:02d}_{tier}"
-        frames = tables_of(case)
+        frames = allocation_tables(case)
         episode = Episode(
             task_id,
             "desk",
             NAME,
             as_of,
             tier,
-            input_of(task_id, case, frames, notes(rng, case)),
+            input_of(task_id, case, frames, source_log(rng, case)),
             PROMPT,
         )
         certificate = {**certificate_of(case.best), "planted": _planted(case)}
-        yield Task(episode, label_of(task_id, case), certificate, frames)
+        yield BuiltTask(episode, label_of(task_id, case), certificate, frames)
 
 
-def input_of(task_id: str, case: Case, frames: dict[str, pl.DataFrame], log: str) -> AllocateInput:
-    """What the agent of a case is given."""
+def input_of(task_id: str, case: AllocationCase, frames: dict[str, pl.DataFrame], log: str) -> AllocateInput:
     family, book = case.world.family, case.world.book
     signal, analyst = int(np.flatnonzero(~IS_ANALYST)[0]), int(np.flatnonzero(IS_ANALYST)[0])
     named = {name: reference(task_id, name, frame) for name, frame in frames.items()}
@@ -127,13 +132,12 @@ def input_of(task_id: str, case: Case, frames: dict[str, pl.DataFrame], log: str
             "price_of_breaking": PENALTY,
         },
         "risk_aversion": RISK_AVERSION,
-        "documents": {"memo": memo(family), "notes": log},
+        "documents": {"memo": allocation_memo(family), "notes": log},
         "conventions": dict(CONVENTIONS),
     }
 
 
-def tables_of(case: Case) -> dict[str, pl.DataFrame]:
-    """The tables of a case, as they are stored."""
+def allocation_tables(case: AllocationCase) -> dict[str, pl.DataFrame]:
     book, sources, world = case.world.book, case.world.sources, case.world
     who = {"ticker": list(book.tickers), "industry": list(np.repeat(book.groups, GROUP_SIZE).tolist())}
     panel = pl.DataFrame(sources.values[:-1].reshape(QUARTERS * NAMES, -1), schema=list(SOURCE_NAMES))
@@ -176,40 +180,41 @@ def tables_of(case: Case) -> dict[str, pl.DataFrame]:
     }
 
 
-def verification_of(case: Case) -> JsonObject:
-    """What the scorer needs without the tables: the book, the posterior, the ends of the scale, the mistakes."""
+def verification_of(case: AllocationCase) -> JsonObject:
+    """Return what the scorer needs: book, posterior, both ends of the scale, and the weights of each mistake."""
     return {
-        "book": stated_book(case.world.book),
+        "book": book_json(case.world.book),
         "effects": case.belief.alpha.tolist(),
-        "effect_covariance": stated_doubt(case.belief.doubt),
+        "effect_covariance": effect_covariance_json(case.belief.doubt),
         "textbook_utility": case.textbook,
         "attainable_utility": case.attainable,
         "misread": {name: weights.tolist() for name, weights in case.misread.items()},
     }
 
 
-def label_of(task_id: str, case: Case) -> Truth:
-    """The optimum, and what it takes to judge any other book."""
+def label_of(task_id: str, case: AllocationCase) -> Truth:
     proof = proof_of(case.best) | {"mistakes": len(case.misread)}
     return Truth(task_id, NAME, {"weights": _weights(case)}, verification_of(case), proof)
 
 
-def _weights(case: Case) -> dict[str, float]:
+def _weights(case: AllocationCase) -> dict[str, float]:
     return dict(zip(case.world.book.tickers, case.best.weights.clip(0.0).tolist(), strict=True))
 
 
-def _planted(case: Case) -> JsonObject:
-    """How many places mislead, and how many only look so: for whoever holds the certificates, never for an agent."""
-    return {"traps": sum(not place.control for place in case.places), "controls": sum(p.control for p in case.places)}
+def _planted(case: AllocationCase) -> JsonObject:
+    """Count planted traps and controls, for the certificate only."""
+    return {
+        "traps": sum(not place.control for place in case.pitfalls),
+        "controls": sum(p.control for p in case.pitfalls),
+    }
 
 
 def _trivial(fields: JsonObject) -> JsonObject:
-    """No holdings at all; the book as it is, which is worth as little, stands in a table."""
     del fields
     return {"weights": {}}
 
 
-SUBTASK: Subtask[AllocateInput, tuple[Listed, ...]] = Subtask(
+SUBTASK: Subtask[AllocateInput, tuple[ListedName, ...]] = Subtask(
     name=NAME,
     prefix="dk_al",
     input=AllocateInput,
@@ -225,6 +230,8 @@ SUBTASK: Subtask[AllocateInput, tuple[Listed, ...]] = Subtask(
         proved=("book", "effects", "effect_covariance", "textbook_utility", "attainable_utility", "misread"),
     ),
     baselines=Baselines(trivial=Naive((), _trivial), ceiling=0.75),
-    interactive=InteractiveCase(budget=Budget(turns=24, output_tokens=60_000, data_calls=40), procedures=PROCEDURES),
+    interactive=InteractiveCase(
+        budget=EpisodeBudget(turns=24, output_tokens=60_000, data_calls=40), procedures=PROCEDURES
+    ),
     headline=False,
 )

@@ -1,13 +1,10 @@
-"""What the visible data say of the coming quarter, exactly: all regimes of the disclosed family are summed over.
+"""Exact posterior of the coming quarter's effects, summed over all regimes of the disclosed family, and world draws.
 
-Given factor returns, residuals of different industries are independent. An industry goes through regimes that change
-at half-years; in each, nothing moves it or one source does, and regimes are independent of each other. So the evidence
-of a stretch of half-years is a sum over sources in closed form (`engines.statistics.sources`), and that of the whole
-record a sum over partitions into stretches, by the forward recursion of product partition models.
+An industry's regimes change at half-years; in each, no source or one source has an effect, independently of other
+regimes. The evidence of a stretch of half-years is a sum over sources in closed form (`engines.sources`). That of the
+record is a sum over partitions into stretches, by the forward recursion of product partition models.
 
 Source: Barry and Hartigan (1992); Fearnhead (2006), Exact and efficient Bayesian inference for multiple changepoints.
-
-One world: a book, sources, which of them move which group, and the returns that followed.
 """
 
 from __future__ import annotations
@@ -34,25 +31,25 @@ from finskillbench_desk.allocate.sources import (
     QUARTERS,
     RETURN_UNIT,
     SIGNALS,
-    Book,
+    AllocationBook,
+    AllocationTier,
     Sources,
-    Tier,
     draw_book,
     draw_sources,
 )
 from finskillbench_desk.engines.sources import evidence, sums_by_group
 
 STRETCHES: tuple[Integers, Integers] = tuple(np.triu_indices(HALVES + 1, 1))  # pyright: ignore
-"""First half-year, and the one after the last, of every stretch: (S,) each, those up to now in order of their start."""
+"""First and one-past-last half-year of every stretch, (S,) each; stretches up to now are in order of their start."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """The disclosed family of worlds.
+    """The disclosed family of worlds, with normal priors of effects.
 
-    `change` is the chance that a new regime begins with a half-year, `nothing` that no source moves an industry in a
-    regime; `prior` (C,) are the chances of the sources where one does, `mean` and `deviation` (C,) of the normal prior
-    of its effect.
+    `change` is the probability that a regime begins with a half-year, `nothing` that a regime has no effect, `prior`
+    (C,)
+    that of each source otherwise; `mean` and `deviation` (C,) describe the effects.
     """
 
     change: float
@@ -63,16 +60,12 @@ class Family:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """Some columns of the sources as somebody reads them.
+class ScoredColumns:
+    """Scores of C sources under one reading of the data.
 
-    Attributes
-    ----------
-    columns : (C,) the sources.
-    scores : (T + 1, n, C) values in standard scores, repaired; the last row is of the coming quarter, and zero for a
-        column that was not delivered: it has no effect then.
-    start : (C,) first quarter that counts of each column.
-    separate : (C,) columns that are taken for independent of all others (nobody should).
+    `scores` (T + 1, n, C) are standardised and repaired; the last row is the coming quarter, zero if undelivered.
+    `start`
+    (C,) is the first valid quarter; `separate` (C,) marks columns mistaken for independent ones.
     """
 
     columns: Integers
@@ -83,11 +76,10 @@ class Reading:
 
 @dataclass(frozen=True)
 class Hypotheses:
-    """What the data say of C columns in every stretch of half-years.
+    """Evidence on C columns: `odds` (S, G, C), prior times evidence over no effect, by stretch as in `STRETCHES`.
 
-    `odds` (S, G, C) is prior times evidence, against no effect at all, of a source over each of the S stretches in the
-    order of `STRETCHES`; `means` and `variances` (K, G, C) are of its effect over the stretch from each of the K
-    half-years to now. `now` (n, C) are the scores of the coming quarter, `separate` as in `Reading`.
+    `means` and `variances` (K, G, C) describe the effect from each of K half-years to now; `now` (n, C) are the coming
+    quarter's scores.
     """
 
     odds: Floats
@@ -97,7 +89,6 @@ class Hypotheses:
     separate: Booleans
 
     def with_columns(self, columns: Integers, other: Hypotheses) -> Hypotheses:
-        """These hypotheses with those about some columns replaced."""
         merged: list[Any] = []
         for name in ("odds", "means", "variances", "now", "separate"):
             whole = getattr(self, name).copy()
@@ -108,10 +99,9 @@ class Hypotheses:
 
 @dataclass(frozen=True)
 class Belief:
-    """The posterior of the coming quarter.
+    """Posterior of the coming quarter: `alive` (G, C) probabilities of an effect and `effect` (G, C) its mean.
 
-    `alive` (G, C) are the chances that a source moves an industry now, `effect` (G, C) its expected effect (zero where
-    it does not); `alpha` (n,) and `doubt` (n, n) are mean and covariance of what effects do to the names.
+    `alpha` (n,) and `doubt` (n, n) are mean and covariance of the effects on the names.
     """
 
     alive: Floats
@@ -120,8 +110,8 @@ class Belief:
     doubt: Floats
 
 
-def weigh(reading: Reading, residuals: Floats, specific: Floats, family: Family) -> Hypotheses:
-    """Prior times evidence of the columns of a reading, in every stretch."""
+def weigh(reading: ScoredColumns, residuals: Floats, specific: Floats, family: Family) -> Hypotheses:
+    """Compute prior times evidence of scored columns in every stretch."""
     columns = reading.columns
     sums = sums_by_group(reading.scores[:-1], residuals, specific, GROUPS)
     counted = np.arange(QUARTERS)[:, None, None] >= reading.start
@@ -135,18 +125,18 @@ def weigh(reading: Reading, residuals: Floats, specific: Floats, family: Family)
 
 
 def _running(sums: Floats) -> Floats:
-    """(K + 1, G, C) sums before each half-year, and over all of them."""
+    """Return (K + 1, G, C) sums before each half-year and over all of them."""
     halves = sums.reshape(HALVES, QUARTERS // HALVES, *sums.shape[1:]).sum(axis=1)
     return np.concatenate([np.zeros((1, *halves.shape[1:])), np.cumsum(halves, axis=0)])
 
 
 def forecast(hypotheses: Hypotheses, family: Family) -> Belief:
-    """From the evidence of all stretches to the coming quarter's effects on the names."""
+    """Combine the evidence of all stretches into the coming quarter's effects on the names."""
     first, last = STRETCHES
     stretch = family.nothing + hypotheses.odds.sum(axis=2)
     stay, turn = np.log(1.0 - family.change), np.log(family.change)
     logs = np.log(stretch) + (last - first - 1)[:, None] * stay
-    before = np.zeros((HALVES, GROUPS))  # evidence of all that precedes a regime that begins with a half-year
+    before = np.zeros((HALVES, GROUPS))  # log evidence before a regime that begins with a half-year
     for half in range(1, HALVES):
         ending = last == half
         before[half] = np.logaddexp.reduce(before[first[ending]] + logs[ending], axis=0) + turn
@@ -163,17 +153,17 @@ def forecast(hypotheses: Hypotheses, family: Family) -> Belief:
     scores = hypotheses.now.reshape(GROUPS, GROUP_SIZE, -1)
     alpha = np.einsum("gic,gc->gi", scores, effect)
     doubt = np.zeros((NAMES, NAMES))
-    if not hypotheses.separate.any():  # chances that do not exclude each other have no covariance of this form
+    if not hypotheses.separate.any():  # without exclusive alternatives, this covariance formula does not hold
         for group in range(GROUPS):
             place = slice(group * GROUP_SIZE, (group + 1) * GROUP_SIZE)
-            second = (scores[group] * square[group]) @ scores[group].T
-            doubt[place, place] = second - np.outer(alpha[group], alpha[group])
+            uncentred = (scores[group] * square[group]) @ scores[group].T
+            doubt[place, place] = uncentred - np.outer(alpha[group], alpha[group])
     return Belief(now.sum(axis=0), effect, alpha.ravel(), doubt)
 
 
 @dataclass(frozen=True, slots=True)
 class _Effect:
-    """What moves a group in a regime: a source, its effect on one score, and the quarters [first, last) of it."""
+    """Effect of one source in a regime: return for a score of 1, over the quarters [first, last)."""
 
     source: int
     size: float
@@ -182,13 +172,12 @@ class _Effect:
 
 
 @dataclass(frozen=True)
-class World:
-    """What was drawn. `effects` (of each group, in order of time) is all that nobody sees.
-
-    `factor_returns` is (T, k), decimals with five digits; `returns` (T, n) integers of basis points.
+class AllocationWorld:
+    """A drawn world with `factor_returns` (T, k) to five decimals and `returns` (T, n) in basis points; `effects` is
+    hidden.
     """
 
-    book: Book
+    book: AllocationBook
     family: Family
     sources: Sources
     effects: tuple[tuple[_Effect, ...], ...]
@@ -197,12 +186,12 @@ class World:
 
     @property
     def residuals(self) -> Floats:
-        """(T, n) returns less what the published factors explain, exactly as anybody can compute them."""
+        """(T, n) returns less what the published factors explain."""
         return self.returns * RETURN_UNIT - self.factor_returns @ self.book.loadings.T
 
 
-def family_of(tier: Tier) -> Family:
-    """The family of a tier: analysts are rarer than signals, likelier to matter, and matter a little less."""
+def family_of(tier: AllocationTier) -> Family:
+    """Return a tier's family; analysts are fewer than signals, likelier to matter, with slightly smaller effects."""
     return Family(
         change=tier.change,
         nothing=tier.nothing,
@@ -212,8 +201,8 @@ def family_of(tier: Tier) -> Family:
     )
 
 
-def draw_world(rng: np.random.Generator, names: Sequence[tuple[str, str]], tier: Tier) -> World:
-    """A world of the tier's family over 120 names, pairs of ticker and group in the order of the groups."""
+def draw_world(rng: np.random.Generator, names: Sequence[tuple[str, str]], tier: AllocationTier) -> AllocationWorld:
+    """Draw a world of a tier over 120 names, pairs of ticker and group in the order of the groups."""
     book, family, sources = draw_book(rng, names), family_of(tier), draw_sources(rng, tier.copies)
     effects = tuple(tuple(_draw_effects(rng, family, sources)) for _ in range(GROUPS))
     factors: Floats = rng.multivariate_normal(PREMIA, book.factor_covariance, QUARTERS).round(5)
@@ -224,11 +213,11 @@ def draw_world(rng: np.random.Generator, names: Sequence[tuple[str, str]], tier:
             span = slice(effect.first, effect.last)
             scores = sources.values[span, place, effect.source] / sources.scale[effect.source]
             returns[span, place] += effect.size * scores
-    return World(book, family, sources, effects, factors, np.rint(returns / RETURN_UNIT).astype(np.int32))
+    return AllocationWorld(book, family, sources, effects, factors, np.rint(returns / RETURN_UNIT).astype(np.int32))
 
 
 def _draw_effects(rng: np.random.Generator, family: Family, sources: Sources) -> Iterator[_Effect]:
-    """The effects of one industry, regime by regime; a source has none before its record is valid."""
+    """Yield one industry's effects, regime by regime; a source has none before its record is valid."""
     changes = np.flatnonzero(rng.random(HALVES - 1) < family.change) + 1
     ends = [0, *(changes * (QUARTERS // HALVES)).tolist(), QUARTERS]
     for first, last in pairwise(ends):

@@ -1,8 +1,7 @@
-"""How programs play a case, call by call: a careful analyst, a textbook, and one who falls for every trap.
+"""Baseline programs for a case: a careful reference, a textbook method, and one that falls into every trap.
 
-The reference reads memo and log, checks the columns, regresses in every window between seven dates, weighs what stands
-out in each window by empirical Bayes, and sums over the dates at which the present regime may have begun; then it
-optimises net of costs. What is summed are chances that scripts returned; an agent has the same scripts.
+The reference reads memo and log, checks columns and regresses in windows between seven dates. It weighs the strongest
+sources by empirical Bayes, sums over starts of the present regime and optimises, all through skill scripts.
 """
 
 from __future__ import annotations
@@ -15,32 +14,31 @@ from itertools import combinations, pairwise
 from math import prod
 from typing import Any
 
-from finskillbench.domains.interactive import Ask, Procedure
+from finskillbench.domains.interactive import Procedure, ProcedureCall
 from finskillbench.episode import JsonObject
 
 _SKILL = "signal-trading"
 _LAST = 44
 _STARTS = (1, 9, 17, 25, 31, 37)
-"""Quarters with which a regime may begin, for the reference; the memo allows every other quarter."""
+"""Possible first quarters of a regime in the reference; the memo allows every other quarter."""
 _NOW = len(_STARTS)
 _SPANS = list(combinations(range(_NOW + 1), 2))
-"""Windows: from one of the starts to the quarter before another, or to the last."""
+"""Windows: from one start to the quarter before another, or to the last quarter."""
 _WORTH_LISTING = 2.5
-"""Hypotheses with a smaller t are left to the chance that nothing moves the industry."""
+"""Least |t| of a listed hypothesis; the others count towards no effect."""
 _TEXTBOOK_T = 2.0
 _NEGLIGIBLE = 1e-4
 _SMALLEST = 1e-9
-"""Chances are returned with ten decimals."""
+"""Floor for probabilities, which scripts return with ten decimals."""
 
 Span = tuple[int, int]
 Listed = tuple[str, Span, JsonObject]
-"""What excludes each other (an industry), the window, and the hypothesis."""
+"""A group of mutually exclusive hypotheses (an industry), the window, and the hypothesis."""
 
-Play = Generator[tuple[Ask, ...], list[JsonObject], JsonObject]
+Play = Generator[tuple[ProcedureCall, ...], list[JsonObject], JsonObject]
 
 
 def _reference() -> Play:
-    """Empirical Bayes on rightly read data."""
     begun = yield _opening()
     family, log, rows = begun[1]["value"], begun[2]["value"], begun[3]["rows"]
     (checked,) = yield (_script("panel_checks", {}, "panel", "today", "names", "sources"),)
@@ -64,8 +62,8 @@ def _reference() -> Play:
 
 
 def _textbook() -> Play:
-    """In each industry the source with the largest t over all quarters, taken at its estimate."""
-    yield (Ask("load_skill", {"skill_name": _SKILL}),)
+    """Take the source with the largest |t| over all quarters in each industry, at its estimate."""
+    yield (ProcedureCall("load_skill", {"skill_name": _SKILL}),)
     (fits,) = yield (_regress({"top": 1}),)
     effects = [
         {"industry": industry, "source": entry["source"], "effect": entry["estimate"][0]}
@@ -78,7 +76,7 @@ def _textbook() -> Play:
 
 
 def _trapped() -> Play:
-    """The reference's arithmetic on columns as they come, each source for itself: it falls for every trap."""
+    """Run the reference's arithmetic on raw columns, each source separately."""
     begun = yield _opening()
     family = begun[1]["value"]
     listed = yield from _listed(family, {}, separate=True)
@@ -88,19 +86,18 @@ def _trapped() -> Play:
 PROCEDURES: Mapping[str, Procedure] = {"reference": _reference, "textbook": _textbook, "trapped": _trapped}
 
 
-def _opening() -> tuple[Ask, ...]:
+def _opening() -> tuple[ProcedureCall, ...]:
     return (
-        Ask("load_skill", {"skill_name": _SKILL}),
-        Ask("get_task_data", {"field": "family"}),
-        Ask("get_task_data", {"field": "documents.notes"}),
-        Ask("read_table", {"table": "sources"}),
+        ProcedureCall("load_skill", {"skill_name": _SKILL}),
+        ProcedureCall("get_task_data", {"field": "family"}),
+        ProcedureCall("get_task_data", {"field": "documents.notes"}),
+        ProcedureCall("read_table", {"table": "sources"}),
     )
 
 
 def _listed(
     family: Mapping[str, float], read: JsonObject, *, separate: bool
-) -> Generator[tuple[Ask, ...], list[JsonObject], list[Listed]]:
-    """Every source that stands out in a window, as what moved the industry then."""
+) -> Generator[tuple[ProcedureCall, ...], list[JsonObject], list[Listed]]:
     listed: list[Listed] = []
     for now in (True, False):
         spans = [span for span in _SPANS if (span[1] == _NOW) == now]
@@ -127,12 +124,11 @@ def _listed(
 
 
 def _quarters(span: Span) -> list[int]:
-    """First and last quarter of a window."""
     return [_STARTS[span[0]], (*_STARTS, _LAST + 1)[span[1]] - 1]
 
 
 def _decided(listed: Sequence[Listed], change: float, gone: set[str], repairs: Sequence[JsonObject]) -> Play:
-    """From hypotheses to the answer: weighed window by window, summed over windows to now, then optimised."""
+    """Weigh hypotheses window by window, sum over windows that end now, and optimise."""
     rows = [{"group": f"{what}|{first}|{last}", **row} for what, (first, last), row in listed]
     (weighed,) = yield (_script("shrink", {"hypotheses": rows}),)
     found = weighed["output"]["groups"]
@@ -161,7 +157,7 @@ def _decided(listed: Sequence[Listed], change: float, gone: set[str], repairs: S
 
 
 def chances_of_starts(evidence: Mapping[Span, float], change: float) -> list[float]:
-    """The chance of each start to be that of the present regime; evidence of windows is against nothing at all."""
+    """Return the probability that each start began the present regime; evidence is relative to no effect."""
     turn = _turns(change)
 
     def under(span: Span) -> float:
@@ -175,14 +171,14 @@ def chances_of_starts(evidence: Mapping[Span, float], change: float) -> list[flo
 
 
 def _turns(change: float) -> list[float]:
-    """The chance that a regime begins about each start: with any half-year nearer to it than to another."""
+    """Return the probability that a regime begins near each start, at any half-year closer to it than to another."""
     halves = [(start - 1) // 2 for start in _STARTS]
     edges = [1, *((a + b) // 2 + 1 for a, b in pairwise(halves[1:])), _LAST // 2]
     return [1.0, *(1 - (1 - change) ** (after - first) for first, after in pairwise(edges))]
 
 
 def _turned(log: str) -> Iterator[tuple[str, int]]:
-    """Sources whose scale was turned round while the history stayed, with the first quarter of the new sense."""
+    """Yield sources whose sign was reversed without restating the history, with the first quarter of the new sign."""
     for line in log.splitlines():
         turned = re.search(r"turned round|highest value|opposite sign", line)
         if turned and not re.search(r"was restated|, restated", line):
@@ -190,7 +186,6 @@ def _turned(log: str) -> Iterator[tuple[str, int]]:
 
 
 def _valid(log: str) -> Iterator[str]:
-    """Analysts and vendors whose record is valid from the first quarter."""
     for line in log.splitlines():
         if re.search(r"pilot client|trial|same person|one person", line):
             named = re.findall(r"\bA\d\d\b", line)
@@ -203,16 +198,18 @@ def _delivered(log: str) -> Iterator[str]:
             yield from re.findall(r"[SA]\d+", line)
 
 
-def _script(name: str, payload: JsonObject, *fields: str) -> Ask:
+def _script(name: str, payload: JsonObject, *fields: str) -> ProcedureCall:
     path = f"{_SKILL}/scripts/{name}.py"
-    return Ask("run_skill_script", {"script_path": path, "input_data": payload, "inject_task_fields": list(fields)})
+    return ProcedureCall(
+        "run_skill_script", {"script_path": path, "input_data": payload, "inject_task_fields": list(fields)}
+    )
 
 
-def _regress(payload: JsonObject) -> Ask:
+def _regress(payload: JsonObject) -> ProcedureCall:
     return _script("panel_regress", payload, "panel", "names", "factor_returns", "sources")
 
 
-def _optimise(effects: Sequence[JsonObject], repairs: Sequence[JsonObject]) -> Ask:
+def _optimise(effects: Sequence[JsonObject], repairs: Sequence[JsonObject]) -> ProcedureCall:
     fields = ("names", "today", "sources", "factor_covariance", "limits", "risk_aversion")
     return _script("optimize_net_of_costs", {"effects": effects, "repairs": repairs}, *fields)
 
@@ -221,8 +218,8 @@ def _answer(placed: JsonObject) -> JsonObject:
     return {"weights": {name: weight for name, weight in placed["output"]["holdings"].items() if weight > 0}}
 
 
-def play(procedure: Procedure, serve: Any) -> JsonObject:
-    """The answer of a procedure whose calls `serve` answers, for tests and benchmarks."""
+def run_procedure(procedure: Procedure, serve: Any) -> JsonObject:
+    """Run a procedure, with `serve` answering its tool calls; for tests and benchmarks."""
     playing = procedure()
     try:
         asks = next(playing)

@@ -1,7 +1,4 @@
-"""What an agent reads: the house memo, the desk's log about its sources, and the request.
-
-How an answer is judged: expected utility net of costs and of a price on broken limits, as a share of the gain.
-"""
+"""Texts of a case (memo, log of sources, request) and the score: expected utility net of costs and limit penalties."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.episode import JsonObject, Prompt, Score, Truth
-from finskillbench.scoring.values import mapping, number
+from finskillbench.scoring.values import as_number, as_object
 from finskillbench.sums import exact_sum
 from finskillbench_desk.allocate.posterior import Family
 from finskillbench_desk.allocate.sources import (
@@ -33,43 +30,41 @@ from finskillbench_desk.allocate.sources import (
     SOURCES,
     TURNOVER,
     UNIT_FACTOR,
-    Book,
+    AllocationBook,
     vendor_of,
 )
-from finskillbench_desk.allocate.traps import Case
+from finskillbench_desk.allocate.traps import AllocationCase
 from finskillbench_desk.engines.trading.net_of_costs import TradingProblem
-from finskillbench_desk.share import share
+from finskillbench_desk.share import share_of_gain
 
 _LARGEST = 1e3
-"""A weight beyond this is no weight; squares of such numbers would leave the finite ones."""
+"""Larger weights are rejected, which keeps their squares finite."""
 _FALLEN, _AVOIDED = 0.6, 0.4
-"""How far on the way from the optimum to the misreading an answer lies that fell for it, or saw it."""
+"""Relative positions between the optimum (0) and the misread weights (1) that count as fallen or avoided."""
 _CONCENTRATED = 0.9
-"""A mistake is looked for among the names that make up this much of its squared change of weights."""
+"""Share of a mistake's squared weight change; the names that make it up decide the verdict."""
 
 
-def stated_book(book: Book) -> dict[str, Any]:
-    """The book as the truth keeps it: lists of numbers."""
+def book_json(book: AllocationBook) -> dict[str, Any]:
+    """Return the book as lists of numbers, the form in which the truth stores it."""
     values = {field.name: getattr(book, field.name) for field in fields(book)}
     return {name: value.tolist() if isinstance(value, np.ndarray) else list(value) for name, value in values.items()}
 
 
-def book_of(stated: Mapping[str, Any]) -> Book:
-    """A book from the truth."""
+def book_from_json(stated: Mapping[str, Any]) -> AllocationBook:
     texts = ("tickers", "groups")
     values: dict[str, Any] = {
         name: tuple(value) if name in texts else np.array(value, dtype=float) for name, value in stated.items()
     }
-    return Book(**values)
+    return AllocationBook(**values)
 
 
-def stated_doubt(doubt: Floats) -> list[list[list[float]]]:
-    """The covariance of effects by its blocks: different industries are independent."""
+def effect_covariance_json(doubt: Floats) -> list[list[list[float]]]:
+    """Return the covariance of effects as one block per industry."""
     return [doubt[_block(group), _block(group)].tolist() for group in range(GROUPS)]
 
 
-def doubt_of(stated: list[list[list[float]]]) -> Floats:
-    """(n, n) from its blocks."""
+def effect_covariance_from_json(stated: list[list[list[float]]]) -> Floats:
     doubt = np.zeros((NAMES, NAMES))
     for group, block in enumerate(stated):
         doubt[_block(group), _block(group)] = block
@@ -81,15 +76,16 @@ def _block(group: int) -> slice:
 
 
 def problem_of(verification: JsonObject) -> TradingProblem:
-    """The decision under the exact posterior, from the truth alone."""
-    book = book_of(verification["book"])
-    return book.problem(np.array(verification["effects"]), doubt_of(verification["effect_covariance"]))
+    book = book_from_json(verification["book"])
+    return book.problem(
+        np.array(verification["effects"]), effect_covariance_from_json(verification["effect_covariance"])
+    )
 
 
 def weights_of(answer: JsonObject, tickers: tuple[str, ...]) -> Floats | None:
-    """(n,) weights of an answer; None where a name or a number is none."""
-    given = mapping(answer.get("weights"))
-    values = {name: number(value) for name, value in given.items()}
+    """Return the (n,) weights of an answer; None if a ticker is unknown or a value is not a number."""
+    stated_weights = as_object(answer.get("weights"))
+    values = {name: as_number(value) for name, value in stated_weights.items()}
     known = set(tickers)
     if not values or any(name not in known or value is None or abs(value) > _LARGEST for name, value in values.items()):
         return None
@@ -97,7 +93,7 @@ def weights_of(answer: JsonObject, tickers: tuple[str, ...]) -> Floats | None:
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
-    """The share of the attainable gain; `traps` says of each place whether the weights show a mistake there."""
+    """Score the share of the attainable gain; `traps` in the details holds a verdict for each pitfall."""
     del task_input
     known = truth.verification
     problem = problem_of(known)
@@ -107,9 +103,9 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
         return Score(0.0, {"weights": "absent, or not numbers by ticker of the universe", "traps": unknown})
     utility, broken = problem.utility(weights), problem.excesses(weights)
     merit = utility - PENALTY * exact_sum(broken.values())
-    value = share(merit, known["textbook_utility"], known["attainable_utility"])
+    value = share_of_gain(merit, known["textbook_utility"], known["attainable_utility"])
     best = np.array([truth.expected_output["weights"].get(ticker, 0.0) for ticker in known["book"]["tickers"]])
-    traps = {name: verdict(weights, best, np.array(wrong)) for name, wrong in known["misread"].items()}
+    traps = {name: weights_verdict(weights, best, np.array(wrong)) for name, wrong in known["misread"].items()}
     details = {
         "utility": utility,
         "charged": utility - merit,
@@ -120,8 +116,8 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
     return Score(value, details)
 
 
-def verdict(weights: Floats, best: Floats, wrong: Floats) -> str:
-    """Whether weights lie near the optimum or near those of a mistake, among the names that the mistake moves."""
+def weights_verdict(weights: Floats, best: Floats, wrong: Floats) -> str:
+    """Classify weights as "fallen", "avoided" or "unknown", by their position between optimum and mistake."""
     moved = wrong - best
     order = np.argsort(-np.abs(moved))
     heavy = np.cumsum(moved[order] ** 2) <= _CONCENTRATED * float(moved @ moved)
@@ -129,8 +125,8 @@ def verdict(weights: Floats, best: Floats, wrong: Floats) -> str:
     away, along = (weights - best)[names], moved[names]
     length = float(along @ along)
     part = float(away @ along) / length
-    beside = away - part * along
-    if float(beside @ beside) > length or _AVOIDED < part < _FALLEN:
+    perpendicular = away - part * along
+    if float(perpendicular @ perpendicular) > length or _AVOIDED < part < _FALLEN:
         return "unknown"
     return "fallen" if part >= _FALLEN else "avoided"
 
@@ -202,30 +198,30 @@ _NOTES: Mapping[str, Sequence[str]] = {
         "A query of quarter {q} about how {s} covers the smaller names was closed: it covers all of them, as ever.",
     ),
 }
-"""What the log may say; {s} is a source, {v} a vendor, {q} the quarter of the event and {p} the one before it."""
+"""Templates of log entries: {s} is a source, {v} a vendor, {q} the quarter of the event and {p} the one before it."""
 
 
-def notes(rng: np.random.Generator, case: Case) -> str:
-    """The desk's log: what is special about sources where the memo's rules do not say it already, and small talk."""
+def source_log(rng: np.random.Generator, case: AllocationCase) -> str:
+    """Write the log of sources: exceptions to the memo's rules, mixed with irrelevant entries."""
     entries = list(_events(rng, case))
     order = sorted(range(len(entries)), key=lambda place: (entries[place][1], place))
     return "\n".join(f"- {_phrased(rng, *entries[place])}" for place in order)
 
 
-def _events(rng: np.random.Generator, case: Case) -> Iterator[tuple[str, int, str]]:
-    """Kind, quarter (counted from 0) and place of every entry."""
-    sources, told = case.world.sources, set[str]()
-    for place in case.places:
+def _events(rng: np.random.Generator, case: AllocationCase) -> Iterator[tuple[str, int, str]]:
+    """Yield kind, quarter (from 0) and source or vendor of every entry."""
+    sources, documented = case.world.sources, set[str]()
+    for place in case.pitfalls:
         if place.kind in {"backfill", "predecessor"}:
-            told.add(place.where)
+            documented.add(place.where)
         kind = place.name.partition("@")[0]
         if kind in _NOTES:
             for where in place.where.split("+"):
                 yield kind, place.quarter, where
     for column in np.flatnonzero((sources.since > 0) & (sources.start == 0)).tolist():
         where = SOURCE_NAMES[column] if IS_ANALYST[column] else vendor_of(column)
-        if where not in told:
-            told.add(where)
+        if where not in documented:
+            documented.add(where)
             kind = "control_predecessor" if IS_ANALYST[column] else "control_backfill"
             yield kind, int(sources.since[column]), where
     for column in rng.choice(np.flatnonzero(~IS_ANALYST), 4, replace=False).tolist():
@@ -237,8 +233,8 @@ def _phrased(rng: np.random.Generator, kind: str, quarter: int, where: str) -> s
     return phrases[int(rng.integers(len(phrases)))].format(s=where, v=where, q=quarter + 1, p=quarter)
 
 
-def memo(family: Family) -> str:
-    """The house memo: the family of worlds, the rules of the data, and what a decision is worth."""
+def allocation_memo(family: Family) -> str:
+    """Write the memo: the family of worlds, the rules for the data, and the utility of a decision."""
     signal, analyst = int(np.flatnonzero(~IS_ANALYST)[0]), int(np.flatnonzero(IS_ANALYST)[0])
     spread, of_signal, of_analyst = family.deviation[signal], family.mean[signal], family.mean[analyst]
     return f"""HOUSE MEMO: HOW WE JUDGE SOURCES AND PLACE THE BOOK

@@ -1,9 +1,8 @@
-"""The posterior derived again, from what an agent sees and by code that shares nothing with the generator or engine.
+"""Independent derivation of the posterior from the task input, sharing no code with the generator or the engine.
 
-The log is read sentence by sentence, the rules of the memo are applied to the columns, and each hypothesis (a source,
-and when its regime began) is followed quarter by quarter: its coefficient by recursive least squares, its chance by
-one-step predictive densities and the chance of a change (Adams and MacKay 2007, Bayesian online changepoint detection),
-where the label sums over all partitions of the record at once.
+Each hypothesis (a source and the start of its regime) is updated quarter by quarter: its coefficient by recursive least
+squares, its probability by one-step predictive densities. Source: Adams and MacKay (2007), Bayesian online changepoint
+detection.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from finskillbench.arrays import Booleans, Floats, Integers
 _RESTATED_NOT = ("left as it had been delivered", "nobody has restated", "stand as they were sent out")
 _VALID = ("pilot client", "trial", "same person", "one person")
 _JUMP = 5.0
-"""Dispersion over 120 names never multiplies by this from one quarter to the next unless the unit does."""
+"""Ratio of successive dispersions over 120 names that only a change of unit reaches."""
 
 
 class Visible(NamedTuple):
-    """What can be read: scores (T + 1, n, C), first valid quarters (C,), residuals (T, n), and whose row is which."""
+    """Visible data: scores (T + 1, n, C), first valid quarters (C,), residuals (T, n), and labels."""
 
     scores: Floats
     start: Integers
@@ -35,7 +34,6 @@ class Visible(NamedTuple):
 
 
 def _read(task_input: Mapping[str, Any]) -> Visible:
-    """Tables and log as the memo says they are to be read."""
     frames: dict[str, pl.DataFrame] = {
         name: task_input[name].frame for name in ("panel", "today", "names", "factor_returns", "sources")
     }
@@ -72,7 +70,7 @@ def _read(task_input: Mapping[str, Any]) -> Visible:
 
 
 def _apply(line: str, columns: list[str], sources: pl.DataFrame, raw: Floats, start: Integers) -> None:
-    """One entry of the log: a sign to turn, or a record that is valid from the first quarter."""
+    """Apply one log entry: reverse a sign, or mark a record as valid from the first quarter."""
     named = re.findall(r"\b[SA]\d{2,3}\b", line)
     if any(phrase in line for phrase in _RESTATED_NOT):
         turned = int(max(map(int, re.findall(r"quarter (\d+)", line, re.IGNORECASE))))
@@ -83,8 +81,8 @@ def _apply(line: str, columns: list[str], sources: pl.DataFrame, raw: Floats, st
         start[meant.to_numpy()] = 0
 
 
-def posterior(task_input: Mapping[str, Any]) -> tuple[Floats, Floats]:
-    """Mean (n,) and covariance (n, n) of what effects do to the names in the coming quarter."""
+def rederive_effects(task_input: Mapping[str, Any]) -> tuple[Floats, Floats]:
+    """Return mean (n,) and covariance (n, n) of the effects on the names in the coming quarter."""
     seen, family = _read(task_input), task_input["family"]
     analyst, share = seen.analysts.astype(float), float(family["analyst_share"])
     prior = share * analyst / analyst.sum() + (1 - share) * (1 - analyst) / (1 - analyst).sum()
@@ -103,11 +101,11 @@ def posterior(task_input: Mapping[str, Any]) -> tuple[Floats, Floats]:
 def _industry(
     seen: Visible, names: Integers, family: Mapping[str, float], prior: Floats, size: tuple[Floats, Floats]
 ) -> tuple[Floats, Floats]:
-    """Posterior first and second moments (C,) of the effects alive now in one industry."""
+    """Return first and second posterior moments (C,) of the current effects in one industry."""
     quarters, sources = len(seen.residuals), len(prior)
     regimes = quarters // 2
     centre, spread = size
-    # One row for each half-year with which the regime may have begun, and a last column for a regime without effect.
+    # One row per possible first half-year of the regime; the last column is a regime without effect.
     chance = np.append((1 - family["nothing"]) * prior, family["nothing"])
     mean, variance = np.tile(centre, (regimes, 1)), np.tile(spread**2, (regimes, 1))
     log = np.full((regimes, sources + 1), -np.inf)
@@ -121,7 +119,7 @@ def _industry(
         x, r = seen.scores[quarter][names] / seen.specific[names, None], seen.residuals[quarter][names]
         r = r / seen.specific[names]
         squares, cross = (x * x).sum(axis=0), x.T @ r
-        surprise = cross - squares * mean  # x' times the innovation
+        surprise = cross - squares * mean  # X' times the innovation
         widened = 1.0 + variance * squares
         gain = mean * cross - 0.5 * mean**2 * squares
         gain += 0.5 * variance * surprise**2 / widened - 0.5 * np.log(widened)

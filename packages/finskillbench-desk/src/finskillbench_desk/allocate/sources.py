@@ -1,11 +1,4 @@
-"""Signals and analysts: what they said of every name in every quarter, as integers in their own scale.
-
-What makes a case of `allocate` hard, in one place: sizes, strengths of effects, shares of nothing, limits and costs.
-
-All returns, volatilities and costs are of one quarter, as decimals.
-
-The desk's book and the house's factor model: what is known of the names before any source is read.
-"""
+"""Sizes, tiers, sources and book of an allocation case; returns, volatilities and costs are quarterly decimals."""
 
 from __future__ import annotations
 
@@ -20,7 +13,7 @@ from finskillbench_desk.engines.trading.net_of_costs import TradingProblem
 
 QUARTERS = 44
 HALVES = QUARTERS // 2
-"""Half-years of two quarters; regimes change at their beginning."""
+"""Half-years of two quarters; regimes change at their start."""
 GROUPS = 12
 GROUP_SIZE = 10
 NAMES = GROUPS * GROUP_SIZE
@@ -32,44 +25,39 @@ SOURCES = SIGNALS + ANALYSTS
 FACTORS = ("market", "size", "value", "quality", "momentum")
 
 UNIT_FACTOR = 10
-"""A column in the wrong unit is so many times too large."""
+"""Factor by which a column in the wrong unit is too large."""
 RETURN_UNIT = 1e-4
 """Returns are stored as integers of one basis point."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tier:
-    """The dials that differ by tier.
+class AllocationTier:
+    """Difficulty settings of a tier.
 
-    Attributes
-    ----------
-    nothing : chance that no source moves an industry in a regime.
-    strength : mean of a signal's effect, return per quarter for one score.
-    change : chance that a new regime begins with a half-year.
-    copies : how many of the signals are another source with noise.
-    places : how many places a trap could be, at most.
+    `nothing` and `change` are probabilities that a regime has no effect and that one begins with a half-year.
+    `strength` is
+    a signal's mean effect, return per quarter for a score of 1; `copies` counts noisy copies.
     """
 
     nothing: float
     strength: float
     change: float
     copies: int
-    places: int
+    pitfalls: int
 
 
 TIERS = {
-    "easy": Tier(nothing=0.05, strength=0.024, change=0.12, copies=40, places=3),
-    "medium": Tier(nothing=0.08, strength=0.024, change=0.14, copies=50, places=3),
-    "hard": Tier(nothing=0.10, strength=0.024, change=0.16, copies=60, places=3),
+    "easy": AllocationTier(nothing=0.05, strength=0.024, change=0.12, copies=40, pitfalls=3),
+    "medium": AllocationTier(nothing=0.08, strength=0.024, change=0.14, copies=50, pitfalls=3),
+    "hard": AllocationTier(nothing=0.10, strength=0.024, change=0.16, copies=60, pitfalls=3),
 }
 
 ANALYST_SHARE = 0.4
-"""Chance that a live effect is an analyst's."""
+"""Probability that an effect is an analyst's."""
 ANALYST_MEAN, DEVIATION = 0.9, 0.25
-"""Mean of an analyst's effect, and standard deviation of any effect, in units of the tier's strength.
+"""Mean of an analyst's effect and standard deviation of any effect, in units of the tier's strength.
 
-Effects are of one size, give or take a quarter: where sizes vary freely, the few large ones have t-values of 6 to 13,
-carry the score, and are found by whoever looks for the largest t.
+With freely varying sizes, a few effects have t-values of 6 to 13 and decide the score.
 """
 
 RISK_AVERSION = 4.0
@@ -79,11 +67,11 @@ TURNOVER = 0.30
 PENALTY = 0.2
 """Utility charged for each unit of NAV by which a limit is broken."""
 LEAST_GAIN = 0.001
-"""Least attainable gain over the textbook answer that a case must offer."""
+"""Least attainable gain over the textbook answer of a case."""
 FIRST_COST, PLANTED_COST = 0.3, 0.15
-"""Shares of the attainable gain that a mistake at the first place, and at a further one, must cost when planted."""
+"""Least cost of a mistake when planted, as a share of the attainable gain: first pitfall, further ones."""
 LEAST_COST = 0.10
-"""Least share of the attainable gain that a trap must cost whoever falls for it alone and errs nowhere else."""
+"""Least cost of each single mistake in a finished case, as a share of the attainable gain."""
 
 
 _VOLATILITIES = np.array([0.080, 0.030, 0.030, 0.020, 0.035])
@@ -91,11 +79,10 @@ PREMIA = np.array([0.0150, 0.0020, 0.0030, 0.0025, 0.0030])
 
 
 @dataclass(frozen=True)
-class Book:
-    """Names in groups of ten, in the order of every array; one quarter, decimals, rounded as they are disclosed.
+class AllocationBook:
+    """Names in groups of ten, rounded as disclosed: `loadings` (n, k), `factor_covariance` (k, k), otherwise (n,).
 
-    `loadings` is (n, k), `factor_covariance` (k, k), `specific` (n,) standard deviations, `prior` (n,) equilibrium
-    expected returns, `current` and `benchmark` (n,) weights, `linear` and `quadratic` (n,) costs.
+    `specific` are standard deviations, `prior` equilibrium returns, `linear` and `quadratic` costs.
     """
 
     tickers: tuple[str, ...]
@@ -111,16 +98,15 @@ class Book:
 
     @property
     def group_of(self) -> Integers:
-        """(n,) the place of each name's group."""
         return np.repeat(np.arange(GROUPS), GROUP_SIZE)
 
     @property
     def covariance(self) -> Floats:
-        """(n, n) of returns, without any doubt about effects."""
+        """(n, n) covariance of returns, without uncertainty of effects."""
         return self.loadings @ self.factor_covariance @ self.loadings.T + np.diag(self.specific**2)
 
     def problem(self, alpha: Floats, doubt: Floats | None = None) -> TradingProblem:
-        """The decision under expected effects `alpha` (n,) with covariance `doubt` (n, n) of their own."""
+        """Return the decision problem for expected effects `alpha` (n,) with covariance `doubt` (n, n)."""
         inside = self.benchmark.reshape(GROUPS, GROUP_SIZE).sum(axis=1)
         return TradingProblem(
             expected=self.prior + alpha,
@@ -137,8 +123,7 @@ class Book:
         )
 
 
-def draw_book(rng: np.random.Generator, names: Sequence[tuple[str, str]]) -> Book:
-    """A book over `names`, pairs of ticker and group in the order of the groups."""
+def draw_book(rng: np.random.Generator, names: Sequence[tuple[str, str]]) -> AllocationBook:
     k = len(FACTORS)
     common = np.repeat(rng.normal(0.0, 0.4, (GROUPS, k - 1)), GROUP_SIZE, axis=0)
     loadings = np.column_stack([rng.normal(1.0, 0.2, NAMES), common + rng.normal(0.0, 0.5, (NAMES, k - 1))]).round(2)
@@ -146,7 +131,7 @@ def draw_book(rng: np.random.Generator, names: Sequence[tuple[str, str]]) -> Boo
     correlation = mixing @ mixing.T
     scale = _VOLATILITIES / np.sqrt(np.diag(correlation))
     benchmark = _weights(rng.lognormal(0.0, 0.6, NAMES), 0.025)
-    return Book(
+    return AllocationBook(
         tickers=tuple(ticker for ticker, _ in names),
         groups=tuple(dict.fromkeys(group for _, group in names)),
         loadings=loadings,
@@ -161,7 +146,7 @@ def draw_book(rng: np.random.Generator, names: Sequence[tuple[str, str]]) -> Boo
 
 
 def _weights(sizes: Floats, cap: float) -> Floats:
-    """Weights of a basis point's hundredth in proportion to sizes, none above the cap, that sum to 1."""
+    """Return weights in proportion to sizes, with six decimals, none above the cap, summing to 1."""
     weights = sizes / sizes.sum()
     for _ in range(50):
         weights = np.minimum(weights, cap)
@@ -182,26 +167,23 @@ SOURCE_NAMES = (
 )
 IS_ANALYST = np.arange(SOURCES) >= SIGNALS
 _LATE_VENDORS, _LATE_ANALYSTS, _VOID = 5, 5, 3
-"""How many vendors were launched, and analysts took over, of late; of how many the earlier values are void."""
+"""Numbers of vendors launched late, of analysts who changed late, and of those whose earlier values are void."""
 LATE = (QUARTERS - 8, QUARTERS - 2)
-"""Quarters of late launches: so late that what came after cannot refute what was made up before."""
+"""Quarters of late launches; too few follow for later data to refute the invented history."""
 _LOUD = 6
-"""Analysts who speak in far greater numbers than the others."""
+"""Number of analysts with far larger scales than the others."""
 STEPS = 150
-"""Sources are delivered in steps of a part of their scale, which a table holds in half the room of free numbers."""
+"""Steps per scale unit; a coarse grid halves the storage of a table."""
 
 
 @dataclass(frozen=True)
 class Sources:
-    """What was delivered.
+    """Delivered values of all sources.
 
-    Attributes
-    ----------
-    values : (T + 1, n, C) integers; the last row is what is delivered for the coming quarter.
-    scale : (C,) the dispersion of each column by which its values are divided.
-    start : (C,) first quarter of which a column's values say anything; those before are void.
-    since : (C,) launch of a signal's vendor or an analyst's first quarter on the desk, as the table of sources has it.
-    parent : (C,) the source that a column copies, itself where it copies none.
+    `values` (T + 1, n, C) are integers, the last row for the coming quarter; `scale` (C,) turns them into scores.
+    `start`
+    (C,) is the first valid quarter, `since` (C,) the launch as tabulated, `parent` (C,) the original or the source
+    itself.
     """
 
     values: Integers = field(repr=False)
@@ -211,22 +193,20 @@ class Sources:
     parent: Integers
 
     def cluster(self, source: int) -> Integers:
-        """A source with all that copy it or are copied by it."""
+        """Return a source with all its copies, or its original and their copies."""
         return np.flatnonzero(self.parent == self.parent[source])
 
 
 def vendor_of(source: int) -> str:
-    """Who delivers a signal; analysts are the house's own."""
     return "house analyst" if IS_ANALYST[source] else _VENDOR_NAMES[source // PER_VENDOR]
 
 
 def columns_of_vendor(vendor: int) -> Integers:
-    """The signals of a vendor."""
     return np.arange(vendor * PER_VENDOR, (vendor + 1) * PER_VENDOR)
 
 
 def draw_sources(rng: np.random.Generator, copies: int) -> Sources:
-    """Scores that drift from quarter to quarter, some of them copies of another with noise, in scales of their own."""
+    """Draw autocorrelated scores, some of them noisy copies of others, each in a separate scale."""
     persistence = rng.uniform(0.2, 0.8, SOURCES)
     scores = _drifting(rng, persistence)
     parent = np.arange(SOURCES)
@@ -256,7 +236,7 @@ def draw_sources(rng: np.random.Generator, copies: int) -> Sources:
 
 
 def _drifting(rng: np.random.Generator, persistence: Floats) -> Floats:
-    """(T + 1, n, C) stationary first-order autoregressions of variance one."""
+    """Draw (T + 1, n, C) stationary first-order autoregressions of variance one."""
     scores = rng.standard_normal((QUARTERS + 1, NAMES, SOURCES))
     fresh = np.sqrt(1.0 - persistence**2)
     for quarter in range(1, QUARTERS + 1):

@@ -1,1 +1,1 @@
-"""The committee case: from guidelines and an extract of the custodian to the true book, its breaches and the cure."""
+"""Derive a fund's book from custodian records, code its guidelines, find breaches and the cheapest cure."""

@@ -1,9 +1,4 @@
-"""The tasks of the committee case: what an agent sees of each, what is true, and its proof.
-
-The input and the answer of a committee case, as the agent is shown them.
-
-What an agent is told: the request, the house's valuation policy, the definitions of the figures.
-"""
+"""Build committee case tasks: input and answer types, prompt, valuation policy, truth and certificate."""
 
 from __future__ import annotations
 
@@ -14,24 +9,24 @@ from typing import Any, Literal, TypedDict, cast
 from pydantic import Field
 
 from finskillbench.domains.base import Answer
-from finskillbench.domains.building import BuildContext, Task, conventions
+from finskillbench.domains.building import BuildContext, BuiltTask, merge_conventions
 from finskillbench.domains.tables import TableReference, reference
 from finskillbench.episode import Episode, Prompt, Truth
 from finskillbench.errors import InputError
-from finskillbench_desk.committee_case.draw import Case, draw_case, rates_of
+from finskillbench_desk.committee_case.draw import DrawnCase, draw_committee_case, rates_of
 from finskillbench_desk.committee_case.judging.agent_documents import instrument_json
 from finskillbench_desk.committee_case.ledger.case import LEAST_ISSUERS
-from finskillbench_desk.committee_case.ledger.nouns import Ledger, tables
-from finskillbench_desk.committee_case.rules.judging import withheld
+from finskillbench_desk.committee_case.ledger.nouns import FundLedger, ledger_tables
+from finskillbench_desk.committee_case.rules.judging import coding_truth
 from finskillbench_desk.engines.books.figures import FIGURES, figures
 from finskillbench_desk.engines.guidelines.cure import after
 from finskillbench_desk.engines.guidelines.language import rule_json
 from finskillbench_desk.engines.guidelines.parsing import SCHEMA
-from finskillbench_desk.market import Listed as Member
+from finskillbench_desk.market import ListedName as Member
 
 
 class CommitteeInput(TypedDict):
-    """What an agent is given."""
+    """Task input of a committee case."""
 
     as_of: str
     documents: dict[str, str]
@@ -170,7 +165,7 @@ _UNITS = (
     "positions and cash; fx is dollars per unit of a currency; quarter_to_date is the dollars bought and sold in the "
     "quarter that have settled"
 )
-CONVENTIONS = conventions(
+CONVENTIONS = merge_conventions(
     {
         "units": _UNITS,
         "exposures": "shares, preferred shares and receipts count for their issuer, funds as what they hold, an equity "
@@ -179,12 +174,11 @@ CONVENTIONS = conventions(
         "specific_variance",
         "rounding": "a cure keeps a limit that it exceeds by no more than 0.003 in the unit of the limit",
     },
-    {f"figures.{name}": words for name, words in FIGURES.items()},
+    {f"figures.{name}": text for name, text in FIGURES.items()},
 )
 
 
 def _prompt(as_of: str) -> Prompt:
-    """The request."""
     return Prompt(
         f"You prepare the investment committee's case on one fund as of the close of {as_of}. The custodians' "
         "extracts, the blotter, corporate actions, two sources of prices, a vendor's reference file, the benchmark, "
@@ -201,28 +195,30 @@ EPISODES = 40
 TIERS = ("easy", "medium", "hard")
 
 
-def build(context: BuildContext, objects: tuple[Member, ...]) -> Iterator[Task]:
-    """Forty cases over the month-ends of the edition, tiers in turn; `objects` are the names of the desk's market."""
+def build(context: BuildContext, objects: tuple[Member, ...]) -> Iterator[BuiltTask]:
+    """Yield up to 40 cases over the edition's month-ends, cycling through the tiers; `objects` are market members."""
     panels = context.panels
     market = {each.symbol for each in objects}
     dates = [day for day in panels.month_ends if len({*panels.symbols_at(day)} | market) >= LEAST_ISSUERS]
     if not dates:
-        context.notes.append(f"{NAME}: no episodes: a case needs {LEAST_ISSUERS} issuers with prices on one month-end.")
+        context.notes.append(
+            f"{NAME}: no episodes: no month-end has the {LEAST_ISSUERS} priced issuers that a case needs."
+        )
         return
     for number in range(context.most(EPISODES)):
         rng = context.generator("desk", NAME, number)
         day, tier = dates[number % len(dates)], TIERS[number % len(TIERS)]
         try:
-            yield task_of(draw_case(panels, objects, day, tier, number, rng), number)
+            yield committee_task(draw_committee_case(panels, objects, day, tier, number, rng), number)
         except InputError as error:
             context.notes.append(str(error))
 
 
-def task_of(case: Case, number: int) -> Task:
-    """One case as a task."""
+def committee_task(case: DrawnCase, number: int) -> BuiltTask:
+    """Return the episode, truth, certificate and tables of one case."""
     ledger = case.world.ledger
     task_id = f"{PREFIX}_{ledger.as_of}_{number:02d}"
-    frames = tables(ledger)
+    frames = ledger_tables(ledger)
     task_input: CommitteeInput = {
         "as_of": ledger.as_of.isoformat(),
         "documents": _documents(case),
@@ -238,25 +234,24 @@ def task_of(case: Case, number: int) -> Task:
     episode = Episode(
         task_id, "desk", NAME, ledger.as_of, case.tier, cast("Any", task_input), _prompt(ledger.as_of.isoformat())
     )
-    expected = expected_of(case)
+    expected = expected_answer(case)
     truth = Truth(task_id, NAME, expected, _known(case), _proof_of(case))
-    return Task(episode, truth, certificate(case), tables=frames)
+    return BuiltTask(episode, truth, certificate(case), tables=frames)
 
 
-def _documents(case: Case) -> dict[str, str]:
-    """The documents of a case by name."""
+def _documents(case: DrawnCase) -> dict[str, str]:
     return {"guidelines": case.guidelines.text, "valuation": VALUATION, "rule_language": SCHEMA}
 
 
-def expected_of(case: Case) -> dict[str, Any]:
-    """The true answer."""
+def expected_answer(case: DrawnCase) -> dict[str, Any]:
+    """Return the true answer in the form of `CommitteeCase`."""
     holdings, trading = case.world.holdings, case.book.trading
     vendor = _vendor_of(case.world.ledger)
     replaced: list[dict[str, Any]] = []
-    for issuer, given in sorted(vendor.items()):
-        if given["sector"] != holdings.sectors[issuer]:
+    for issuer, vendor_row in sorted(vendor.items()):
+        if vendor_row["sector"] != holdings.sectors[issuer]:
             replaced.append({"issuer": issuer, "field": "sector", "value": holdings.sectors[issuer]})
-        if abs(given["shares"] - holdings.shares[issuer]) > 1e-3 * holdings.shares[issuer]:
+        if abs(vendor_row["shares"] - holdings.shares[issuer]) > 1e-3 * holdings.shares[issuer]:
             replaced.append({"issuer": issuer, "field": "shares_outstanding", "value": holdings.shares[issuer]})
     return {
         "rules": [rule_json(rule) for rule in case.rules],
@@ -277,13 +272,11 @@ def expected_of(case: Case) -> dict[str, Any]:
     }
 
 
-def _vendor_of(ledger: Ledger) -> dict[str, dict[str, Any]]:
-    """What the reference file says of each issuer."""
+def _vendor_of(ledger: FundLedger) -> dict[str, dict[str, Any]]:
     return {name: {"sector": row.sector, "shares": row.shares} for name, row in ledger.listed.items()}
 
 
-def _known(case: Case) -> dict[str, Any]:
-    """What a judge needs beside the true answer."""
+def _known(case: DrawnCase) -> dict[str, Any]:
     world, ledger = case.world, case.world.ledger
     shown: dict[str, float] = {}
     for lot in ledger.lots:
@@ -299,12 +292,12 @@ def _known(case: Case) -> dict[str, Any]:
         "least_cost": case.cure.cost,
         "leverage": dict(case.risk.leverage),
         "risk_model": {name: [ledger.risk.specific[name], *ledger.risk.loadings[name]] for name in case.risk.issuers},
-        "coding": withheld(case.guidelines, case.vocabulary, case.seed),
+        "coding": coding_truth(case.guidelines, case.vocabulary, case.seed),
     }
 
 
-def _proof_of(case: Case) -> dict[str, Any]:
-    """What goes with the truth: that no cure costs less. Others may cost as little, and earn as much."""
+def _proof_of(case: DrawnCase) -> dict[str, Any]:
+    """Return the optimality record of the cure; other cures may cost the same and score the same."""
     outcome = case.cure.certified.uniqueness.outcome
     return {
         "kind": "optimal",
@@ -316,8 +309,8 @@ def _proof_of(case: Case) -> dict[str, Any]:
     }
 
 
-def certificate(case: Case) -> dict[str, Any]:
-    """The numbers from which the cure's bound can be recomputed."""
+def certificate(case: DrawnCase) -> dict[str, Any]:
+    """Return the numbers from which the cure's bound can be recomputed."""
     proof = case.cure.certified
     return {
         "kind": "cheapest_cure",

@@ -1,9 +1,4 @@
-"""How programs play a committee case through the tools: the reference, the textbook, and those who are careless.
-
-The reference reads the guidelines with the independent reader, asks the papers what a careful reader would ask, decides
-by the valuation policy on what comes back, and retypes results as an agent would. None of them knows more than the
-tools tell.
-"""
+"""Scripted agents of the committee case: reference, textbook and trapped; they use only what the tools return."""
 
 from __future__ import annotations
 
@@ -12,13 +7,13 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from finskillbench.domains.interactive import Ask
+from finskillbench.domains.interactive import ProcedureCall
 from finskillbench.episode import JsonObject
 from finskillbench_desk.committee_case.documents.reader import read_guidelines
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
 
 REVIEW, SCREENING = "mandate-review", "account-screening"
-Playing = Generator[tuple[Ask, ...], list[JsonObject], JsonObject]
+Playing = Generator[tuple[ProcedureCall, ...], list[JsonObject], JsonObject]
 Row = dict[str, Any]
 _BOOK = ["reference", "benchmark", "constituents", "prices", "fx"]
 _FIELDS = ("documents.guidelines", "as_of", "fx", "cash_balances", "quarter_to_date")
@@ -35,7 +30,7 @@ _PAGES = (
 
 @dataclass
 class _Found:
-    """What has been read and decided so far: fields, rows of tables, what counts instead of what papers say."""
+    """Fields and rows read so far, and corrections decided from them."""
 
     fields: Row
     rows: dict[str, list[Row]]
@@ -47,22 +42,21 @@ class _Found:
 
     @property
     def day(self) -> str:
-        """The day of the book."""
         return str(self.fields["as_of"])
 
 
 def reference() -> Playing:
-    """Everything by the documents."""
-    return case()
+    """Play the case by the documents."""
+    return play_case()
 
 
 def trapped() -> Playing:
-    """The same work by somebody who takes every paper at its word, and every clause for what it sounds like."""
-    return case(careful=False)
+    """Play the case without checking records against each other, reading clauses at face value."""
+    return play_case(careful=False)
 
 
 def textbook() -> Playing:
-    """The custodians' extracts at the vendor's closes, usual limits, and no trades."""
+    """Play the case from the custodians' extracts and the vendor's closes, with usual limits and no trades."""
     found = yield from _opened()
     (answers,) = yield (_ask([_PRINTED], ["custodian"]),)
     (printed,) = _answers(answers)
@@ -83,12 +77,11 @@ def textbook() -> Playing:
     return {"rules": rules, "book": book, "breaches": [], "excluded": [], "trades": [], "figures": {}}
 
 
-def _opened() -> Generator[tuple[Ask, ...], list[JsonObject], _Found]:
-    """The fields and the tables that are read."""
+def _opened() -> Generator[tuple[ProcedureCall, ...], list[JsonObject], _Found]:
     results = yield (
-        Ask("load_skill", {"skill_name": REVIEW}),
-        *(Ask("get_task_data", {"field": name}) for name in _FIELDS),
-        *(Ask("read_table", {"table": table, "first": first, "rows": 200}) for table, first in _PAGES),
+        ProcedureCall("load_skill", {"skill_name": REVIEW}),
+        *(ProcedureCall("get_task_data", {"field": name}) for name in _FIELDS),
+        *(ProcedureCall("read_table", {"table": table, "first": first, "rows": 200}) for table, first in _PAGES),
     )
     fields = {name: found["value"] for name, found in zip(_FIELDS, results[1:], strict=False)}
     rows: dict[str, list[Row]] = {}
@@ -97,12 +90,17 @@ def _opened() -> Generator[tuple[Ask, ...], list[JsonObject], _Found]:
     return _Found(fields, rows)
 
 
-def case(*, careful: bool = True, asks: bool = True, largest: int | None = None) -> Playing:
-    """The work on a case by somebody who reads with care or not, holds papers against each other or not, and keeps the
-    `largest` lines of the book alone, or all of them.
+def play_case(*, careful: bool = True, reconciles: bool = True, largest: int | None = None) -> Playing:
+    """Play a case.
+
+    Parameters
+    ----------
+    careful : read terms, exceptions, bases and timing of the guidelines.
+    reconciles : check the records against each other; ignored unless `careful`.
+    largest : report only so many of the largest positions; None for all.
     """
     found = yield from _opened()
-    yield from _reconciled(found, careful and asks)
+    yield from _reconciled(found, careful and reconciles)
     units, cash, pending = yield from _traded(found)
     (valued,) = yield (_ask([_values(found, units)], ["prices", "reference", "fx"]),)
     dollars = _answers(valued)[0]["dollars"]
@@ -131,7 +129,7 @@ def case(*, careful: bool = True, asks: bool = True, largest: int | None = None)
     )
     orders: dict[str, float] = cured.get("output", {}).get("orders", {})
     _, after = yield (
-        Ask("load_skill", {"skill_name": SCREENING}),
+        ProcedureCall("load_skill", {"skill_name": SCREENING}),
         _run(REVIEW, "active_risk", {**stated, "orders": orders}, [*_BOOK, "risk_model"]),
     )
     risk = after["output"]
@@ -160,17 +158,17 @@ _PRINTED = {"ask": "sums", "table": "custodian", "column": "quantity", "by": "se
 _TABLES = ["custodian", "prices", "second_source", "reference", "benchmark", "filings", "fx"]
 
 
-def _reconciled(found: _Found, careful: bool) -> Generator[tuple[Ask, ...], list[JsonObject], None]:
-    """What the custodians print, and where another paper or the policy overrules a paper."""
+def _reconciled(found: _Found, careful: bool) -> Generator[tuple[ProcedureCall, ...], list[JsonObject], None]:
+    """Read the custodians' units and record where the policy overrules a source."""
     if not careful:
         (answers,) = yield (_ask([_PRINTED], _TABLES),)
         found.printed = _answers(answers)[0]["sums"]
         return
     found.void = [row["replaces"] for row in found.rows["trades"] if row["replaces"]]
-    second = {row["security"]: row for row in found.rows["second_source"]}
+    secondary = {row["security"]: row for row in found.rows["second_source"]}
     lines = {row["security"]: row for row in found.rows["reference"]}
-    other = [name for name, row in lines.items() if row["currency"] != second[name]["currency"]]
-    pairs = {name: [lines[name]["currency"], second[name]["currency"]] for name in other}
+    other = [name for name, row in lines.items() if row["currency"] != secondary[name]["currency"]]
+    pairs = {name: [lines[name]["currency"], secondary[name]["currency"]] for name in other}
     split = [row for row in found.rows["corporate_actions"] if row["type"] == "split" and row["ex_date"] <= found.day]
     filed = {"table": "filings", "key": "issuer", "column": "shares_outstanding", "latest": "filed"}
     questions: list[Row] = [
@@ -196,7 +194,7 @@ def _reconciled(found: _Found, careful: bool) -> Generator[tuple[Ask, ...], list
     gone = {row["security"] for row in found.rows["corporate_actions"] if row["type"] == "merger"}
     for row in still["lines"]:
         if math.fsum(row["volumes"][1:]) > 0 and row["security"] not in gone:
-            found.closes[row["security"]] = second[row["security"]]["close"]
+            found.closes[row["security"]] = secondary[row["security"]]["close"]
     for name, row in (("sector", sectors), ("shares_outstanding", shares)):
         for each in row["differences"]:
             found.replaced.append({"issuer": each["key"], "field": name, "value": each["right"]})
@@ -208,7 +206,7 @@ def _reconciled(found: _Found, careful: bool) -> Generator[tuple[Ask, ...], list
 
 
 def _booked(found: _Found, splits: Sequence[Row], lots: Sequence[Row]) -> None:
-    """Lots from before a split that is not booked, in units of today; a lot counts once."""
+    """Restate lots from before an unbooked split in post-split units, each lot once."""
     ratios = {row["security"]: row for row in splits}
     for lot in {row["lot"]: row for row in lots}.values():
         split, then = ratios[lot["security"]], lot["close_then"]
@@ -220,8 +218,8 @@ def _booked(found: _Found, splits: Sequence[Row], lots: Sequence[Row]) -> None:
 
 def _traded(
     found: _Found,
-) -> Generator[tuple[Ask, ...], list[JsonObject], tuple[dict[str, float], float, tuple[float, float]]]:
-    """Units on trade date, cash with all that is due, and dollars of pending purchases and sales."""
+) -> Generator[tuple[ProcedureCall, ...], list[JsonObject], tuple[dict[str, float], float, tuple[float, float]]]:
+    """Return units on trade date, cash with everything due, and dollars of pending purchases and sales."""
     later = {"until": {"trade_date": found.day}, "after": {"settle_date": found.day}}
     pending: Row = {"ask": "sums", "table": "trades", "column": "quantity", "by": "security", **later}
     pending |= {"without": {"trade": found.void}, "negative": {"side": "sell"}}
@@ -246,7 +244,7 @@ def _settled_cash(found: _Found) -> float:
 
 
 def _actions(units: dict[str, float], orders: Sequence[Row], found: _Found) -> float:
-    """Dividends, spin-offs and mergers since their ex-dates, as far as they are not booked; returns dollars due."""
+    """Apply dividends, spin-offs and mergers that are not booked yet to `units`; return dollars due."""
     due, day = 0.0, found.day
     rates = {"USD": 1.0, **found.fields["fx"]}
     lines = {row["security"]: row for row in found.rows["reference"]}
@@ -276,7 +274,7 @@ def _values(found: _Found, units: Mapping[str, float]) -> Row:
     return {"ask": "values", "units": dict(units), "closes": found.closes, "currencies": found.currencies}
 
 
-def _ask(questions: Sequence[Row], fields: list[str]) -> Ask:
+def _ask(questions: Sequence[Row], fields: list[str]) -> ProcedureCall:
     return _run(REVIEW, "reconcile", {"questions": list(questions)}, fields)
 
 
@@ -284,13 +282,13 @@ def _answers(result: JsonObject) -> list[Row]:
     return result["output"]["answers"]
 
 
-def _run(package: str, script: str, payload: dict[str, Any], fields: list[str]) -> Ask:
+def _run(package: str, script: str, payload: dict[str, Any], fields: list[str]) -> ProcedureCall:
     path = f"{package}/scripts/{script}.py"
-    return Ask("run_skill_script", {"script_path": path, "input_data": payload, "inject_task_fields": fields})
+    return ProcedureCall("run_skill_script", {"script_path": path, "input_data": payload, "inject_task_fields": fields})
 
 
 def _rules(text: str, lines: list[Row], careful: bool) -> list[Row]:
-    """The rules as read, or as somebody has them who looks at numbers alone: no terms, exceptions, bases or timing."""
+    """Return the rules as read; unless `careful`, without terms, exceptions, bases and timing."""
     issuers = {row["issuer"]: row["issuer"] for row in lines if row["issuer"]}
     rules = read_guidelines(text, Vocabulary(issuers))
     if careful:

@@ -1,9 +1,7 @@
-"""committee_case: the true book of a fund, what it breaches by guidelines with amendments, and the cheapest cure.
+"""Subtask committee_case: true book, breaches of amended guidelines, and the cheapest cure.
 
-Answers from right to wrong whose order an audit checks, among them another cure that costs as little.
-
-The cheapest cure need not be the only one, and the score does not need it to be: a cure is judged by what it costs
-and whether it keeps the limits, and figures by the trades that they follow.
+The cheapest cure need not be unique: a cure is scored by its cost and by whether it keeps the limits, figures by the
+trades that precede them.
 """
 
 from __future__ import annotations
@@ -13,39 +11,41 @@ from typing import Any
 
 from finskillbench.domains.base import Baselines, Naive, Subtask, Verification
 from finskillbench.domains.examples import Examples, GradedExample, Label
-from finskillbench.domains.interactive import Budget, InteractiveCase
+from finskillbench.domains.interactive import EpisodeBudget, InteractiveCase
 from finskillbench.episode import JsonObject, Profile
 from finskillbench_desk.committee_case import procedures
 from finskillbench_desk.committee_case.build import CONVENTIONS, NAME, PREFIX, CommitteeCase, CommitteeInput, build
 from finskillbench_desk.committee_case.judging.agent_documents import Facts
-from finskillbench_desk.committee_case.judging.later import score
-from finskillbench_desk.committee_case.proof import examine
+from finskillbench_desk.committee_case.judging.later import score_committee_case
+from finskillbench_desk.committee_case.proof import examine_committee_case
 from finskillbench_desk.engines.books.figures import figures
 from finskillbench_desk.engines.guidelines.cure import Terms, after, cheapest_cure
-from finskillbench_desk.market import Listed as Member
+from finskillbench_desk.market import ListedName as Member
 
 _TILT = 1e-5
-"""Relative change of a rate that breaks ties between cures of one cost otherwise than the build did."""
+"""Relative change of rates that breaks ties between equally cheap cures differently than the build did."""
 
 
 def graded_examples(label: Label[Any]) -> list[GradedExample]:
-    """From the true answer over another cure as cheap to parts that are left out, and to nothing."""
+    """Return answers from the true one down to an empty one, with their expected score ranges."""
     truth: dict[str, Any] = dict(label.truth.expected_output)
     uncured: dict[str, Any] = {**truth, "trades": [], "figures": {}}
-    unsaid: dict[str, Any] = {**uncured, "breaches": [], "excluded": []}
+    rules_and_book: dict[str, Any] = {**uncured, "breaches": [], "excluded": []}
     return [
         GradedExample("the true answer", truth, 1.0, 1.0),
-        GradedExample("another cure as cheap", truth | as_cheap(Facts.of(label.truth)), 1.0, 1.0),
+        GradedExample("another cure as cheap", truth | equally_cheap(Facts.of(label.truth)), 1.0, 1.0),
         GradedExample("no cure", uncured, 0.55, 0.65),
-        GradedExample("rules and book alone", unsaid, 0.35, 0.45),
-        GradedExample("the book alone", {**unsaid, "rules": []}, 0.15, 0.25),
+        GradedExample("rules and book alone", rules_and_book, 0.35, 0.45),
+        GradedExample("the book alone", {**rules_and_book, "rules": []}, 0.15, 0.25),
         GradedExample("nothing", {}, 0.0, 0.0),
     ]
 
 
-def as_cheap(facts: Facts) -> dict[str, Any]:
-    """Trades that cost as little as the cheapest ones, found with ties broken otherwise, and the figures after them."""
-    rates = {name: rate * (1 + _TILT * (place % 2)) for place, (name, rate) in enumerate(facts.terms.rates.items())}
+def equally_cheap(facts: Facts) -> dict[str, Any]:
+    """Return trades as cheap as the cheapest, with ties broken differently, and the figures after them."""
+    rates = {
+        name: rate * (1 + _TILT * (place % 2)) for place, (name, rate) in enumerate(facts.trading_costs.rates.items())
+    }
     trades = cheapest_cure(facts.rules, facts.book, Terms(rates)).trades
     return {
         "trades": [{"security": name, "value": value} for name, value in sorted(trades.items())],
@@ -53,17 +53,16 @@ def as_cheap(facts: Facts) -> dict[str, Any]:
     }
 
 
-BUDGET = Budget(turns=24, output_tokens=60_000, data_calls=40)
+BUDGET = EpisodeBudget(turns=24, output_tokens=60_000, data_calls=40)
 
 APPOINTED = {
     "trades": {"trade_date": 7, "settle_date": 14},
     "corporate_actions": {"ex_date": 21, "pay_date": 42},
 }
-"""Orders are entered for one of the next sessions and settle within days; events are announced ahead of their days."""
+"""Days after the case date up to which trades and corporate actions may be dated."""
 
 
 def _nothing(data: Mapping[str, Any]) -> JsonObject:
-    """A book without positions that breaks nothing."""
     del data
     book: dict[str, Any] = {
         "positions": [],
@@ -82,8 +81,8 @@ SUBTASK: Subtask[CommitteeInput, tuple[Member, ...]] = Subtask(
     answer=CommitteeCase,
     definitions=CONVENTIONS,
     build=build,
-    proof=examine,
-    scorers={Profile.CERTIFIED: score, Profile.STRICT: score},
+    proof=examine_committee_case,
+    scorers={Profile.CERTIFIED: score_committee_case, Profile.STRICT: score_committee_case},
     verification=Verification(
         method="staged_case",
         proved=(

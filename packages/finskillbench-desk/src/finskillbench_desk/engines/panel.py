@@ -1,8 +1,6 @@
-"""Regression of a panel of returns on many signals, weighted by a known covariance: the sums that are sufficient.
+"""Regression of panel returns on many signals, weighted by a known covariance S of the returns.
 
-Of T periods with n names and k signals only two sums matter to anything that is inferred about the coefficients when
-the covariance S of the returns is known: the information X' S^-1 X and the score X' S^-1 r, summed over periods. Sums
-of further periods are added to them, so that nothing has to be read twice.
+Sufficient sums are the information X' S^-1 X and the score X' S^-1 r; sums of further periods are added to them.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from finskillbench.errors import DimensionError, InputError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """What a panel says of k coefficients: `information` (k, k) and `score` (k,)."""
+    """Sufficient sums for k coefficients: `information` (k, k) and `score` (k,)."""
 
     information: Floats
     score: Floats
@@ -27,7 +25,7 @@ class Sums:
 
 
 def sums(signals: Floats, returns: Floats, covariance: Floats) -> Sums:
-    """The sufficient sums of a panel: signals (T, n, k), the returns (T, n) that followed, their covariance (n, n)."""
+    """Compute sums of a panel: signals (T, n, k), the returns (T, n) that followed, their covariance (n, n)."""
     periods, n, k = signals.shape
     if returns.shape != (periods, n) or covariance.shape != (n, n):
         raise DimensionError(
@@ -42,15 +40,15 @@ def sums(signals: Floats, returns: Floats, covariance: Floats) -> Sums:
 
 
 def least_squares(of: Sums) -> tuple[Floats, Floats]:
-    """Coefficients (k,) by generalised least squares, and their covariance (k, k)."""
+    """Return coefficients (k,) by generalised least squares, and their covariance (k, k)."""
     covariance: Floats = np.asarray(np.linalg.pinv(of.information), dtype=float)
     return covariance @ of.score, covariance
 
 
 def posterior(of: Sums, variances: Floats) -> tuple[Floats, float]:
-    """The mean of the coefficients under independent normal priors of mean 0, and the log evidence against all zero.
+    """Return the posterior mean of the coefficients, and the log evidence against all being zero.
 
-    `variances` (k,) may be 0: such a coefficient is 0. Ridge regression is this with one variance for all.
+    Priors are independent normal with mean 0 and `variances` (k,); a variance of 0 fixes a coefficient at 0.
     """
     scale = np.sqrt(variances)
     inner = scale[:, None] * of.information * scale
@@ -62,19 +60,10 @@ def posterior(of: Sums, variances: Floats) -> tuple[Floats, float]:
 
 
 def group_variances(of: Sums, groups: Floats, rounds: int = 200) -> Floats:
-    """The prior variance of each group of coefficients under which the panel is likeliest, by expectation-maximisation.
+    """Estimate one prior variance per group of coefficients by `rounds` of expectation-maximisation.
 
-    Parameters
-    ----------
-    of : the panel's sums.
-    groups : (k,) numbers; coefficients of equal number share a variance.
-    rounds : of the iteration, each of which makes the panel likelier.
-
-    Returns
-    -------
-    (k,) variances; a group without merit goes to (next to) 0.
-
-    Source: Morris (1983), parametric empirical Bayes; Dempster, Laird and Rubin (1977).
+    Coefficients with equal numbers in `groups` (k,) share a variance. Returns (k,) variances, near 0 for groups without
+    merit. Source: Morris (1983), parametric empirical Bayes; Dempster, Laird and Rubin (1977).
     """
     labels, member = np.unique(groups, return_inverse=True)
     sizes = np.bincount(member, minlength=len(labels))

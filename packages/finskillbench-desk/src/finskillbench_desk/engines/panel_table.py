@@ -1,4 +1,4 @@
-"""Panels, names and risk models as tables bring them: columns of equal length, whole numbers in stated units."""
+"""Panels, names and risk models read from tables of equal-length columns with whole numbers in stated units."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PanelTable:
     returns: Floats
 
     def only_from(self, first: Mapping[str, Any]) -> PanelTable:
-        """The panel with each named signal at 0 before a week of its own, so that it says nothing there."""
+        """Return the panel with each named signal set to 0 before its first week."""
         refuse_unknown(first, self.names, "from_week")
         signals = self.signals.copy()
         for name in first:
@@ -37,7 +37,7 @@ class PanelTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Names:
-    """The table of names: tickers, their columns, the covariance (n, n) of their returns, specific volatility (n,)."""
+    """Names: tickers, covariance (n, n) of their returns, specific volatility (n,), and the table itself."""
 
     tickers: tuple[str, ...]
     covariance: Floats
@@ -45,12 +45,11 @@ class Names:
     table: Mapping[str, Any]
 
     def column(self, name: str) -> Floats:
-        """A column of numbers (n,)."""
         return column(self.table, name, "names")
 
 
 def column(table: Mapping[str, Any], name: str, where: str) -> Floats:
-    """A column of a table as numbers; InputError names it where it is missing or holds something else."""
+    """Return a table column as finite numbers; raise InputError otherwise."""
     if name not in table:
         raise InputError(f"{where} has no column {name}; inject the table as it is")
     try:
@@ -63,40 +62,37 @@ def column(table: Mapping[str, Any], name: str, where: str) -> Floats:
 
 
 def optional_table(payload: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
-    """A map of the payload, None where it is absent or null; InputError where it is anything else."""
+    """Return a map of the payload; None if absent or null."""
     return None if payload.get(name) is None else mapping(payload, name)
 
 
 def by_signal(table: Mapping[str, Any], signals: Sequence[str], where: str) -> Floats:
-    """(k,) the numbers of a map that has one for every signal and none for anything else."""
+    """Return (k,) numbers from a map with exactly one entry per signal."""
     refuse_unknown(table, signals, where)
     return np.array([number(table, signal, where) for signal in signals])
 
 
 def unit_of(payload: Mapping[str, Any], name: str) -> float:
-    """What is stored for 1: a positive number of the payload."""
+    """Return the positive number that is stored for 1."""
     if (found := number(payload, name, "the call")) <= 0:
         raise InputError(f"{name} must be positive: the number that is stored for 1")
     return found
 
 
 def signals_of(payload: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of `signals`: a list, or a map by name."""
-    given = payload.get("signals")
-    names = texts_of(given) if (table := table_of(given)) is None else tuple(table)
+    """Return the names in `signals`, a list or a map by name."""
+    signals = payload.get("signals")
+    names = texts_of(signals) if (table := table_of(signals)) is None else tuple(table)
     if not names:
         raise InputError("signals must name the columns that hold signals; inject the field")
     return names
 
 
 def panel_of(payload: Mapping[str, Any]) -> PanelTable:
-    """The panel of `history`, with the rows of `news` behind it where that is given.
+    """Read the panel of `history`, followed by the rows of `news` if given.
 
-    Needs `signals`, `signal_unit` and `return_unit`: what is stored for a signal of 1 and for a return of 1 (100 %).
-
-    Raises
-    ------
-    InputError : the rows are not the same names week by week, in one order.
+    `signal_unit` and `return_unit` are the numbers stored for a signal of 1 and a return of 100 %. InputError unless
+    weeks list the same names in one order.
     """
     names = signals_of(payload)
     scale = unit_of(payload, "signal_unit"), unit_of(payload, "return_unit")
@@ -122,10 +118,11 @@ def panel_of(payload: Mapping[str, Any]) -> PanelTable:
 
 
 def names_of(payload: Mapping[str, Any]) -> Names:
-    """The names with the covariance of their returns: `names` and `factors`, standard deviations by factor.
+    """Read `names` and the covariance of their returns from `factors`, standard deviations by factor.
 
-    The loading on a factor is the column of its name (or of its name with `_beta`), or 1 for the members of a sector of
-    its name. Factors are uncorrelated.
+    A loading is the column with the factor's name (or name plus `_beta`), or 1 for the members of the sector with that
+    name.
+    Factors are uncorrelated.
     """
     table, factors = mapping(payload, "names"), mapping(payload, "factors")
     tickers = texts_of(table.get("ticker"))

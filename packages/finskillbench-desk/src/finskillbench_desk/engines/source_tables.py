@@ -1,7 +1,6 @@
-"""A panel of sources as a task gives it: tables of columns in, arrays by period, name and source out.
+"""Panel of sources read from task tables into arrays by period, name and source.
 
-Rows of the panel are periods and names in any order; groups are industries of the table of names. Residuals are returns
-less loadings times factor returns, all of which are given.
+Groups are the industries of the table of names; residuals are returns less loadings times factor returns.
 """
 
 from __future__ import annotations
@@ -13,18 +12,28 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats, Integers
-from finskillbench.engines.fields import list_of, listed, mapping, number, refuse_unknown, require, shown, table_of
+from finskillbench.engines.fields import (
+    describe_value,
+    list_of,
+    listed,
+    mapping,
+    number,
+    refuse_unknown,
+    require,
+    table_of,
+)
 from finskillbench.errors import InputError
 
 _KEYS = ("quarter", "ticker", "industry", "return_bp")
-"""Columns of a panel that are no sources."""
+"""Panel columns other than sources."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Scores (T, n, C) in standard units, residuals (T, n), specific volatilities (n,), and what rows and columns are.
+    """Panel of sources: `scores` (T, n, C) in standard units, `residuals` (T, n), `specific` volatilities (n,), and
+    labels.
 
-    `start` (C,) is the first period that counts of each source, 0 for all of it.
+    `start` (C,) is the first valid period of each source.
     """
 
     scores: Floats = field(repr=False)
@@ -36,21 +45,14 @@ class Panel:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The industries in the order of the names."""
         return tuple(dict.fromkeys(self.industries))
 
     def members(self, group: str) -> Integers:
-        """The names of an industry."""
         return np.flatnonzero(np.array(self.industries) == group)
 
 
 def panel_from(payload: Mapping[str, Any]) -> Panel:
-    """The panel of a payload: tables panel, names, factor_returns, sources; repairs and start where it has them.
-
-    Raises
-    ------
-    InputError : naming the table, column or source that is missing or of the wrong kind.
-    """
+    """Read the panel with optional repairs and starts; InputError names the faulty table, column or source."""
     require(payload, "panel", "names", "factor_returns", "sources")
     names, factors = mapping(payload, "names"), mapping(payload, "factor_returns")
     tickers = texts(names, "ticker", "names")
@@ -76,14 +78,14 @@ def panel_from(payload: Mapping[str, Any]) -> Panel:
 
 
 def values_of(payload: Mapping[str, Any], table: str, tickers: Sequence[str]) -> tuple[Floats, tuple[str, ...]]:
-    """(T, n, C) values of every source in a table, and the sources."""
+    """Return values (T, n, C) of every source in a table, and the sources."""
     found = mapping(payload, table)
     sources = tuple(name for name in found if name not in _KEYS)
     return _cube(found, sources, tickers, table), sources
 
 
 def scale_of(payload: Mapping[str, Any], sources: Sequence[str]) -> Floats:
-    """(C,) the scale of each source, from the table of sources."""
+    """Return (C,) scales from the table of sources."""
     table = mapping(payload, "sources")
     listed_sources = texts(table, "source", "sources")
     scale = column(table, "scale", "sources", len(listed_sources))
@@ -97,7 +99,7 @@ _REPAIR = ("source", "first", "last", "multiply")
 
 
 def repairs_of(payload: Mapping[str, Any], known: Sequence[str] = _REPAIR) -> list[Mapping[str, Any]]:
-    """The repairs of a payload: objects with source and multiply, first and last where not all quarters are meant."""
+    """Read the repairs: objects with source and multiply; first and last limit the quarters."""
     found: list[Mapping[str, Any]] = []
     for entry in entries(payload, "repairs"):
         if (repair := table_of(entry)) is None or not {"source", "multiply"} <= repair.keys():
@@ -110,23 +112,23 @@ def repairs_of(payload: Mapping[str, Any], known: Sequence[str] = _REPAIR) -> li
 
 
 def entries(payload: Mapping[str, Any], key: str) -> Sequence[Any]:
-    """A list of a payload, empty where it is absent; anything else in its place is refused, not passed over."""
+    """Return a list of the payload, empty if absent; raise InputError for anything else."""
     if (value := payload.get(key)) is None:
         return ()
     if (found := list_of(value)) is None:
-        raise InputError(f"{key} must be a list, not {shown(value)}")
+        raise InputError(f"{key} must be a list, not {describe_value(value)}")
     return found
 
 
 def whole(value: object, where: str, least: int, most: int) -> int:
-    """A whole number within bounds."""
+    """Return a whole number within bounds; raise InputError otherwise."""
     if (
         isinstance(value, bool)
         or not isinstance(value, int | float)
         or value != value // 1
         or not least <= value <= most
     ):
-        raise InputError(f"{where} must be a whole number from {least} to {most}, not {shown(value)}")
+        raise InputError(f"{where} must be a whole number from {least} to {most}, not {describe_value(value)}")
     return int(value)
 
 
@@ -134,19 +136,20 @@ def _starts(payload: Mapping[str, Any]) -> Mapping[str, Any]:
     if (value := payload.get("start")) is None:
         return {}
     if (found := table_of(value)) is None:
-        raise InputError(f'start must map sources to their first quarter, as {{"S001": 38}}, not {shown(value)}')
+        raise InputError(
+            f'start must map sources to their first quarter, as {{"S001": 38}}, not {describe_value(value)}'
+        )
     return found
 
 
 def place_of(name: str, sources: Sequence[str], field_name: str) -> int:
-    """Where a source stands among the columns."""
     if name not in sources:
         raise InputError(f"{field_name} names {listed([name])}, which is no source of the panel")
     return sources.index(name)
 
 
 def column(table: Mapping[str, Any], name: str, where: str, rows: int | None = None) -> Floats:
-    """A column of numbers of a table, one for each of `rows` where that is known."""
+    """Return a column of finite numbers, with `rows` entries if given."""
     values = list_of(table.get(name))
     if values is None or not values:
         raise InputError(f"{where} has no column {name}; inject the table as the task has it")
@@ -162,7 +165,7 @@ def column(table: Mapping[str, Any], name: str, where: str, rows: int | None = N
 
 
 def texts(table: Mapping[str, Any], name: str, where: str, rows: int | None = None) -> list[str]:
-    """A column of texts of a table, one for each of `rows` where that is known."""
+    """Return a column of texts, with `rows` entries if given."""
     values = list_of(table.get(name))
     if not values or not all(isinstance(value, str) for value in values):
         raise InputError(f"{where} has no column {name} of texts; inject the table as the task has it")
@@ -172,7 +175,7 @@ def texts(table: Mapping[str, Any], name: str, where: str, rows: int | None = No
 
 
 def _cube(table: Mapping[str, Any], wanted: Sequence[str], tickers: Sequence[str], where: str) -> Floats:
-    """(T, n, columns) of a table with a row for every quarter and name, or of one quarter for every name."""
+    """Return (T, n, columns) from a table with a row per quarter and name, or per name of one quarter."""
     place = {ticker: number for number, ticker in enumerate(tickers)}
     rows = texts(table, "ticker", where)
     if unknown := [ticker for ticker in rows if ticker not in place]:

@@ -1,11 +1,8 @@
-"""Which of many candidate sources moves a group's residual returns? Sums, estimates and evidence of each.
+"""Sums, estimates and evidence of candidate sources for a group's residual returns.
 
-Given what is explained otherwise, the residual of name i in period t is N(b x_it, s_i²), where x is the value of one
-candidate source and b an unknown coefficient that all names of a group share. All that the data say of b is then in two
-sums over names and periods, X = Σ x²/s² and Y = Σ x r/s²: least squares gives Y/X with standard error X^(−1/2), and
-under b ~ N(m, τ²) the evidence of the source against no effect and the posterior of b are closed forms.
-
-Source: Bishop (2006), Pattern Recognition and Machine Learning, section 3.5 (evidence of a linear model).
+The residual of name i in period t is N(b x_it, s_i²), with x a source's value and b a coefficient of the group. The
+sums X = Σ x²/s² and Y = Σ x r/s² are sufficient. Source: Bishop (2006), Pattern Recognition and Machine Learning,
+section 3.5 (evidence of a linear model).
 """
 
 from __future__ import annotations
@@ -18,14 +15,12 @@ from finskillbench.arrays import Floats
 
 
 class _Sums(NamedTuple):
-    """X = Σ x²/s² and Y = Σ x r/s², each (T, G, C): periods, groups, candidates."""
-
     squares: Floats
     products: Floats
 
 
 class Evidence(NamedTuple):
-    """Log evidence against no effect, and the posterior of the coefficient; arrays of the shape of the sums."""
+    """Log evidence against no effect, and posterior mean and variance of the coefficient, in the shape of the sums."""
 
     log_odds: Floats
     mean: Floats
@@ -33,14 +28,10 @@ class Evidence(NamedTuple):
 
 
 def sums_by_group(values: Floats, residuals: Floats, specific: Floats, groups: int) -> _Sums:
-    """The sums of every period, group and candidate.
+    """Compute X and Y, each (T, G, C), of every period, group and candidate.
 
-    Parameters
-    ----------
-    values : (T, n, C) values of the candidates; the names of a group stand together, n/G of them each.
-    residuals : (T, n) what is to be explained.
-    specific : (n,) standard deviations of the residuals.
-    groups : G.
+    `values` (T, n, C) and `residuals` (T, n) list the names of a group together, n/G each; `specific` (n,) are the
+    residuals' standard deviations.
     """
     periods, names, candidates = values.shape
     scaled = values / specific[None, :, None]
@@ -51,7 +42,7 @@ def sums_by_group(values: Floats, residuals: Floats, specific: Floats, groups: i
 
 
 def evidence(squares: Floats, products: Floats, mean: Floats | float, deviation: Floats | float) -> Evidence:
-    """What sums say of a coefficient with prior N(mean, deviation²); everything broadcasts."""
+    """Return evidence and posterior for the prior N(mean, deviation²); all arguments broadcast."""
     prior = 1.0 / np.square(deviation)
     precision = squares + prior
     centre = (products + prior * mean) / precision

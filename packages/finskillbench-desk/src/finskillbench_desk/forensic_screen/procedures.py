@@ -1,9 +1,7 @@
-"""How programs play a case through the tools: the reference, the textbook, and somebody who falls for everything.
+"""Baseline programs for a case (reference, textbook, trapped) and the texts that an agent reads.
 
-The reference does empirical Bayes with the primitives: mends the data, measures the usable cases, matches their
-signatures with an unknown start and size, and lets the base rate speak. It retypes results as an agent would.
-
-What an agent reads of a case: the house memo, the data notes, the disclosed numbers and the request.
+The reference does empirical Bayes with the skill scripts: it corrects the data, measures usable cases, matches their
+signatures and calibrates by the base rate. It copies results between calls as an agent would.
 """
 
 from __future__ import annotations
@@ -14,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.domains.interactive import Ask
+from finskillbench.domains.interactive import ProcedureCall
 from finskillbench.episode import JsonObject, Prompt
-from finskillbench_desk.engines.posterior.model import Model
+from finskillbench_desk.engines.posterior.model import RatioModel
 from finskillbench_desk.forensic_screen.difficulty import FLOOR, INDUSTRIES, KINDS, RATIOS
 from finskillbench_desk.forensic_screen.generator.draws import USABLE
 from finskillbench_desk.forensic_screen.reading import ACQUISITION, IDENTITIES, LAYOUT, LEASE, SLIP, YEAR_END, Rules
 
 
-def disclosed(model: Model) -> dict[str, Any]:
-    """The disclosed numbers by ratio and kind, as an agent and the second derivation read them."""
+def disclosed(model: RatioModel) -> dict[str, Any]:
+    """Return the disclosed parameters by ratio and kind, as in the task input."""
     ratios = [
         {
             "name": ratio.name,
@@ -39,7 +37,7 @@ def disclosed(model: Model) -> dict[str, Any]:
     kinds = [
         {
             "name": kind.name,
-            "what": kind.words,
+            "what": kind.description,
             "share": float(model.shares[place]),
             "profile": np.trim_zeros(model.profiles[place], "b").tolist(),
         }
@@ -50,7 +48,7 @@ def disclosed(model: Model) -> dict[str, Any]:
         "correlation_of_innovations": model.correlation.tolist(),
         "kinds": kinds,
         "volatility_degrees_of_freedom": model.freedom,
-        "own_level_sds": float(model.own[0] / model.deviation[0]),
+        "own_level_sds": float(model.level_deviation[0] / model.deviation[0]),
         "acquired_level_sds": float(model.acquired[0] / model.deviation[0]),
         "case_spread_sds": model.spread,
         "prior_mean_sds": model.prior,
@@ -58,12 +56,11 @@ def disclosed(model: Model) -> dict[str, Any]:
     }
 
 
-def documents(model: Model, rules: Rules) -> dict[str, str]:
-    """The memo on how accounts behave, and the notes on the data."""
+def documents(model: RatioModel, rules: Rules) -> dict[str, str]:
     return {"memo": _memo(model, rules), "data_notes": _notes()}
 
 
-def _memo(model: Model, rules: Rules) -> str:
+def _memo(model: RatioModel, rules: Rules) -> str:
     return f"""House memo: screening for managed accounts
 
 1. Base rate. Of companies like those in the list, {100 * model.base_rate:g} per cent managed their accounts at \
@@ -128,12 +125,12 @@ usual level of the ratio in it, and not the season.
 
 
 def layout() -> dict[str, Any]:
-    """Names of lines by statement, and identities: total to its parts with their signs."""
+    """Return line names by statement, and identities: total to its parts with their signs."""
     return {**LAYOUT, "identities": IDENTITIES}
 
 
 def prompt(quarters: list[str]) -> Prompt:
-    """The request; the harness adds the compacted input, the answer's schema and the budget."""
+    """Return the request; the harness adds the compacted input, the answer's schema and the budget."""
     names = ", ".join(kind.name for kind in KINDS)
     return Prompt(
         f"Screen 200 companies of {len(INDUSTRIES)} industries for managed accounts in the last quarters up to "
@@ -155,23 +152,23 @@ def prompt(quarters: list[str]) -> Prompt:
 PACKAGE = "account-screening"
 _TABLES = ["statements", "companies", "industry_paths", "seasons"]
 _TRUST = 0.8
-"""Part of the evidence that is believed, since level and volatility are estimates (references/desk-screening.md)."""
-Playing = Generator[tuple[Ask, ...], list[JsonObject], JsonObject]
+"""Weight of the evidence, as level and volatility are estimates (references/desk-screening.md)."""
+Playing = Generator[tuple[ProcedureCall, ...], list[JsonObject], JsonObject]
 
 
 def reference() -> Playing:
-    """Read the documents, mend the data, measure the usable archive, match, calibrate."""
+    """Read the documents, correct the data, measure the usable archive, match signatures and calibrate."""
     return _screen(careful=True)
 
 
 def trapped() -> Playing:
-    """The same without a word of the documents: nothing mended, every case used, even odds."""
+    """Run the reference without the documents: no corrections, every case used, even odds."""
     return _screen(careful=False)
 
 
 def textbook() -> Playing:
-    """Thresholds on raw ratios: a company whose window is restless is suspect, and of the commonest kind."""
-    (_, model) = yield (_load(), Ask("get_task_data", {"field": "model"}))
+    """Suspect companies with large innovations on raw ratios, and name the commonest kind."""
+    (_, model) = yield (_load(), ProcedureCall("get_task_data", {"field": "model"}))
     ratios = [_plain(ratio) for ratio in model["value"]["ratios"]]
     looked, cases = yield (
         _run("ratio_innovations", {"ratios": ratios, "versions": "first", "window": 12}, ["statements"]),
@@ -191,21 +188,21 @@ def textbook() -> Playing:
 def _screen(careful: bool) -> Playing:
     _, memo, model, layout, events = yield (
         _load(),
-        Ask("get_task_data", {"field": "documents.memo"}),
-        Ask("get_task_data", {"field": "model"}),
-        Ask("get_task_data", {"field": "layout"}),
-        Ask("read_table", {"table": "events", "rows": 200}),
+        ProcedureCall("get_task_data", {"field": "documents.memo"}),
+        ProcedureCall("get_task_data", {"field": "model"}),
+        ProcedureCall("get_task_data", {"field": "layout"}),
+        ProcedureCall("read_table", {"table": "events", "rows": 200}),
     )
-    words, numbers = str(memo["value"]), model["value"]
+    memo_text, numbers = str(memo["value"]), model["value"]
     usable = {"keep": {"basis": ["court judgment", "regulator's order"]}, "drop": {"industry": ["Financials"]}}
     checked, cases = yield (
         _run("statement_checks", {}, ["statements", "layout"]),
         _run("case_effects", _effects(numbers) | (usable if careful else {}), ["archive"]),
     )
-    base_rate = _said(r"base rate of ([\d.]+) per cent", words) / 100.0 if careful else 0.5
+    base_rate = _number_in(r"base rate of ([\d.]+) per cent", memo_text) / 100.0 if careful else 0.5
     stated = _signatures(numbers, cases["output"]["groups"])
     if careful:
-        material = _said(r"at least ([\d.]+) per cent of the buyer", words)
+        material = _number_in(r"at least ([\d.]+) per cent of the buyer", memo_text)
         stated |= _corrections(numbers, layout["value"], checked["output"], _rows(events), material)
     else:
         stated |= {"ratios": [_plain(ratio) for ratio in numbers["ratios"]], "versions": "first", "table_unit": 1e-4}
@@ -222,17 +219,17 @@ def _screen(careful: bool) -> Playing:
     }
 
 
-def _load() -> Ask:
-    return Ask("load_skill", {"skill_name": PACKAGE})
+def _load() -> ProcedureCall:
+    return ProcedureCall("load_skill", {"skill_name": PACKAGE})
 
 
-def _run(script: str, payload: dict[str, Any], fields: list[str]) -> Ask:
+def _run(script: str, payload: dict[str, Any], fields: list[str]) -> ProcedureCall:
     path = f"{PACKAGE}/scripts/{script}.py"
-    return Ask("run_skill_script", {"script_path": path, "input_data": payload, "inject_task_fields": fields})
+    return ProcedureCall("run_skill_script", {"script_path": path, "input_data": payload, "inject_task_fields": fields})
 
 
-def _said(pattern: str, words: str) -> float:
-    found = re.search(pattern, words)
+def _number_in(pattern: str, text: str) -> float:
+    found = re.search(pattern, text)
     return float(found[1]) if found else 0.0
 
 
@@ -253,7 +250,7 @@ def _effects(numbers: JsonObject) -> dict[str, Any]:
 
 
 def _signatures(numbers: JsonObject, groups: JsonObject) -> dict[str, Any]:
-    """What is stated of management: every kind's mean shift as measured, and how much sizes differ."""
+    """Return the signature arguments: each kind's measured mean shift and spread of sizes."""
     return {
         "window": numbers["possible_starts"],
         "freedom": numbers["volatility_degrees_of_freedom"],
@@ -273,14 +270,14 @@ def _signatures(numbers: JsonObject, groups: JsonObject) -> dict[str, Any]:
 def _corrections(
     numbers: JsonObject, layout: JsonObject, checked: JsonObject, events: list[dict[str, Any]], material: float
 ) -> dict[str, Any]:
-    """What the documents say of the data, as arguments of the scripts."""
+    """Return the corrections that the documents demand, as script arguments."""
     wanted = ("name", "numerator", "denominator", "persistence", "innovation_sd", "growth_effect")
     sheet = set(layout["balance_sheet"])
     used = {ratio[side] for ratio in numbers["ratios"] for side in ("numerator", "denominator")}
     slips = [each for each in checked["broken"] if each["total"] == "cash" and each["stated_over_added_up"] == 1000.0]
     effects = {ratio["name"]: ratio["lease_effect"] for ratio in numbers["ratios"]}
 
-    def told(event: str) -> list[dict[str, Any]]:
+    def named_events(event: str) -> list[dict[str, Any]]:
         return [each for each in events if each["event"] == event]
 
     return {
@@ -294,15 +291,15 @@ def _corrections(
         ],
         "known_changes": [
             {"company": each["company"], "quarter": each["quarter"], "effects": effects}
-            for each in told("lease standard adopted")
+            for each in named_events("lease standard adopted")
         ],
         "new_levels": [
             {"company": each["company"], "quarter": each["quarter"]}
-            for each in told("acquisition completed")
+            for each in named_events("acquisition completed")
             if each["value"] >= material
         ],
         "year_ends": [
             {"company": each["company"], "quarter": each["quarter"], "month": each["value"]}
-            for each in told("year end changed")
+            for each in named_events("year end changed")
         ],
     }

@@ -1,7 +1,4 @@
-"""From the tables of a case to log ratios that follow the disclosed model, as the memo and the data notes say.
-
-The 82 lines of the statements, by statement, and how they add up.
-"""
+"""Log ratios of a case that follow the disclosed model, read from its tables by the rules of memo and data notes."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from finskillbench.arrays import Floats, Integers
-from finskillbench_desk.engines.posterior.model import Model, Prediction, predicted
+from finskillbench_desk.engines.posterior.model import Prediction, RatioModel, predict_shift
 from finskillbench_desk.forensic_screen.difficulty import BEFORE, FINANCIALS, KIND_NAMES, MEASURES, NAMES, RATIOS
 from finskillbench_desk.forensic_screen.generator.draws import CASE_UNIT, LOG_UNIT, USABLE
 
@@ -134,33 +131,33 @@ ACQUISITION = "acquisition completed"
 LEASE = "lease standard adopted"
 YEAR_END = "year end changed"
 _KIND_OF = {ACQUISITION: "acquisition", LEASE: "lease_standard", YEAR_END: "fiscal_year"}
-"""Event to the kind of place that it is."""
+"""Event to its kind of pitfall."""
 SPURT, SPURT_QUARTERS = 0.075, 3
-"""Growth of log revenue beyond the industry's median in so many quarters in a row is a spurt."""
+"""Least log growth above the industry median, and the successive quarters of it, that make a spurt."""
 SLIP = 1000
-"""A balance sheet typed in single dollars stands so many times too high."""
+"""Factor by which a balance sheet typed in single dollars is too large."""
 
 Tables = Mapping[str, pl.DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the memo says of a case beside the model: from which share of assets (per cent) an acquisition counts."""
+    """Case-specific rule of the memo: least share of assets (per cent) at which an acquisition counts."""
 
     material: float
 
 
-class Panel(NamedTuple):
-    """Log ratios (n, T, R) freed of everything announced, and the quarter of a material acquisition, else -1."""
+class AdjustedRatios(NamedTuple):
+    """Log ratios (n, T, R) adjusted for everything announced, and quarters of material acquisitions, else -1."""
 
     y: Floats
     acquired: Integers
 
 
-def read_panel(tables: Tables, model: Model, rules: Rules, *, left_out: str = "") -> Panel:
-    """The latest version of every statement, slips undone; less path, season, growth and the lease standard.
+def read_adjusted_ratios(tables: Tables, model: RatioModel, rules: Rules, *, left_out: str = "") -> AdjustedRatios:
+    """Read the latest statements with slips corrected, less path, season, growth and lease standard.
 
-    `left_out` is the kind of place (`generator.places.LOCAL`) whose correction a reader leaves out who falls for it.
+    `left_out` names the kind of pitfall (`generator.lines.LOCAL`) whose correction is omitted.
     """
     companies, events = tables["companies"], tables["events"]
     latest = (
@@ -200,20 +197,20 @@ def read_panel(tables: Tables, model: Model, rules: Rules, *, left_out: str = ""
             y[who, when:] -= model.lease
         elif event["event"] == YEAR_END:
             year_ends[who, when:] = event["value"]
-    return Panel(y - _common(tables, companies["industry"].to_list(), year_ends, quarters), acquired)
+    return AdjustedRatios(y - _common(tables, companies["industry"].to_list(), year_ends, quarters), acquired)
 
 
 def _spurts(growth: Floats, industries: NDArray[Any]) -> Floats:
-    """Growth (n, T) beyond the median of the industry in the quarters of a spurt, 0 in all others."""
+    """Return growth (n, T) above the industry median in the quarters of a spurt, 0 in all others."""
     beyond = growth.copy()
     for industry in np.unique(industries):
         inside = industries == industry
         beyond[inside] -= np.median(growth[inside], axis=0)
     fast = beyond > SPURT
-    length = np.zeros(growth.shape, dtype=np.intp)  # of the run that a quarter ends
+    length = np.zeros(growth.shape, dtype=np.intp)  # length of the run that ends in a quarter
     for quarter in range(growth.shape[1]):
         length[:, quarter] = np.where(fast[:, quarter], length[:, quarter - 1] * (quarter > 0) + 1, 0)
-    for quarter in range(growth.shape[1] - 2, -1, -1):  # of the whole run
+    for quarter in range(growth.shape[1] - 2, -1, -1):  # length of the whole run
         length[:, quarter] = np.where(
             fast[:, quarter] & fast[:, quarter + 1], length[:, quarter + 1], length[:, quarter]
         )
@@ -221,7 +218,7 @@ def _spurts(growth: Floats, industries: NDArray[Any]) -> Floats:
 
 
 def _common(tables: Tables, industries: list[str], year_ends: Integers, quarters: Mapping[str, int]) -> Floats:
-    """What a company's industry and season say of its log ratios (n, T, R)."""
+    """Return the effect of industry path and season on the log ratios (n, T, R)."""
     paths = tables["industry_paths"].sort("industry", "quarter")
     seasons = tables["seasons"].sort("industry", "fiscal_quarter")
     names = seasons["industry"].unique().sort().to_list()
@@ -234,21 +231,21 @@ def _common(tables: Tables, industries: list[str], year_ends: Integers, quarters
 
 
 def fiscal_quarter(months: Integers, year_ends: Integers) -> Integers:
-    """Which quarter of the fiscal year, from 0, ends in a calendar month; a year end of 12 gives 0 in March."""
+    """Return the fiscal quarter, from 0, that ends in a calendar month; a year end of 12 gives 0 in March."""
     return ((months - year_ends) // 3 - 1) % 4
 
 
 def usable() -> pl.Expr:
-    """Which rows of the archive are of cases that the memo lets count."""
+    """Select archive rows of the cases that the memo admits."""
     return pl.col("basis").is_in(USABLE) & (pl.col("industry") != FINANCIALS)
 
 
-def read_archive(archive: pl.DataFrame, model: Model, *, usable_only: bool = True) -> Prediction:
-    """What the archive predicts of a new case; cases that the memo rules out only if `usable_only` is off."""
+def read_archive(archive: pl.DataFrame, model: RatioModel, *, usable_only: bool = True) -> Prediction:
+    """Predict a new case from the archive, by default from admitted cases only."""
     if usable_only:
         archive = archive.filter(usable())
     ordered = archive.sort("case", "quarter")
     rows = ordered["quarter"].n_unique()
     moves = ordered.select(NAMES).to_numpy().reshape(-1, rows, MEASURES) * CASE_UNIT
     kinds = np.array([KIND_NAMES.index(kind) for kind in ordered["kind"].to_list()[::rows]])
-    return predicted(model, moves[:, BEFORE:], kinds)
+    return predict_shift(model, moves[:, BEFORE:], kinds)

@@ -1,16 +1,8 @@
-"""The label of a case once more, from nothing but what its agent sees, by code that shares nothing with the build.
+"""Independent derivation of the label from the task input, sharing no code with the build.
 
-The posterior derived again from what an agent sees, by code that shares nothing with the build.
-
-Where the build works with innovations and eliminates a company's level quarter by quarter, this takes the dense joint
-covariance of the whole path of all ratios under no management, once per pattern of acquisitions, whitens paths and
-shifts by its Cholesky factor, and integrates the shift by the determinant lemma. Base rate and materiality are read
-from the memo's words.
-
-Where a case misleads: the tables read as somebody reads them who leaves one correction out, and what he concludes.
-
-Nothing here knows what was planted. A statement without its restatement, a list of events without the lease standard,
-an archive of which every case counts: each is a case of its own, of which the posterior is asked.
+It whitens paths and shifts by the Cholesky factor of the joint covariance of a path without management, once per
+acquisition pattern, and integrates the shift by the determinant lemma. Base rate and materiality are parsed from the
+memo. Traps are found by omitting one correction at a time.
 """
 
 from __future__ import annotations
@@ -31,30 +23,29 @@ from finskillbench.episode import JsonObject
 _KEYS = ("company", "quarter")
 
 
-def answer(task_input: Mapping[str, Any]) -> JsonObject:
-    """The expected output: the posterior probability and the likeliest kind of each company."""
+def rederive_answer(task_input: Mapping[str, Any]) -> JsonObject:
+    """Return the expected output: posterior probability and likeliest kind of each company."""
     names = [kind["name"] for kind in task_input["model"]["kinds"]]
     return {
         "assessments": [
             {"company": company, "probability": math.fsum(row), "kind": names[int(np.argmax(row))]}
-            for company, row in posterior(task_input).items()
+            for company, row in rederive_kinds(task_input).items()
         ]
     }
 
 
-def posterior(task_input: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Probability of each kind of management, in the order of `model.kinds`, by company."""
+def rederive_kinds(task_input: Mapping[str, Any]) -> dict[str, list[float]]:
+    """Return the probability of each kind of management by company, in the order of `model.kinds`."""
     y, bought = paths(task_input)
     return of_paths(y, bought, task_input)
 
 
 def frames_of(task_input: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
-    """The tables of a case."""
     return {name: value.frame for name, value in task_input.items() if hasattr(value, "frame")}
 
 
 def paths(task_input: Mapping[str, Any]) -> tuple[dict[str, Floats], dict[str, int]]:
-    """Log ratios (T, R) of each company freed of all that is announced, and when it made a material acquisition."""
+    """Return adjusted log ratios (T, R) and the quarter of a material acquisition, by company."""
     model, memo, frames = task_input["model"], task_input["documents"]["memo"], frames_of(task_input)
     material = _number(r"at least ([\d.]+) per cent of the buyer's total assets", memo)
     long = _log_ratios(frames["statements"], model["ratios"])
@@ -67,7 +58,7 @@ def paths(task_input: Mapping[str, Any]) -> tuple[dict[str, Floats], dict[str, i
 def of_paths(
     y: Mapping[str, Floats], bought: Mapping[str, int], task_input: Mapping[str, Any]
 ) -> dict[str, list[float]]:
-    """Probability of each kind by company, of paths (T, R) that are freed of all that is announced."""
+    """Return the probability of each kind by company from adjusted paths (T, R)."""
     model, archive = task_input["model"], task_input["archive"].frame
     periods = max((len(path) for path in y.values()), default=0)
     hypotheses = _hypotheses(periods, model, archive, base_rate(task_input))
@@ -82,27 +73,26 @@ def of_paths(
 
 
 def base_rate(task_input: Mapping[str, Any]) -> float:
-    """The base rate of the memo."""
     return _number(r"base rate of ([\d.]+) per cent", task_input["documents"]["memo"]) / 100.0
 
 
 def constant_shares(rows: Mapping[str, list[float]]) -> list[float]:
-    """Expected number of managed companies of each kind: what naming that kind for all earns."""
+    """Return the expected number of managed companies by kind, the merit of naming that kind for all."""
     return [math.fsum(column) for column in zip(*rows.values(), strict=True)]
 
 
-def _number(pattern: str, words: str) -> float:
-    found = re.search(pattern, words)
+def _number(pattern: str, text: str) -> float:
+    found = re.search(pattern, text)
     if found is None:
-        raise ValueError(f"memo: nothing matches {pattern!r}")
+        raise ValueError(f"memo: no text matches {pattern!r}")
     return float(found[1])
 
 
 def _log_ratios(statements: pl.DataFrame, ratios: list[dict[str, Any]]) -> pl.DataFrame:
-    """Log ratios less the growth effect, from the last version of each statement with slips undone."""
+    """Return log ratios less the growth effect, from the last versions with slips corrected."""
     last = statements.filter(pl.col("version") == pl.col("version").max().over(_KEYS)).sort(_KEYS)
     used = {ratio[side] for ratio in ratios for side in ("numerator", "denominator")}
-    # Lines of the balance sheet are those that a slip moves with cash.
+    # A slip affects exactly the lines of the balance sheet.
     columns = statements.columns
     sheet = set(columns[columns.index("cash") : columns.index("equity") + 1]) & used
     slip = pl.when(pl.col("cash") == 1000 * pl.col("closing_cash")).then(1000.0).otherwise(1.0)
@@ -122,7 +112,7 @@ def _log_ratios(statements: pl.DataFrame, ratios: list[dict[str, Any]]) -> pl.Da
 def _adjusted(
     long: pl.DataFrame, frames: Mapping[str, pl.DataFrame], ratios: list[dict[str, Any]], material: float
 ) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Less announced changes, path and season; and the place of the quarter of each material acquisition."""
+    """Subtract announced changes, path and season; also return quarters of material acquisitions."""
     events = frames["events"]
     order = long["quarter"].unique().sort().to_list()
     large = events.filter((pl.col("event") == "acquisition completed") & (pl.col("value") >= material))
@@ -162,7 +152,7 @@ def _adjusted(
 
 
 def _archived(archive: pl.DataFrame, kind: dict[str, Any], model: dict[str, Any]) -> tuple[Floats, Floats]:
-    """Mean and covariance of a new case's shift, case by case as measurements of the kind's mean."""
+    """Return mean and covariance of a new case's shift from the archived cases of a kind."""
     names = [ratio["name"] for ratio in model["ratios"]]
     profile = np.array(kind["profile"], dtype=np.float64)
     found = archive.filter(
@@ -195,7 +185,7 @@ def _pattern(
     model: dict[str, Any],
     hypotheses: _Hypotheses,
 ) -> Floats:
-    """Posterior by kind (n, K) of companies (n, T, R) whose acquisition is in one quarter, -1 for none."""
+    """Return the posterior by kind (n, K) of companies (n, T, R) with an acquisition in one quarter, -1 for none."""
     members, periods, measures = y.shape
     phi = np.array([ratio["persistence"] for ratio in model["ratios"]])
     root = np.linalg.cholesky(_joint_covariance(periods, quarter, phi, model))
@@ -221,9 +211,9 @@ def _pattern(
 
 
 class _Hypotheses(NamedTuple):
-    """Every kind and start: what a shift does to the path (T * R, H * R), its mean, root of its covariance, log prior.
+    """Every kind and start: response (T * R, H * R), mean and covariance root of the shift, and log prior.
 
-    nothing : log prior of no management.
+    `nothing` is the log prior of no management.
     """
 
     design: Floats
@@ -251,14 +241,14 @@ def _hypotheses(periods: int, model: dict[str, Any], archive: pl.DataFrame, base
 
 
 def _joint_covariance(periods: int, quarter: int, phi: Floats, model: dict[str, Any]) -> Floats:
-    """Covariance of a path, quarters outer and ratios inner, of a company of volatility 1 that is not managed."""
+    """Return the covariance of an unmanaged path at volatility 1, quarters outer and ratios inner."""
     unit = np.array([ratio["innovation_sd"] for ratio in model["ratios"]])
     shock = np.array(model["correlation_of_innovations"]) * np.outer(unit, unit)
     settled = shock / (1.0 - np.outer(phi, phi))
     times = np.arange(periods)
     gap = times[:, None] - times
     ahead = phi[:, None, None] ** np.maximum(gap, 0)
-    # The later quarter's ratio remembers by its own persistence.
+    # The later quarter's ratio decays with its persistence.
     blocks = np.where(gap >= 0, ahead[:, None] * settled[:, :, None, None], 0.0)
     blocks += np.where(gap < 0, (phi[:, None, None] ** np.maximum(-gap, 0))[None] * settled[:, :, None, None], 0.0)
     level = np.ones((periods, periods)) * model["own_level_sds"] ** 2
@@ -271,7 +261,7 @@ def _joint_covariance(periods: int, quarter: int, phi: Floats, model: dict[str, 
 
 
 def _response(profile: Floats, start: int, periods: int, phi: Floats) -> Floats:
-    """How far a unit shift has moved each log ratio by each quarter (T, R)."""
+    """Return the response (T, R) of each log ratio to a unit shift."""
     moved = np.zeros((periods, len(phi)))
     for place, push in enumerate(profile):
         first = start + place
@@ -281,22 +271,20 @@ def _response(profile: Floats, start: int, periods: int, phi: Floats) -> Floats:
 
 
 _CERTAIN = 1e9
-"""Degrees of freedom of somebody to whom the volatility before the window is the volatility."""
+"""Degrees of freedom that fix the volatility at its value before the window."""
 _LIKELIER = 0.5
 _SPURT, _QUARTERS = 0.075, 3
-"""Growth beyond the industry's median, and in how many quarters in a row, that is a spurt."""
+"""Growth above the industry median, and the number of successive quarters of it, that make a spurt."""
 Case = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class _Read:
-    """A table as somebody reads it."""
-
     frame: pl.DataFrame
 
 
-def traps(case: Case) -> list[dict[str, Any]]:
-    """Kind, where, and probabilities of whoever falls for it: corrections by company, the archive, the base rate."""
+def rederive_traps(case: Case) -> list[dict[str, Any]]:
+    """Return kind, site and misread probabilities of every trap: corrections by company, the archive, the base rate."""
     y, bought = paths(case)
     clean = {company: math.fsum(row) for company, row in of_paths(y, bought, case).items()}
     found: list[dict[str, Any]] = []
@@ -326,12 +314,12 @@ def _of_all(kind: str, where: str, case: Case) -> dict[str, Any]:
     return {
         "kind": kind,
         "where": where,
-        "probabilities": {name: math.fsum(row) for name, row in posterior(case).items()},
+        "probabilities": {name: math.fsum(row) for name, row in rederive_kinds(case).items()},
     }
 
 
 def _misread(case: Case, y: Mapping[str, Floats]) -> dict[str, dict[str, Floats]]:
-    """Kind of correction to the paths of whoever leaves it out."""
+    """Return the paths without each correction, by its kind."""
     frames = frames_of(case)
     statements, events = frames["statements"], frames["events"]
     read: dict[str, dict[str, pl.DataFrame]] = {
@@ -346,12 +334,12 @@ def _misread(case: Case, y: Mapping[str, Floats]) -> dict[str, dict[str, Floats]
     }
     effects = np.array([ratio["growth_effect"] for ratio in case["model"]["ratios"]])
     spurts = _spurts(statements, frames["companies"])
-    grown = {name: y[name] + np.outer(spurts[name], effects) for name in spurts}
-    return dict(sorted({**found, "acquisition": dict(y), "growth": grown}.items()))
+    with_growth = {name: y[name] + np.outer(spurts[name], effects) for name in spurts}
+    return dict(sorted({**found, "acquisition": dict(y), "growth": with_growth}.items()))
 
 
 def _spurts(statements: pl.DataFrame, companies: pl.DataFrame) -> dict[str, Floats]:
-    """Growth (T,) beyond the industry's median of companies with a spurt, 0 in all other quarters."""
+    """Return growth (T,) above the industry median for companies with a spurt, 0 in all other quarters."""
     last = statements.filter(pl.col("version") == pl.col("version").max().over("company", "quarter"))
     beyond = (
         last.sort("company", "quarter")
@@ -371,7 +359,7 @@ def _spurts(statements: pl.DataFrame, companies: pl.DataFrame) -> dict[str, Floa
 
 
 def _in_deviations(y: Mapping[str, Floats], case: Case) -> dict[str, float]:
-    """Probability of management of whoever counts in standard deviations of the innovations before the window."""
+    """Return probabilities of management if the volatility before the window is taken as known."""
     model = case["model"]
     persistence = np.array([ratio["persistence"] for ratio in model["ratios"]])
     unit = np.array([ratio["innovation_sd"] for ratio in model["ratios"]])

@@ -1,11 +1,7 @@
-"""forensic_screen: how likely each of 200 companies is to have managed its accounts, and how.
+"""forensic_screen: the probability and kind of accounts management at each of 200 companies.
 
-What is stored of a case's traps: where they are and what somebody answers who falls for them.
-
-A place is a trap where the correction that it calls for decides the company: without it management is likelier than
-not, and with it it is not. That is read from the tables, so that whoever has them can say it too.
-
-Answers made to examine the score: a ladder from right to wrong, and recipes that do without the work.
+A pitfall is a trap if the correction decides the company: management is likelier than not only without it. The truth
+stores the sites of traps and the answers of a misreading.
 """
 
 from __future__ import annotations
@@ -21,47 +17,46 @@ from pydantic import Field
 
 from finskillbench.arrays import Floats, Integers
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
-from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.building import BuildContext, BuiltTask
 from finskillbench.domains.examples import Examples, GradedExample, Label
-from finskillbench.domains.interactive import Budget, InteractiveCase
+from finskillbench.domains.interactive import EpisodeBudget, InteractiveCase
 from finskillbench.domains.tables import TableReference, reference
 from finskillbench.episode import Episode, JsonObject, Profile, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.values import array, mapping, number, numbers, objects
+from finskillbench.scoring.values import as_array, as_number, as_object, numbers, objects
 from finskillbench_desk.engines.posterior.posterior import kind_probabilities
-from finskillbench_desk.forensic_screen import procedures
-from finskillbench_desk.forensic_screen import rederive as second
+from finskillbench_desk.forensic_screen import procedures, rederive
 from finskillbench_desk.forensic_screen.difficulty import (
     FLOOR,
     KIND_NAMES,
     QUARTERS,
     TIERS,
     WEIGHTS,
-    Judged,
-    judged,
-    parts,
+    ParsedAssessments,
+    parse_assessments,
+    probabilities_verdict,
+    score_parts,
     single_kind,
     stored_posterior,
-    verdict,
 )
 from finskillbench_desk.forensic_screen.generator.lines import LOCAL, fallen_probabilities
-from finskillbench_desk.forensic_screen.generator.world import World, drawn_world
-from finskillbench_desk.forensic_screen.reading import Panel, read_archive, read_panel, usable
-from finskillbench_desk.forensic_screen.rederive import traps as traps_again
+from finskillbench_desk.forensic_screen.generator.world import ScreeningWorld, drawn_world
+from finskillbench_desk.forensic_screen.reading import AdjustedRatios, read_adjusted_ratios, read_archive, usable
+from finskillbench_desk.forensic_screen.rederive import rederive_traps as traps_again
 
 EVEN = 0.5
-"""The prior of somebody who neglects the base rate."""
+"""Base rate used by a reader who ignores the stated one."""
 LIKELIER = 0.5
 """Probability from which management is likelier than not."""
 
 
-def stored_traps(world: World, panel: Panel) -> list[dict[str, Any]]:
-    """Kind, where, and probabilities of whoever falls for it: corrections by company, the archive, the base rate."""
+def stored_traps(world: ScreeningWorld, panel: AdjustedRatios) -> list[dict[str, Any]]:
+    """Return kind, site and misread probabilities of every trap: corrections by company, the archive, the base rate."""
     companies = world.tables["companies"]["company"].to_list()
     clean = kind_probabilities(panel.y, panel.acquired, world.model, world.prediction).sum(axis=1)
     found: list[dict[str, Any]] = []
     for kind in sorted(LOCAL):
-        misread = read_panel(world.tables, world.model, world.rules, left_out=kind)
+        misread = read_adjusted_ratios(world.tables, world.model, world.rules, left_out=kind)
         moved = np.any(misread.y != panel.y, axis=(1, 2)) | (misread.acquired != panel.acquired)
         where = np.flatnonzero(moved)
         if not where.size:
@@ -87,11 +82,10 @@ def _named(companies: list[str], probabilities: Floats) -> dict[str, float]:
 
 
 _ROUNDED = 0.97
-"""What probabilities to two decimals earn at least."""
+"""Least score of probabilities rounded to two decimals."""
 
 
-def answer_of(companies: Sequence[str], probabilities: Floats, kinds: Integers) -> dict[str, Any]:
-    """An answer of all companies."""
+def assessments_of(companies: Sequence[str], probabilities: Floats, kinds: Integers) -> dict[str, Any]:
     return {
         "assessments": [
             {"company": company, "probability": float(probability), "kind": KIND_NAMES[int(kind)]}
@@ -101,27 +95,27 @@ def answer_of(companies: Sequence[str], probabilities: Floats, kinds: Integers) 
 
 
 def graded_examples(label: Label[Any]) -> list[GradedExample]:
-    """From the posterior over rounding and timidity to one answer for all."""
+    """Grade answers from the posterior through rounding and shrinkage to one answer for all."""
     companies, posterior = stored_posterior(label.truth.verification)
-    rate = number(label.truth.verification.get("base_rate")) or 0.0
+    rate = as_number(label.truth.verification.get("base_rate")) or 0.0
     managed, kinds = posterior.sum(axis=1), posterior.argmax(axis=1)
     nothing = np.full(len(companies), rate)
     one_kind = np.full(len(companies), single_kind(posterior))
     half = shrunk(managed, rate, 0.5)
     return [
-        GradedExample("the posterior", answer_of(companies, managed, kinds), 1.0, 1.0),
-        GradedExample("to two decimals", answer_of(companies, managed.round(2), kinds), _ROUNDED, 1.0),
-        GradedExample("half of the evidence", answer_of(companies, half, kinds), 0.5, 0.98),
+        GradedExample("the posterior", assessments_of(companies, managed, kinds), 1.0, 1.0),
+        GradedExample("to two decimals", assessments_of(companies, managed.round(2), kinds), _ROUNDED, 1.0),
+        GradedExample("half of the evidence", assessments_of(companies, half, kinds), 0.5, 0.98),
         GradedExample(
-            "half of the evidence, one kind", answer_of(companies, half, one_kind), 0.2, WEIGHTS["probabilities"]
+            "half of the evidence, one kind", assessments_of(companies, half, one_kind), 0.2, WEIGHTS["probabilities"]
         ),
-        GradedExample("kinds alone", answer_of(companies, nothing, kinds), WEIGHTS["kinds"], WEIGHTS["kinds"]),
-        GradedExample("base rate and one kind", answer_of(companies, nothing, one_kind), 0.0, 0.0),
+        GradedExample("kinds alone", assessments_of(companies, nothing, kinds), WEIGHTS["kinds"], WEIGHTS["kinds"]),
+        GradedExample("base rate and one kind", assessments_of(companies, nothing, one_kind), 0.0, 0.0),
     ]
 
 
 def shrunk(probabilities: Floats, base_rate: float, weight: float) -> Floats:
-    """Probabilities whose evidence, in log odds beyond the base rate, is multiplied by a weight."""
+    """Multiply the evidence, in log odds beyond the base rate, by a weight."""
     clipped = np.clip(probabilities, FLOOR * 1e-6, 1.0 - FLOOR * 1e-6)
     prior = np.log(base_rate) - np.log1p(-base_rate)
     evidence = np.log(clipped) - np.log1p(-clipped) - prior
@@ -129,7 +123,7 @@ def shrunk(probabilities: Floats, base_rate: float, weight: float) -> Floats:
 
 
 def exploits(task_input: Mapping[str, Any]) -> dict[str, JsonObject]:
-    """Recipes: one number for all, kinds by the memo's shares, and suspicion by what stands in events and versions."""
+    """Return answers without analysis: one number for all, or suspicion by events and restatements."""
     companies: list[str] = task_input["companies"]["company"]
     shares = np.array([kind["share"] for kind in task_input["model"]["kinds"]])
     largest = np.full(len(companies), int(shares.argmax()))
@@ -144,12 +138,12 @@ def exploits(task_input: Mapping[str, Any]) -> dict[str, JsonObject]:
 
     def suspected(names: set[str]) -> JsonObject:
         listed = np.array([0.3 if company in names else 0.08 for company in companies])
-        return answer_of(companies, listed, largest)
+        return assessments_of(companies, listed, largest)
 
     return {
-        "even odds": answer_of(companies, np.full(len(companies), 0.5), largest),
-        "nobody": answer_of(companies, np.zeros(len(companies)), largest),
-        "one in ten, the kind of largest share": answer_of(companies, np.full(len(companies), 0.1), largest),
+        "even odds": assessments_of(companies, np.full(len(companies), 0.5), largest),
+        "nobody": assessments_of(companies, np.zeros(len(companies)), largest),
+        "one in ten, the kind of largest share": assessments_of(companies, np.full(len(companies), 0.1), largest),
         "whoever has an event": suspected(events),
         "whoever restated": suspected(restated),
     }
@@ -158,13 +152,13 @@ def exploits(task_input: Mapping[str, Any]) -> dict[str, JsonObject]:
 NAME = "forensic_screen"
 PREFIX = "dk_fs"
 EPISODES = 40
-BUDGET = Budget(turns=24, output_tokens=60_000, data_calls=30)
+BUDGET = EpisodeBudget(turns=24, output_tokens=60_000, data_calls=30)
 CEILING = 0.75
-"""What the reference earns at least on average."""
-TOLD = 2e-6
-"""Largest difference of a probability of whoever falls for a trap, stored to six decimals, from one derived again."""
+"""Least mean score of the reference."""
+TRAP_AGREEMENT = 2e-6
+"""Tolerance for misread probabilities, which are stored to six decimals."""
 AGREEMENT = 1e-6
-"""Largest difference of a stored probability from one derived again."""
+"""Tolerance for stored posterior probabilities."""
 KindName = Literal[
     "early_revenue",
     "channel_stuffing",
@@ -176,7 +170,7 @@ KindName = Literal[
 
 
 class ForensicInput(TypedDict):
-    """What the agent is given; statements, companies, events, industry tables and archive are tables."""
+    """Task input of a case; statements, companies, events, industry tables and archive are tables."""
 
     documents: Mapping[str, str]
     model: Mapping[str, Any]
@@ -204,22 +198,22 @@ class ForensicScreen(Answer):
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: ForensicInput) -> Score:
-    """0.7 expected logarithmic score of the probabilities + 0.3 expected share of kinds named right; see `merit`."""
+    """Score 0.7 x the expected logarithmic score + 0.3 x the expected share of kinds named right."""
     del task_input
     companies, posterior = stored_posterior(truth.verification)
     stated = truth.verification
-    said = judged(answer, companies)
-    found = parts(said, posterior, number(stated.get("base_rate")) or 0.0)
+    parsed = parse_assessments(answer, companies)
+    found = score_parts(parsed, posterior, as_number(stated.get("base_rate")) or 0.0)
     traps = {
-        f"{trap['kind']}@{trap['where']}": verdict(said, posterior, trap, companies)
+        f"{trap['kind']}@{trap['where']}": probabilities_verdict(parsed, posterior, trap, companies)
         for trap in objects(stated.get("traps"))
     }
     value = math.fsum(weight * found[part] for part, weight in WEIGHTS.items())
     return Score(value, {**found, "traps": traps})
 
 
-def _build(context: BuildContext, objects_: object) -> Iterator[Task]:
-    """Forty worlds, one a case, in tiers that take turns; none where the market is not synthetic."""
+def _build(context: BuildContext, objects_: object) -> Iterator[BuiltTask]:
+    """Yield forty worlds, one per case, cycling through the tiers; none if the market is not synthetic."""
     del objects_
     if not context.synthetic:
         return
@@ -227,11 +221,11 @@ def _build(context: BuildContext, objects_: object) -> Iterator[Task]:
     tiers = list(TIERS)
     for place in range(context.most(EPISODES)):
         rng = context.generator("desk", NAME, place)
-        yield task_of(rng, place, tiers[place % len(tiers)], days[place % len(days)])
+        yield screening_task(rng, place, tiers[place % len(tiers)], days[place % len(days)])
 
 
-def task_of(rng: np.random.Generator, place: int, tier: str, day: date) -> Task:
-    """The case of a world: what is visible, the posterior given exactly that, and the traps."""
+def screening_task(rng: np.random.Generator, place: int, tier: str, day: date) -> BuiltTask:
+    """Return the case of a world: task input, the posterior given it, and the traps."""
     quarters = quarters_until(day)
     world = drawn_world(rng, tier, quarters)
     task_id = f"{PREFIX}_{day}_{place + 1:02d}"
@@ -250,7 +244,7 @@ def task_of(rng: np.random.Generator, place: int, tier: str, day: date) -> Task:
     }
     traps = stored_traps(world, panel)
     stored = {company: row.tolist() for company, row in zip(companies, posterior, strict=True)}
-    return Task(
+    return BuiltTask(
         Episode(
             task_id,
             "desk",
@@ -263,7 +257,7 @@ def task_of(rng: np.random.Generator, place: int, tier: str, day: date) -> Task:
         Truth(
             task_id,
             NAME,
-            answer_of(companies, posterior.sum(axis=1), posterior.argmax(axis=1)),
+            assessments_of(companies, posterior.sum(axis=1), posterior.argmax(axis=1)),
             {
                 "base_rate": world.model.base_rate,
                 "posterior": stored,
@@ -280,62 +274,66 @@ def task_of(rng: np.random.Generator, place: int, tier: str, day: date) -> Task:
 
 
 def quarters_until(day: date) -> list[str]:
-    """The names of the forty calendar quarters that had ended by a day and been reported, 45 days later."""
+    """Return the last forty calendar quarters reported by a day, 45 days after their end."""
     last = (day.year * 12 + day.month - 1 - 2) // 3 - 1
     return [f"{place // 4}Q{place % 4 + 1}" for place in range(last - QUARTERS + 1, last + 1)]
 
 
-def exact_posterior(world: World) -> tuple[np.ndarray, Any]:
-    """The posterior by company and kind given the tables alone, and the panel read from them."""
-    panel = read_panel(world.tables, world.model, world.rules)
+def exact_posterior(world: ScreeningWorld) -> tuple[np.ndarray, Any]:
+    """Return the posterior by company and kind given the tables, and the ratios read from them."""
+    panel = read_adjusted_ratios(world.tables, world.model, world.rules)
     prediction = read_archive(world.tables["archive"], world.model)
     return kind_probabilities(panel.y, panel.acquired, world.model, prediction), panel
 
 
 def proof(label: Label[ForensicInput], findings: Findings) -> None:
-    """All that is stored follows from what is visible, and no other answer of a family earns as much."""
+    """Recheck one label: posterior, score of the stored answer, alternatives, and traps."""
     truth, where = label.truth, label.episode.task_id
     companies, posterior = stored_posterior(truth.verification)
-    rate = number(truth.verification.get("base_rate")) or 0.0
-    stated = second.base_rate(label.task_input)
-    findings.expect(abs(stated - rate) < 1e-12, where, f"base_rate is {rate}, and {stated} in the memo")
-    again = second.posterior(label.task_input)
-    findings.expect(list(again) == companies, where, "the stored posterior is of other companies than the case")
+    rate = as_number(truth.verification.get("base_rate")) or 0.0
+    stated = rederive.base_rate(label.task_input)
+    findings.expect(abs(stated - rate) < 1e-12, where, f"base_rate is {rate} in the truth and {stated} in the memo")
+    again = rederive.rederive_kinds(label.task_input)
+    findings.expect(list(again) == companies, where, "the stored posterior has other companies than the case")
     if list(again) == companies:
         widest = float(np.abs(np.array(list(again.values())) - posterior).max())
         findings.widest("greatest_difference", widest)
-        findings.expect(widest < AGREEMENT, where, f"the posterior differs by {widest:.1e} from its second derivation")
-        constants = second.constant_shares(again)
+        findings.expect(widest < AGREEMENT, where, f"the posterior differs by {widest:.1e} from its rederivation")
+        constants = rederive.constant_shares(again)
         single = constants[single_kind(posterior)]
         findings.expect(single > max(constants) - AGREEMENT * len(companies), where, "another single kind earns more")
-    best = parts(judged(truth.expected_output, companies), posterior, rate)
-    findings.expect(min(best.values()) > 1.0 - 1e-9, where, f"the stored answer earns {best}, not the whole of it")
+    best = score_parts(parse_assessments(truth.expected_output, companies), posterior, rate)
+    findings.expect(min(best.values()) > 1.0 - 1e-9, where, f"the stored answer earns {best}; every part must be 1")
     managed, kinds = posterior.sum(axis=1), posterior.argmax(axis=1)
     for factor in (0.0, 0.5, 0.8, 1.25, 2.0):
-        other = Judged(shrunk(managed, rate, factor), kinds)
-        earned = parts(other, posterior, rate)["probabilities"]
+        other = ParsedAssessments(shrunk(managed, rate, factor), kinds)
+        earned = score_parts(other, posterior, rate)["probabilities"]
         findings.expect(earned < 1.0, where, f"evidence times {factor} earns as much as the posterior")
     _traps(truth, label.task_input, findings)
 
 
 def _traps(truth: Truth, task_input: ForensicInput, findings: Findings) -> None:
-    """The traps of a label are those that the tables show, with the probabilities of whoever falls for them."""
+    """Compare the stored traps with those rederived from the tables."""
     stated, again = truth.verification.get("traps"), traps_again(task_input)
-    told = [(trap.get("kind"), trap.get("where")) for trap in objects(stated)]
-    same = len(told) == len(array(stated)) and told == [(trap["kind"], trap["where"]) for trap in again]
-    findings.expect(same, truth.task_id, "the traps are not those that the tables show", "verification.traps")
+    stated_keys = [(trap.get("kind"), trap.get("where")) for trap in objects(stated)]
+    same = len(stated_keys) == len(as_array(stated)) and stated_keys == [
+        (trap["kind"], trap["where"]) for trap in again
+    ]
+    findings.expect(same, truth.task_id, "the traps differ from those that the tables imply", "verification.traps")
     if not same:
         return
     for trap, other in zip(objects(stated), again, strict=True):
-        given, wanted = numbers(mapping(trap.get("probabilities"))), other["probabilities"]
-        near = given.keys() == wanted.keys() and all(abs(given[name] - wanted[name]) < TOLD for name in wanted)
+        stated_probabilities, wanted = numbers(as_object(trap.get("probabilities"))), other["probabilities"]
+        near = stated_probabilities.keys() == wanted.keys() and all(
+            abs(stated_probabilities[name] - wanted[name]) < TRAP_AGREEMENT for name in wanted
+        )
         found = near and len(trap) == len(other)
-        message = f"trap {trap['kind']} of {trap['where']} has other probabilities than the tables give"
+        message = f"trap {trap['kind']} at {trap['where']} has other probabilities than the tables imply"
         findings.expect(found, truth.task_id, message, "verification.traps")
 
 
 def _base_rate(fields: Mapping[str, Any]) -> JsonObject:
-    """The memo's rate for everybody and no kind: what needs no statement at all."""
+    """Return no assessments, which scores as the base rate for all without kinds."""
     del fields
     return {"assessments": []}
 
@@ -347,7 +345,7 @@ SUBTASK: Subtask[ForensicInput, Any] = Subtask(
     answer=ForensicScreen,
     cluster=lambda episode: episode.task_id,
     build=_build,
-    rederive=second.answer,
+    rederive=rederive.rederive_answer,
     proof=proof,
     scorers={Profile.CERTIFIED: certified, Profile.STRICT: certified},
     verification=Verification(method="expected_log_score", proved=("base_rate", "posterior", "traps")),

@@ -1,9 +1,4 @@
-"""Drawing a world: see `world` for what it consists of and `dials` for how hard it is.
-
-How programs play an episode: the reference through the primitives, a textbook's answer, and one that falls for all.
-
-Each is a generator of turns, played by the real loop: it sees what the tools return and nothing else.
-"""
+"""Drawing of trading worlds, and baseline programs (reference, textbook, trapped) as generators of tool calls."""
 
 from __future__ import annotations
 
@@ -14,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Booleans, Floats, Integers
-from finskillbench.domains.interactive import Ask
+from finskillbench.domains.interactive import ProcedureCall
 from finskillbench.episode import JsonObject
 from finskillbench_desk.trade_over_time import world
-from finskillbench_desk.trade_over_time.rederive import Memo, heard, read_memo
+from finskillbench_desk.trade_over_time.rederive import Memo, apply_notices, read_memo
 from finskillbench_desk.trade_over_time.world import (
     DECISIONS,
     HALF_LIVES,
@@ -28,26 +23,26 @@ from finskillbench_desk.trade_over_time.world import (
     VENDOR_OF,
     VENDORS,
     WEEKS,
-    Book,
     Draws,
     News,
-    Orderly,
-    Plan,
-    Risk,
     Signals,
-    Tier,
-    World,
+    TradingBook,
+    TradingControls,
+    TradingPlan,
+    TradingTier,
+    TradingWorld,
+    WeeklyRiskModel,
 )
 
-Playing = Generator[tuple[Ask, ...], list[JsonObject], JsonObject]
+Playing = Generator[tuple[ProcedureCall, ...], list[JsonObject], JsonObject]
 _SCRIPTS = "signal-trading/scripts"
 _NO_COST = 1e6
-"""A clip so large that trades cost next to nothing: how a textbook without costs calls the same script."""
+"""A trade size at which costs vanish, for a textbook without costs."""
 
 
 @dataclass
 class _Plan:
-    """What a program makes of the memo and the history; the mistakes are what is left at its default."""
+    """Inputs of a program's decisions; the defaults are the mistakes of the trapped program."""
 
     memo: Memo
     vendors: dict[str, str] = field(default_factory=dict[str, str])
@@ -59,17 +54,17 @@ class _Plan:
     foresight: bool = False
     ages: bool = False
     ends: bool = False
-    listens: bool = False
+    heeds_notices: bool = False
 
-    def hear(self, notices: list[str]) -> bool:
-        """Whether notices are heeded, and there are any."""
-        if not self.listens or not notices:
+    def apply_notices(self, notices: list[str]) -> bool:
+        """Apply notices to the memo; return False if there are none or they are ignored."""
+        if not self.heeds_notices or not notices:
             return False
-        self.memo = heard(self.memo, notices)
+        self.memo = apply_notices(self.memo, notices)
         return True
 
     def worth(self) -> dict[str, float]:
-        """Coefficients, with the chance that an edge holds: that of the memo, or what notices say of its vendor."""
+        """Return coefficients times the probability, by memo or notices, that the vendor's edge holds."""
         if not self.ends:
             return self.coefficient
         holds = {vendor: float(found) for vendor, found in self.memo.found.items()}
@@ -77,13 +72,13 @@ class _Plan:
             name: worth * holds.get(self.vendors[name], self.memo.holds) for name, worth in self.coefficient.items()
         }
 
-    def target(self, decision: int, age: int) -> Ask:
-        """The call for the step of a decision."""
+    def target(self, decision: int, age: int) -> ProcedureCall:
+        """Return the script call for the step of a decision."""
         memo = self.memo
         days = range(decision, min(DECISIONS, decision + self.horizon - 1) + 1)
         limit = max(memo.limit_from - decision + 1, 1)
         binds_now = decision >= memo.limit_from
-        return Ask(
+        return ProcedureCall(
             "run_skill_script",
             {
                 "script_path": f"{_SCRIPTS}/decay_target.py",
@@ -93,7 +88,7 @@ class _Plan:
                     "signal_unit": SIGNAL_UNIT,
                     "signals_age": age if self.ages else 0,
                     "aversion": [memo.aversion_at(day) for day in days],
-                    # The limit is on the capital of the day, which the order is refused without.
+                    # The limit refers to the day's capital; other orders are rejected.
                     "capital": [memo.capital_at(day) if self.flows or binds_now else memo.capital for day in days],
                     "impact_clip": self.clip / memo.tariff,
                     "limit_from": limit if binds_now or (self.foresight and limit <= len(days)) else None,
@@ -103,14 +98,16 @@ class _Plan:
         )
 
 
-def _worth(memo: Memo, half_lives: dict[str, float], vendors: dict[str, str], method: str, *, believes: bool) -> Ask:
-    """The call that says what the signals are worth."""
+def _worth(
+    memo: Memo, half_lives: dict[str, float], vendors: dict[str, str], method: str, *, believes: bool
+) -> ProcedureCall:
+    """Return the script call that estimates the signals' coefficients."""
     late = (
         {}
         if memo.late is None or believes
         else {name: memo.late[1] for name in vendors if vendors[name] == memo.late[0]}
     )
-    return Ask(
+    return ProcedureCall(
         "run_skill_script",
         {
             "script_path": f"{_SCRIPTS}/signal_worth.py",
@@ -131,13 +128,13 @@ def _output(result: JsonObject) -> Any:
     return result["output"]
 
 
-def _opening() -> Generator[tuple[Ask, ...], list[JsonObject], tuple[Memo, dict[str, str], dict[str, float]]]:
-    """Read the memo, who sells what, and the half-lives: those told, the others measured."""
+def _opening() -> Generator[tuple[ProcedureCall, ...], list[JsonObject], tuple[Memo, dict[str, str], dict[str, float]]]:
+    """Read the memo, the vendors and the half-lives, and measure undisclosed half-lives."""
     read = yield (
-        Ask("load_skill", {"skill_name": "signal-trading"}),
-        Ask("get_task_data", {"field": "memo"}),
-        Ask("get_task_data", {"field": "signals"}),
-        Ask(
+        ProcedureCall("load_skill", {"skill_name": "signal-trading"}),
+        ProcedureCall("get_task_data", {"field": "memo"}),
+        ProcedureCall("get_task_data", {"field": "signals"}),
+        ProcedureCall(
             "run_skill_script",
             {
                 "script_path": f"{_SCRIPTS}/signal_decay.py",
@@ -150,20 +147,23 @@ def _opening() -> Generator[tuple[Ask, ...], list[JsonObject], tuple[Memo, dict[
     measured: dict[str, Any] = _output(read[3])["signals"]
     half_lives: dict[str, float] = {}
     for name, offer in offers.items():
-        told, shown = offer["half_life"], measured[name]["autocorrelation"]
+        disclosed, shown = offer["half_life"], measured[name]["autocorrelation"]
         nearest = min(HALF_LIVES, key=lambda weeks: abs(0.5 ** (1 / weeks) - shown))
-        half_lives[name] = nearest if told is None else told
+        half_lives[name] = nearest if disclosed is None else disclosed
     return memo, {name: offer["vendor"] for name, offer in offers.items()}, half_lives
 
 
 def _decide(plan: _Plan) -> Playing:
-    """All decisions: an order and the step of the next decision share a turn, unless the file turns out to be old or
-    something has become known.
+    """Make all decisions, requesting each step together with the previous order.
+
+    A step is requested again if the signal file is old or a notice has arrived.
     """
     age = 0
     results = yield (plan.target(1, age),)
     for decision in range(1, DECISIONS + 1):
-        order = Ask("advance", {"trades": {name: step for name, step in _output(results[-1])["step"].items() if step}})
+        order = ProcedureCall(
+            "advance", {"trades": {name: step for name, step in _output(results[-1])["step"].items() if step}}
+        )
         if decision == DECISIONS:
             yield (order,)
             break
@@ -171,24 +171,22 @@ def _decide(plan: _Plan) -> Playing:
         results = yield (order, plan.target(decision + 1, guess))
         moved = results[0]
         age = moved["week"] - moved["signals_of_week"]
-        if plan.hear(moved.get("notices", [])) or (age != guess and plan.ages):
+        if plan.apply_notices(moved.get("notices", [])) or (age != guess and plan.ages):
             results = yield (plan.target(decision + 1, age),)
     return {"decisions": DECISIONS}
 
 
 def _reference() -> Playing:
-    """Empirical Bayes by vendor, the memo's chance that an edge holds or what is found out of it, then the plan over
-    all weeks that are left, with all that memo and notices say.
-    """
+    """Use empirical Bayes by vendor, the probability that an edge holds, and a plan over all remaining weeks."""
     memo, vendors, half_lives = yield from _opening()
     results = yield (_worth(memo, half_lives, vendors, "group_variance", believes=False),)
     plan = _Plan(memo, vendors, _output(results[0])["coefficient"], half_lives, clip=memo.clip)
-    plan.flows, plan.foresight, plan.ages, plan.ends, plan.listens = True, True, True, True, True
+    plan.flows, plan.foresight, plan.ages, plan.ends, plan.heeds_notices = True, True, True, True, True
     return (yield from _decide(plan))
 
 
 def _textbook() -> Playing:
-    """Least squares on the history as it is, and all the way to the best of one week."""
+    """Use least squares on the raw history, and trade to the optimum of a single week."""
     memo, vendors, half_lives = yield from _opening()
     results = yield (_worth(memo, half_lives, vendors, "least_squares", believes=True),)
     coefficient = _output(results[0])["coefficient"]
@@ -197,11 +195,10 @@ def _textbook() -> Playing:
 
 
 def _trapped() -> Playing:
-    """As the reference, but every trap is fallen for.
+    """Run the reference with every mistake.
 
-    What was filled in afterwards is believed and worthless signals are trusted, edges are taken to hold, impacts are
-    taken for those of one million and old files for new ones, flows and notices are not heeded, and the limit only once
-    it binds.
+    It trusts backfilled history and lasting edges, uses least squares, misreads impacts, and ignores file dates, flows,
+    notices and future limits.
     """
     memo, vendors, half_lives = yield from _opening()
     results = yield (_worth(memo, half_lives, vendors, "least_squares", believes=True),)
@@ -215,11 +212,13 @@ _MARKET, _SECTOR, _STYLE = 0.020, 0.008, 0.007
 """Weekly standard deviations of the factors."""
 _SPECIFIC = 0.025, 0.048
 _CLIPS = 1.0, 0.4, 0.5
-"""Sizes of a trade, in millions, that the table of impacts may be stated for; the first is what one takes it for."""
+"""Possible trade sizes, in millions, of the impact table; a careless reader assumes the first."""
 
 
-def draw(tickers: Sequence[str], sector_of: Sequence[str], tier: Tier, rng: np.random.Generator) -> World:
-    """A world of a tier for named companies and their sectors."""
+def draw_trading_world(
+    tickers: Sequence[str], sector_of: Sequence[str], tier: TradingTier, rng: np.random.Generator
+) -> TradingWorld:
+    """Draw a world of a tier for given companies and sectors."""
     sectors = tuple(sorted(set(sector_of)))
     places = np.array([sectors.index(sector) for sector in sector_of])
     risk = _risk(places, sectors, rng)
@@ -233,21 +232,21 @@ def draw(tickers: Sequence[str], sector_of: Sequence[str], tier: Tier, rng: np.r
     news, calm = _news(edges, rng)
     free = [place for place in range(2, DECISIONS) if place not in plan.flows]
     withdrawn = (int(rng.choice(free)), _flow(rng)) if rng.random() < 1 / 3 else None
-    orderly = Orderly(None if late else int(vendors[0]), withdrawn, calm)
+    controls = TradingControls(None if late else int(vendors[0]), withdrawn, calm)
     draws = _draws(risk, signals, edges, places, rng)
-    return World(tier, tuple(tickers), sectors, places, risk, book, plan, signals, draws, news, outage, orderly)
+    return TradingWorld(tier, tuple(tickers), sectors, places, risk, book, plan, signals, draws, news, outage, controls)
 
 
-def _risk(places: Integers, sectors: Sequence[str], rng: np.random.Generator) -> Risk:
+def _risk(places: Integers, sectors: Sequence[str], rng: np.random.Generator) -> WeeklyRiskModel:
     n = len(places)
     styles = rng.normal(size=(n, len(STYLES))).round(2)
     exposures = np.column_stack([rng.normal(1.0, 0.2, n).round(2), np.eye(len(sectors))[places], styles])
     levels = np.array([_MARKET, *[_SECTOR] * len(sectors), *[_STYLE] * len(STYLES)])
     volatility = (levels * rng.uniform(0.85, 1.15, len(levels))).round(5)
-    return Risk(("market", *sectors, *STYLES), exposures, volatility, rng.uniform(*_SPECIFIC, n).round(5))
+    return WeeklyRiskModel(("market", *sectors, *STYLES), exposures, volatility, rng.uniform(*_SPECIFIC, n).round(5))
 
 
-def _book(places: Integers, rng: np.random.Generator) -> Book:
+def _book(places: Integers, rng: np.random.Generator) -> TradingBook:
     n, members = len(places), np.bincount(places)
     size = np.exp(rng.normal(0.0, 0.7, n))
     benchmark = (size / size.sum()).round(5)
@@ -258,27 +257,27 @@ def _book(places: Integers, rng: np.random.Generator) -> Book:
     holdings = (world.CAPITAL * benchmark + active - active.mean()).round(1)
     clip = float(rng.choice(_CLIPS))
     impact = world.IMPACT * clip / 5 * np.sqrt(1 / n / benchmark) * np.exp(rng.normal(0.0, 0.25, n))
-    return Book(benchmark, holdings, impact.round(4), clip)
+    return TradingBook(benchmark, holdings, impact.round(4), clip)
 
 
 def _flow(rng: np.random.Generator) -> float:
-    """Millions of a flow; redemptions are the more frequent."""
+    """Draw a flow in millions; redemptions are twice as frequent as subscriptions."""
     sign = rng.choice([-1.0, -1.0, 1.0])
     return float(round(sign * rng.uniform(*world.FLOW) * world.CAPITAL, -1))
 
 
-def _plan(tier: Tier, rng: np.random.Generator) -> Plan:
+def _plan(tier: TradingTier, rng: np.random.Generator) -> TradingPlan:
     limit_from = int(rng.integers(5, 8))
     capital = np.full(DECISIONS, world.CAPITAL)
     for first, last in ((2, limit_from), (limit_from + 1, DECISIONS - 1)):
         capital[int(rng.integers(first, last)) :] += _flow(rng)
     aversion = np.full(DECISIONS, world.AVERSION)
     aversion[limit_from:] *= tier.tightens
-    return Plan(capital, aversion, limit_from)
+    return TradingPlan(capital, aversion, limit_from)
 
 
-def _signals(tier: Tier, vendors: Integers, late: bool, rng: np.random.Generator) -> Signals:
-    """What the vendors sell: the first came late, the last resell what others make."""
+def _signals(tier: TradingTier, vendors: Integers, late: bool, rng: np.random.Generator) -> Signals:
+    """Draw the vendors' offers: the first vendor may be late, the last ones resell others' signals."""
     half_life = rng.choice(world.HALF_LIVES, size=len(SIGNALS))
     copied = np.full(len(SIGNALS), -1)
     for seller in range(tier.copies):
@@ -289,14 +288,15 @@ def _signals(tier: Tier, vendors: Integers, late: bool, rng: np.random.Generator
     if late:
         first, last = (round(share * WEEKS) for share in world.BACKFILL_WEEKS)
         live_from[vendors[0] == VENDOR_OF] = int(rng.integers(first, last))
-    told = np.isin(VENDOR_OF, rng.permutation(len(VENDORS))[: tier.told])
-    return Signals(half_life, told, live_from, copied)
+    disclosed = np.isin(VENDOR_OF, rng.permutation(len(VENDORS))[: tier.disclosed])
+    return Signals(half_life, disclosed, live_from, copied)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edges:
-    """The truth that nobody sees: `worth` (30,) of a signal of one while an edge holds, in units of the name's specific
-    risk; `holds` (10,) whether a vendor's edge holds to this day, `end` (10,) the week with whose end it ended else.
+    """Hidden edges: `worth` (30,) of a unit signal while its edge holds, in units of specific risk.
+
+    `holds` (10,) marks vendors with an edge today, `end` (10,) is the last week of other edges.
     """
 
     worth: Floats
@@ -304,16 +304,16 @@ class Edges:
     end: Integers
 
     def alive(self, weeks: int) -> Booleans:
-        """(weeks, 30) whether the edge of a signal's vendor holds in a week, counted from 0."""
+        """Return (weeks, 30) True where the edge of a signal's vendor holds, weeks from 0."""
         return (self.holds | (np.arange(weeks)[:, None] < self.end))[:, VENDOR_OF]
 
     @property
     def today(self) -> Floats:
-        """(30,) what signals are worth at the decisions."""
+        """(30,) worth of the signals at the decisions."""
         return self.worth * self.holds[VENDOR_OF]
 
 
-def _edges(tier: Tier, decay: Floats, rng: np.random.Generator) -> Edges:
+def _edges(tier: TradingTier, decay: Floats, rng: np.random.Generator) -> Edges:
     sound = rng.permutation(len(VENDORS))[: rng.choice(world.SOUND)]
     deviation = float(rng.choice(tier.strengths)) * np.sqrt(1 - decay)
     worth = rng.normal(0.0, deviation) * np.isin(VENDOR_OF, sound)
@@ -321,7 +321,7 @@ def _edges(tier: Tier, decay: Floats, rng: np.random.Generator) -> Edges:
 
 
 def _news(edges: Edges, rng: np.random.Generator) -> tuple[News, int | None]:
-    """What is said on the day, and where a tariff is spoken of that is not this book's."""
+    """Draw the findings and tariff notices, and the day of a notice about another tariff."""
     audited = sorted(rng.permutation(len(VENDORS))[: world.AUDITED].tolist())
     verdicts = {vendor: bool(edges.today[vendor == VENDOR_OF].any()) for vendor in audited}
     audit, day = int(rng.integers(*world.AUDIT)), int(rng.integers(*world.TARIFF))
@@ -330,7 +330,7 @@ def _news(edges: Edges, rng: np.random.Generator) -> tuple[News, int | None]:
     return News(audit, verdicts, tariff), None if changes else day
 
 
-def _draws(risk: Risk, signals: Signals, edges: Edges, places: Integers, rng: np.random.Generator) -> Draws:
+def _draws(risk: WeeklyRiskModel, signals: Signals, edges: Edges, places: Integers, rng: np.random.Generator) -> Draws:
     weeks, n, count = WEEKS + DECISIONS, len(places), len(SIGNALS)
     common = rng.standard_normal((weeks, len(risk.factors), count), dtype=np.float32)[:, places]
     shocks = rng.standard_normal((weeks, n, count), dtype=np.float32)
@@ -357,12 +357,16 @@ def _draws(risk: Risk, signals: Signals, edges: Edges, places: Integers, rng: np
 
 
 def _backfill(
-    stored: Integers, returns: Integers, signals: Signals, risk: Risk, places: Integers, rng: np.random.Generator
+    stored: Integers,
+    returns: Integers,
+    signals: Signals,
+    risk: WeeklyRiskModel,
+    places: Integers,
+    rng: np.random.Generator,
 ) -> None:
-    """Write into what a vendor filled in afterwards what it knew by then: the returns that had followed.
+    """Add part of the returns that followed to values that a vendor backfilled, in place.
 
-    Without that it is a series that had no part in returns. What is added is a function of returns, so that given the
-    returns nothing of this says anything of the coefficients.
+    The addition depends on returns only, so given the returns it says nothing about the coefficients.
     """
     late = np.flatnonzero(signals.live_from)
     if not len(late):

@@ -1,10 +1,8 @@
-"""The state of an episode between its decisions: the book, the files that have come, and the orders so far.
+"""State of an episode between decisions, orders, and the score of its trades.
 
-What the trades of an episode are worth: orders as the dealers take them, losses, and which traps they fell into.
-
-The score is `1 - what the agent's decisions lost / what the textbook's lost`, floored at 0. Each decision's loss is
-taken in the book that the agent had then, so that one slip costs once; the textbook's are fixed by the case, so that
-nothing is gained by steering the book anywhere. No loss is negative, hence no score is above 1.
+The score is `1 - losses of the decisions / losses of the textbook`, floored at 0. Each loss is measured in the book
+held at that decision, so a mistake costs once; the textbook's losses are fixed. Losses are not negative, so no score
+exceeds 1.
 """
 
 from __future__ import annotations
@@ -22,11 +20,11 @@ import polars as pl
 
 from finskillbench.arrays import Floats, Integers
 from finskillbench.domains.interactive import InvalidActionError, ToolContract
-from finskillbench.domains.tables import Table
+from finskillbench.domains.tables import EpisodeTable
 from finskillbench.episode import JsonObject, Score, Truth
-from finskillbench.scoring.values import array, is_object, mapping, number
-from finskillbench_desk.share import share
-from finskillbench_desk.trade_over_time.optimum import Desk, Trap, fallen_book, from_json, losses
+from finskillbench.scoring.values import as_array, as_number, as_object, is_object
+from finskillbench_desk.share import share_of_gain
+from finskillbench_desk.trade_over_time.optimum import TradingSetup, TradingTrap, fallen_book, from_json, losses
 from finskillbench_desk.trade_over_time.world import (
     DECISIONS,
     LARGEST_TRADE,
@@ -34,91 +32,90 @@ from finskillbench_desk.trade_over_time.world import (
     RETURN_UNIT,
     SIGNALS,
     TOLERANCE,
-    World,
+    TradingWorld,
 )
 
 _SHOWN = 5
-"""Names or sectors that a refusal lists."""
+"""Most names or sectors listed in a rejection."""
 
 
-def ordered(desk: Desk, decision: int, book: Floats, trades: Mapping[str, Any]) -> Floats:
-    """(n,) the book after an order: millions by name, what is missing is not traded.
-
-    What the order leaves open of the limits within the tolerance is settled at least cost.
+def ordered(setup: TradingSetup, decision: int, book: Floats, trades: Mapping[str, Any]) -> Floats:
+    """Return the (n,) book after an order in millions by name; missed limits within the tolerance are settled at least
+    cost.
 
     Raises
     ------
-    StageError : a name that there is not, an amount that is none, or a limit that is missed by more.
+    InvalidActionError : an unknown name, an invalid amount, or a limit missed beyond the tolerance.
     """
-    places = {ticker: place for place, ticker in enumerate(desk.tickers)}
+    places = {ticker: place for place, ticker in enumerate(setup.tickers)}
     change = np.zeros(len(places))
     for ticker, amount in trades.items():
         if ticker not in places:
             raise InvalidActionError(f"{ticker[:20]!r} is not in the book; names are those of the table `names`")
-        value = number(amount)
+        value = as_number(amount)
         if value is None or abs(value) > LARGEST_TRADE:
             raise InvalidActionError(f"{ticker}: a trade is a number of millions of size {LARGEST_TRADE:g} at most")
         change[places[ticker]] = value
-    limits = desk.limits(decision)
+    limits = setup.limits(decision)
     if limits is not None:
         missed = limits.rows @ (book + change) - limits.amounts
         if (worst := np.flatnonzero(np.abs(missed) > TOLERANCE)).size:
-            named = ", ".join(f"{desk.sectors[place]} by {missed[place]:+.1f}" for place in worst[:_SHOWN])
+            named = ", ".join(f"{setup.sectors[place]} by {missed[place]:+.1f}" for place in worst[:_SHOWN])
             more = "" if worst.size <= _SHOWN else f" and {worst.size - _SHOWN} more"
             raise InvalidActionError(
                 f"refused, nothing was traded: every sector must hold its share of the capital within {TOLERANCE:g} "
                 f"millions; after these trades they differ: {named}{more}"
             )
-    return desk.settled(decision, book + change)
+    return setup.settled(decision, book + change)
 
 
-def followed(desk: Desk, record: object) -> tuple[list[Floats], int]:
-    """The books (12 of n each) after each decision of a record, and how many were taken before it stops."""
-    books, taken = [desk.book.holdings], 0
-    orders = array(mapping(record).get("decisions"))[:DECISIONS]
+def followed(setup: TradingSetup, record: object) -> tuple[list[Floats], int]:
+    """Return the 12 books (n,) after each decision of a record, and the number of valid decisions."""
+    books, taken = [setup.book.holdings], 0
+    orders = as_array(as_object(record).get("decisions"))[:DECISIONS]
     for place, order in enumerate(orders):
         try:
-            books.append(ordered(desk, place, books[-1], mapping(mapping(order).get("trades"))))
+            books.append(ordered(setup, place, books[-1], as_object(as_object(order).get("trades"))))
         except InvalidActionError:
             break
         taken += 1
     for place in range(taken, DECISIONS):
-        books.append(desk.held(place, books[-1]))
+        books.append(setup.held(place, books[-1]))
     return books[1:], taken
 
 
 def certified(answer: JsonObject, truth: Truth, task_input: object) -> Score:
-    """One minus the share of the textbook's loss that the decisions of the record lost."""
-    del task_input  # the desk stands in the truth, where the scorer needs no table
+    """Score one minus the share of the textbook's loss that the record's decisions lost."""
+    del task_input  # the truth contains the setup, so the scorer needs no tables
     known = truth.verification
-    desk, aims = from_json(known["desk"]), np.array(known["aims"])
-    books, taken = followed(desk, answer.get("record"))
-    lost = losses(desk, aims, books)
+    setup, aims = from_json(known["desk"]), np.array(known["aims"])
+    books, taken = followed(setup, answer.get("record"))
+    lost = losses(setup, aims, books)
     textbook = math.fsum(known["textbook_losses"])
-    value = share(-float(lost.sum()), -textbook, 0.0)
+    value = share_of_gain(-float(lost.sum()), -textbook, 0.0)
     details: dict[str, Any] = {
         "decisions": taken,
         "loss": float(lost.sum()),
         "textbook_loss": textbook,
         "losses": lost.tolist(),
-        "traps": _traps(desk, aims, books, taken, known["traps"]),
+        "traps": _traps(setup, aims, books, taken, known["traps"]),
     }
     return Score(value, details)
 
 
-def _traps(desk: Desk, aims: Floats, books: list[Floats], taken: int, planted: Any) -> dict[str, str]:
-    """Of each trap whether its decision went more than half the way from the best book to that of the mistake.
+def _traps(setup: TradingSetup, aims: Floats, books: list[Floats], taken: int, planted: Any) -> dict[str, str]:
+    """Classify each trap as fallen if its decision moved more than half the way to the mistaken book.
 
-    Only the part along that way counts, measured as losses are, so that other mistakes do not hide this one.
+    Only the movement in that direction counts, in the metric of losses.
     """
     verdicts: dict[str, str] = {}
-    before = [desk.book.holdings, *books]
+    before = [setup.book.holdings, *books]
     for stored in planted:
-        trap = Trap(stored["kind"], stored["decision"], np.array(stored["aim"]), stored["cost"])
+        trap = TradingTrap(stored["kind"], stored["decision"], np.array(stored["aim"]), stored["cost"])
         place = trap.decision
-        policy = desk.policy(place)
+        policy = setup.policy(place)
         best = policy.best(place, aims[place], before[place])
-        apart = fallen_book(desk, trap, before[place]) - best
+        apart = fallen_book(setup, trap, before[place]) - best
         way = policy.rules[place].curvature @ apart
         length = float(way @ apart)
         gone = float(way @ (books[place] - best))
@@ -127,12 +124,12 @@ def _traps(desk: Desk, aims: Floats, books: list[Floats], taken: int, planted: A
     return verdicts
 
 
-def as_orders(desk: Desk, books: list[Floats]) -> dict[str, Any]:
-    """The record of an agent that traded to these books."""
-    before = [desk.book.holdings, *books[:-1]]
+def as_orders(setup: TradingSetup, books: list[Floats]) -> dict[str, Any]:
+    """Return the record of an agent that traded to these books."""
+    before = [setup.book.holdings, *books[:-1]]
     changes = [after - book for book, after in zip(before, books, strict=True)]
     return {
-        "decisions": [{"trades": dict(zip(desk.tickers, change.tolist(), strict=True))} for change in changes],
+        "decisions": [{"trades": dict(zip(setup.tickers, change.tolist(), strict=True))} for change in changes],
     }
 
 
@@ -158,22 +155,22 @@ ADVANCE = ToolContract(
 
 
 def hidden_of(
-    world: World, desk: Mapping[str, Any], first_day: date, said: Sequence[tuple[int, str]]
+    world: TradingWorld, stored_setup: Mapping[str, Any], first_day: date, dated_notices: Sequence[tuple[int, str]]
 ) -> dict[str, Any]:
-    """What only the stage knows: the desk, the notices, and the signals and returns of the weeks to come."""
+    """Return the hidden fields of an episode: setup, notices, and future signals and returns."""
     weeks = world.draws.weeks
     return {
-        "desk": desk,
+        "desk": stored_setup,
         "outage": world.outage,
         "week": weeks + 1,
         "first_day": str(first_day),
-        "notices": said,
+        "notices": dated_notices,
         **packed_future(world),
     }
 
 
-def packed_future(world: World) -> dict[str, str]:
-    """Signals and returns of the weeks of the decisions, as text: compressed 16-bit numbers in base 64."""
+def packed_future(world: TradingWorld) -> dict[str, str]:
+    """Encode future signals and returns as compressed 16-bit numbers in base 64."""
     weeks = world.draws.weeks
     parts = {"signals": world.draws.signals[weeks:], "returns": world.draws.returns[weeks:-1]}
     return {
@@ -183,11 +180,11 @@ def packed_future(world: World) -> dict[str, str]:
 
 
 def unpacked_future(stored: JsonObject, names: int) -> tuple[Integers, Integers]:
-    """Signals (12, n, 30) and returns (11, n) from the text of `packed_future`.
+    """Decode signals (12, n, 30) and returns (11, n) from `packed_future`.
 
     Raises
     ------
-    ValueError : a text that holds other than so many numbers; no more than these are unpacked.
+    ValueError : a text does not decode to exactly these numbers; at most these are decompressed.
     """
     shapes = {"signals": (DECISIONS, names, len(SIGNALS)), "returns": (DECISIONS - 1, names)}
     signals, returns = (_unpacked(name, stored.get(name), shape) for name, shape in shapes.items())
@@ -199,25 +196,20 @@ def _unpacked(name: str, text: object, shape: tuple[int, ...]) -> Integers:
     try:
         data = zlib.decompressobj().decompress(base64.b64decode(str(text), validate=True), size + 1)
     except (zlib.error, ValueError):
-        raise ValueError(f"{name} is no compressed text") from None
+        raise ValueError(f"{name} is not compressed text in base 64") from None
     if len(data) != size:
-        raise ValueError(f"{name} does not hold {math.prod(shape):,} numbers")
+        raise ValueError(f"{name} must contain {math.prod(shape):,} numbers")
     return np.frombuffer(data, dtype="<i2").reshape(shape)
 
 
 def open_state(task_input: JsonObject, hidden: JsonObject) -> TradingState:
-    """A fresh stage of a case.
-
-    Raises
-    ------
-    ValueError : naming the first field of `hidden` that is absent or wrong.
-    """
+    """Return the initial state of a case; `msgspec.ValidationError` names the first invalid hidden field."""
     del task_input
     return TradingState(msgspec.convert(hidden, Hidden))
 
 
 class Hidden(msgspec.Struct, forbid_unknown_fields=True):
-    """The fields of `hidden_of`, as a file may state them."""
+    """Stored form of `hidden_of`."""
 
     desk: Any
     outage: int | None
@@ -229,7 +221,7 @@ class Hidden(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Notice(TypedDict):
-    """What became known on the day of a decision, counted from 1."""
+    """Notice on the day of a decision, counted from 1."""
 
     decision: int
     text: str
@@ -239,33 +231,32 @@ class TradingState:
     """Twelve decisions, one call of `advance` each."""
 
     def __init__(self, hidden: Hidden) -> None:
-        self._desk: Desk = from_json(hidden.desk)
+        self._setup: TradingSetup = from_json(hidden.desk)
         future = {"signals": hidden.signals, "returns": hidden.returns}
-        self._signals, self._returns = unpacked_future(future, len(self._desk.tickers))
+        self._signals, self._returns = unpacked_future(future, len(self._setup.tickers))
         self._outage = hidden.outage
         self._week = hidden.week
         self._day = hidden.first_day
         self._notices = [Notice(decision=place + 1, text=text) for place, text in hidden.notices]
-        self._book: Floats = self._desk.book.holdings
+        self._book: Floats = self._setup.book.holdings
         self._orders: list[dict[str, float]] = []
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """The week's state, book and signals, and the rows that have been completed since the week before."""
+        """The week's state, book and signals, and the rows completed since the previous week."""
         place = min(len(self._orders), DECISIONS - 1)
         if not self._orders:
             return {}
         files = self._outage, self._signals, self._returns
         known = [each for each in self._notices if each["decision"] <= place + 1]
-        return {**fields_at(self._desk, self._day, self._week, place, self._book, *files), "notices": known}
+        return {**fields_at(self._setup, self._day, self._week, place, self._book, *files), "notices": known}
 
     @property
     def record(self) -> JsonObject:
-        """The orders so far."""
         return {"decisions": [{"trades": order} for order in self._orders]}
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
-        """Trade and move on."""
+        """Execute an order and advance to the next week."""
         if name != ADVANCE.name:
             raise InvalidActionError(f"there is no tool {name[:40]!r}")
         place = len(self._orders)
@@ -274,30 +265,30 @@ class TradingState:
         trades = arguments.get("trades")
         if not is_object(trades):
             raise InvalidActionError("trades must map tickers to millions")
-        book = ordered(self._desk, place, self._book, trades)
+        book = ordered(self._setup, place, self._book, trades)
         traded = book - self._book
         self._orders.append({ticker: float(amount) for ticker, amount in trades.items()})
         self._book = book
         return {
             "decision_taken": place + 1,
             "traded": round(float(np.abs(traded).sum()), 3),
-            "cost": round(float(traded**2 @ self._desk.curvature(place)) / 2, 4),
+            "cost": round(float(traded**2 @ self._setup.curvature(place)) / 2, 4),
             "next_decision": place + 2 if place + 1 < DECISIONS else None,
             "decisions_left": DECISIONS - place - 1,
             **self._next(place + 1),
         }
 
     def _next(self, place: int) -> dict[str, Any]:
-        """The week that begins, and what the book earned in the one before if its file has come."""
+        """Return the next week, and the book's earnings in the previous one if its file has arrived."""
         if place == DECISIONS:
             return {}
         newest = delivered(place, self._outage)
         week: dict[str, Any] = {"week": self._week + place, "signals_of_week": self._week + newest}
-        if said := [each["text"] for each in self._notices if each["decision"] == place + 1]:
-            week["notices"] = said
+        if texts := [each["text"] for each in self._notices if each["decision"] == place + 1]:
+            week["notices"] = texts
         if newest < place:
             return week
-        active = self._book - self._desk.benchmark(place - 1)
+        active = self._book - self._setup.benchmark(place - 1)
         earned = self._returns[place - 1] / RETURN_UNIT
         return {
             **week,
@@ -307,45 +298,51 @@ class TradingState:
 
 
 def delivered(place: int, outage: int | None) -> int:
-    """The decision whose file is the newest that has come."""
+    """Return the decision with the newest delivered file."""
     return outage - 1 if outage is not None and outage <= place < outage + OUTAGE else place
 
 
 def fields_at(
-    desk: Desk, day: date, week: int, place: int, book: Floats, outage: int | None, signals: Integers, returns: Integers
+    setup: TradingSetup,
+    day: date,
+    week: int,
+    place: int,
+    book: Floats,
+    outage: int | None,
+    signals: Integers,
+    returns: Integers,
 ) -> dict[str, Any]:
-    """The fields of a decision but the first.
+    """Return the fields of every decision after the first.
 
-    `news` holds the rows completed since the decision before: none while the file is an old one, all that were missed
-    once it is new again.
+    `news` holds the rows completed since the previous decision: none during an outage, all missed ones after it.
     """
     newest, before = delivered(place, outage), delivered(place - 1, outage)
     return {
         "state": state_of(week, place, newest),
-        "current": Table(current_frame(desk, book, signals[newest])),
-        "news": Table(panel_frame(desk, day, week + before, signals[before:newest], returns[before:newest])),
+        "current": EpisodeTable(current_frame(setup, book, signals[newest])),
+        "news": EpisodeTable(panel_frame(setup, day, week + before, signals[before:newest], returns[before:newest])),
     }
 
 
 def state_of(week: int, place: int, newest: int) -> dict[str, int]:
-    """Which decision it is, its week, and the week that the signals in `current` are of."""
+    """Return the decision, its week, and the week of the signals in `current`."""
     return {"decision": place + 1, "decisions": DECISIONS, "week": week + place, "signals_of_week": week + newest}
 
 
-def current_frame(desk: Desk, book: Floats, signals: Integers) -> pl.DataFrame:
-    """The table `current`: holdings in millions before the trades, and the newest signals."""
+def current_frame(setup: TradingSetup, book: Floats, signals: Integers) -> pl.DataFrame:
+    """Return the table `current`: holdings in millions before the trades, and the newest signals."""
     return pl.DataFrame(
-        {"ticker": list(desk.tickers), "holding": book.round(6)}
+        {"ticker": list(setup.tickers), "holding": book.round(6)}
         | {name: signals[:, place].astype(np.int16) for place, name in enumerate(SIGNALS)}
     )
 
 
-def panel_frame(desk: Desk, day: date, week: int, signals: Integers, returns: Integers) -> pl.DataFrame:
-    """Rows of complete weeks, from `week` on: signals (T, n, 30) and the returns (T, n) of the weeks that followed.
+def panel_frame(setup: TradingSetup, day: date, week: int, signals: Integers, returns: Integers) -> pl.DataFrame:
+    """Return rows of complete weeks from `week` on: signals (T, n, 30) and the returns (T, n) that followed.
 
-    `day` is the first day of the first week of the history, which is week 1.
+    `day` is the first day of week 1, the first of the history.
     """
-    tickers, sectors = list(desk.tickers), [desk.sectors[int(place)] for place in desk.sector_of]
+    tickers, sectors = list(setup.tickers), [setup.sectors[int(place)] for place in setup.sector_of]
     periods, n, count = len(signals), len(tickers), len(SIGNALS)
     flat = signals.reshape(periods * n, count).astype(np.int16)
     dates = [str(day + timedelta(weeks=week - 1 + ahead)) for ahead in range(periods)]

@@ -1,10 +1,8 @@
-"""The best that can be done at each decision, what an action loses against it, and the textbook's answer.
+"""Optimal book of each decision, loss of an action, and the textbook's answer.
 
-Signals and what is learned of them are the same whatever is traded, costs and risk are quadratic, and every limit is an
-equality; so only means of forecasts matter, and the value that an action loses is a quadratic form, exact for any
-posterior (see `finskillbench_desk.engines.trading.over_time`). A tariff that changes is nothing that can be
-expected: each decision is judged by the plan that is best if what is known on its day stays as it is. A textbook's
-losses are those along its own path: no agent can change what it is measured by.
+Trading does not affect signals or learning, costs and risk are quadratic, and limits are equalities. So only forecast
+means matter, and losses are exact quadratic forms (see `engines.trading.over_time`). Tariff changes cannot be foreseen:
+each decision is judged as if its tariff stays. The textbook's losses follow its own path, which no agent affects.
 """
 
 from __future__ import annotations
@@ -20,66 +18,65 @@ import orjson
 
 from finskillbench.arrays import Floats, Integers
 from finskillbench_desk.engines.panel import Sums, least_squares
-from finskillbench_desk.engines.trading.over_time import Limits, Policy, Step, completed, solve
+from finskillbench_desk.engines.trading.over_time import Limits, Step, TradingPolicy, completed, solve
 from finskillbench_desk.trade_over_time.posterior import (
     Stretches,
-    evidence,
+    all_weeks,
     forecasts,
-    history,
-    means,
-    whole,
+    history_sums,
+    posterior_means,
+    sums_at_decisions,
 )
-from finskillbench_desk.trade_over_time.world import DECISIONS, Book, Plan, Risk, World
+from finskillbench_desk.trade_over_time.world import DECISIONS, TradingBook, TradingPlan, TradingWorld, WeeklyRiskModel
 
 LEAST_COST = 0.1
-"""A trap is one only where falling for it costs at least this share of what the textbook loses at that decision."""
+"""Least cost of a trap, as a share of the textbook's loss at that decision."""
 
 
 @dataclass(frozen=True, eq=False)
-class Desk:
-    """What is needed to follow a book: risk, costs, plan; nothing of signals.
+class TradingSetup:
+    """Risk, costs and plan of a book, without signals.
 
-    `tariff` is the decision from which on trading costs a multiple of what it did, and the multiple. `knows_limit` is
-    False for the mistake of planning as if there was none until it binds.
+    `tariff` is the first decision with other trading costs and their multiple. `knows_limit` is False for the mistake
+    of
+    ignoring the limit until it binds.
     """
 
     tickers: tuple[str, ...]
     sectors: tuple[str, ...]
     sector_of: Integers
-    risk: Risk
-    book: Book
-    plan: Plan
+    risk: WeeklyRiskModel
+    book: TradingBook
+    plan: TradingPlan
     tariff: tuple[int, float] | None = None
     knows_limit: bool = True
 
     @classmethod
-    def of(cls, world: World) -> Desk:
-        """The desk of a world."""
+    def of(cls, world: TradingWorld) -> TradingSetup:
         return cls(world.tickers, world.sectors, world.sector_of, world.risk, world.book, world.plan, world.news.tariff)
 
     def benchmark(self, decision: int) -> Floats:
-        """(n,) millions of the benchmark at the capital of a decision."""
+        """Return (n,) millions of the benchmark at the capital of a decision."""
         return self.plan.capital[decision] * self.book.benchmark
 
     def limits(self, decision: int) -> Limits | None:
-        """What the book must meet after the trades of a decision: the sectors of the benchmark."""
+        """Return the sector limits after the trades of a decision, None before they apply."""
         if decision < self.plan.limit_from:
             return None
         rows = np.eye(len(self.sectors))[self.sector_of].T
         return Limits(rows, rows @ self.benchmark(decision))
 
     def curvature(self, decision: int) -> Floats:
-        """(n,) second derivatives of the cost of trades by the tariff of a decision."""
+        """Return (n,) second derivatives of trading costs at a decision's tariff."""
         first, multiple = self.tariff or (DECISIONS, 1.0)
         return self.book.curvature() * (multiple if decision >= first else 1.0)
 
-    def policy(self, decision: int) -> Policy:
-        """The optimal rules of all decisions if the tariff of this one stays."""
+    def policy(self, decision: int) -> TradingPolicy:
+        """Return the optimal rules of all decisions under this decision's tariff."""
         return self._policies[self.tariff is not None and decision >= self.tariff[0]]
 
     @cached_property
-    def _policies(self) -> tuple[Policy, ...]:
-        """By the first tariff, and by the second where there is one."""
+    def _policies(self) -> tuple[TradingPolicy, ...]:
         steps = [
             Step(float(aversion), self.benchmark(place), self.limits(place) if self.knows_limit else None)
             for place, aversion in enumerate(self.plan.aversion)
@@ -88,22 +85,22 @@ class Desk:
         return tuple(solve(self.risk.covariance(), self.curvature(day), steps) for day in days)
 
     def settled(self, decision: int, book: Floats) -> Floats:
-        """(n,) a book with the least trades that meet the limits of a decision."""
+        """Return the (n,) book that meets a decision's limits with the least trading costs."""
         return completed(book, self.book.curvature(), self.limits(decision))
 
     def held(self, decision: int, book: Floats) -> Floats:
-        """(n,) the book where nobody decides: flows in proportion to the benchmark, and what the limits ask for."""
+        """Return the (n,) book without a decision: flows in proportion to the benchmark, then limits."""
         flow = self.plan.flows.get(decision, 0.0)
         return self.settled(decision, book + flow * self.book.benchmark)
 
-    def misjudged(self, kind: str, decision: int) -> Desk:
-        """The desk as somebody sees it at a decision who has fallen for a trap of a kind that is about the desk."""
+    def misjudged(self, kind: str, decision: int) -> TradingSetup:
+        """Return the setup as seen after falling for a trap of a kind, at a decision."""
         seen = kind != "limit" or decision < self.plan.limit_from
         return self._misjudged.get(kind, self) if seen else self
 
     @cached_property
-    def _misjudged(self) -> Mapping[str, Desk]:
-        """By the kind of trap; kept with their policies, which are dear."""
+    def _misjudged(self) -> Mapping[str, TradingSetup]:
+        """Misread setups by kind of trap; cached with their policies, which are expensive."""
         return {
             "impact_unit": replace(self, book=replace(self.book, clip=1.0)),
             "tariff": replace(self, tariff=None),
@@ -113,11 +110,8 @@ class Desk:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trap:
-    """A trap that is live: its kind, the decision at which it shows, what somebody who fell for it aims at, the cost.
-
-    `aim` (n,) is the fallen counterpart of the optimum's; `cost` the share of the textbook's loss at that decision.
-    """
+class TradingTrap:
+    """A trap: kind, decision, the mistaken aim (n,), and the cost as a share of the textbook's loss there."""
 
     kind: str
     decision: int
@@ -127,94 +121,93 @@ class Trap:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Optimum:
-    """The optimum of a case: aims (12, n), what signals are worth (12, 30), the textbook's losses (12,), the traps."""
+    """Optimum of a case: aims (12, n), signal worth (12, 30), textbook losses (12,), and traps."""
 
     aims: Floats
     worth: Floats
     textbook: Floats
     textbook_name: str
-    traps: tuple[Trap, ...]
+    traps: tuple[TradingTrap, ...]
 
 
-def solved(world: World, of_history: Stretches) -> Optimum:
-    """The optimum of a world and all that answers are measured by, from the sums of its history."""
-    desk, decay = Desk.of(world), world.signals.decay
-    known = evidence(world, of_history)
-    believed = history(world, backfilled=True) if world.signals.live_from.any() else of_history
+def solved(world: TradingWorld, of_history: Stretches) -> Optimum:
+    """Solve a world, given the sums of its history."""
+    setup, decay = TradingSetup.of(world), world.signals.decay
+    known = sums_at_decisions(world, of_history)
+    believed = history_sums(world, backfilled=True) if world.signals.live_from.any() else of_history
     worth: list[Floats] = []
     for place, sums in enumerate(known):
         audited = place == world.news.audit
         nothing_new = place > 0 and sums is known[place - 1] and not audited
-        worth.append(worth[-1] if nothing_new else means(sums, world.tier, decay, world.news.known(place)))
+        worth.append(worth[-1] if nothing_new else posterior_means(sums, world.tier, decay, world.news.known(place)))
     aims = np.array(
-        [desk.policy(place).aim(place, forecasts(world, place, worth[place])) for place in range(DECISIONS)]
+        [setup.policy(place).aim(place, forecasts(world, place, worth[place])) for place in range(DECISIONS)]
     )
-    books = textbooks(world, desk, whole(believed))
-    paths = {name: losses(desk, aims, path) for name, path in books.items()}
+    books = textbooks(world, setup, all_weeks(believed))
+    paths = {name: losses(setup, aims, path) for name, path in books.items()}
     better = min(paths, key=lambda name: float(paths[name].sum()))
     mistaken = {
-        "backfill": means(believed, world.tier, decay, {}),
-        "audit": means(known[world.news.audit], world.tier, decay, {}),
+        "backfill": posterior_means(believed, world.tier, decay, {}),
+        "audit": posterior_means(known[world.news.audit], world.tier, decay, {}),
     }
-    traps = _traps(world, desk, aims, worth, mistaken, paths["holding still"])
+    traps = _traps(world, setup, aims, worth, mistaken, paths["holding still"])
     return Optimum(aims, np.array(worth), paths[better], better, traps)
 
 
-def textbooks(world: World, desk: Desk, believed: Sums) -> dict[str, list[Floats]]:
-    """The books (12 of n each) of holding still, and of trading all the way to the best of one period.
+def textbooks(world: TradingWorld, setup: TradingSetup, believed: Sums) -> dict[str, list[Floats]]:
+    """Return the 12 books (n,) of holding still, and of trading fully to each week's optimum.
 
-    The latter takes least squares on `believed`, the history as it stands, for what the signals are worth, and the file
-    as it is.
+    The latter uses least squares on `believed`, the history as it is, and the newest file even if old.
     """
     worth = least_squares(believed)[0]
-    moved = [desk.book.holdings]
-    free = np.full(len(desk.tickers), 1e-12)  # costs of which no account is taken, but for which of two is the nearer
-    covariance = desk.risk.covariance()
+    moved = [setup.book.holdings]
+    free = np.full(len(setup.tickers), 1e-12)  # negligible costs, which select the nearest of equivalent books
+    covariance = setup.risk.covariance()
     for place in range(DECISIONS):
         forecast = forecasts(world, place, worth, stale=True)[:1]
-        step = Step(float(desk.plan.aversion[place]), desk.benchmark(place), desk.limits(place))
+        step = Step(float(setup.plan.aversion[place]), setup.benchmark(place), setup.limits(place))
         moved.append(solve(covariance, free, [step]).aim(0, forecast))
-    return {"holding still": held_path(desk), "all the way": moved[1:]}
+    return {"holding still": held_path(setup), "all the way": moved[1:]}
 
 
-def held_path(desk: Desk) -> list[Floats]:
-    """The books (12 of n each) of holding still."""
-    books = [desk.book.holdings]
+def held_path(setup: TradingSetup) -> list[Floats]:
+    """Return the 12 books (n,) of holding still."""
+    books = [setup.book.holdings]
     for place in range(DECISIONS):
-        books.append(desk.held(place, books[-1]))
+        books.append(setup.held(place, books[-1]))
     return books[1:]
 
 
-def losses(desk: Desk, aims: Floats, books: Sequence[Floats]) -> Floats:
-    """(12,) what the books after each decision's trades lost, each against the best from the book before."""
-    before = [desk.book.holdings, *books[:-1]]
+def losses(setup: TradingSetup, aims: Floats, books: Sequence[Floats]) -> Floats:
+    """Return (12,) losses of the books after each decision, against the best from the book before."""
+    before = [setup.book.holdings, *books[:-1]]
     return np.array(
         [
-            desk.policy(place).loss(place, desk.policy(place).best(place, aims[place], before[place]), book)
+            setup.policy(place).loss(place, setup.policy(place).best(place, aims[place], before[place]), book)
             for place, book in enumerate(books)
         ]
     )
 
 
-def optimal_path(desk: Desk, aims: Floats) -> list[Floats]:
-    """The books (12 of n each) of the optimal policy."""
-    books = [desk.book.holdings]
+def optimal_path(setup: TradingSetup, aims: Floats) -> list[Floats]:
+    """Return the 12 books (n,) of the optimal policy."""
+    books = [setup.book.holdings]
     for place in range(DECISIONS):
-        books.append(desk.policy(place).best(place, aims[place], books[-1]))
+        books.append(setup.policy(place).best(place, aims[place], books[-1]))
     return books[1:]
 
 
 def _traps(
-    world: World,
-    desk: Desk,
+    world: TradingWorld,
+    setup: TradingSetup,
     aims: Floats,
     worth: Sequence[Floats],
     mistaken: Mapping[str, Floats],
     textbook: Floats,
-) -> tuple[Trap, ...]:
-    """The traps of a world that cost enough, each at the decision at which it shows most, in the order of these.
+) -> tuple[TradingTrap, ...]:
+    """Return the traps that cost enough, each at the decision where it shows most, in order of decisions.
 
-    `mistaken` is what signals are taken for by those who fall for a trap that is about their worth.
+    `mistaken` holds the misread worth of signals by kind of trap.
     """
     places: dict[str, int] = {}
     if world.signals.live_from.any():
@@ -228,47 +221,47 @@ def _traps(
     places["audit"] = world.news.audit
     if world.news.tariff is not None:
         places["tariff"] = world.news.tariff[0]
-    path = [desk.book.holdings, *optimal_path(desk, aims)]
-    found: list[Trap] = []
+    path = [setup.book.holdings, *optimal_path(setup, aims)]
+    found: list[TradingTrap] = []
     for kind, place in places.items():
         seen = forecasts(world, place, mistaken.get(kind, worth[place]), stale=kind == "stale")
-        aim = desk.misjudged(kind, place).policy(place).aim(place, seen)
-        fallen = fallen_book(desk, Trap(kind, place, aim, 0.0), path[place])
-        cost = desk.policy(place).loss(place, path[place + 1], fallen) / float(textbook[place])
+        aim = setup.misjudged(kind, place).policy(place).aim(place, seen)
+        fallen = fallen_book(setup, TradingTrap(kind, place, aim, 0.0), path[place])
+        cost = setup.policy(place).loss(place, path[place + 1], fallen) / float(textbook[place])
         if cost >= LEAST_COST:
-            found.append(Trap(kind, place, aim, cost))
+            found.append(TradingTrap(kind, place, aim, cost))
     return tuple(sorted(found, key=lambda trap: (trap.decision, trap.kind)))
 
 
-def fallen_book(desk: Desk, trap: Trap, book: Floats) -> Floats:
-    """(n,) where somebody who fell for a trap trades to from a book at the trap's decision."""
-    policy = desk.misjudged(trap.kind, trap.decision).policy(trap.decision)
-    return desk.settled(trap.decision, policy.best(trap.decision, trap.aim, book))
+def fallen_book(setup: TradingSetup, trap: TradingTrap, book: Floats) -> Floats:
+    """Return the (n,) book after falling for a trap at its decision."""
+    policy = setup.misjudged(trap.kind, trap.decision).policy(trap.decision)
+    return setup.settled(trap.decision, policy.best(trap.decision, trap.aim, book))
 
 
-def as_json(desk: Desk) -> dict[str, Any]:
-    """A desk for the truth of a case, whose scorer has no tables."""
+def as_json(setup: TradingSetup) -> dict[str, Any]:
+    """Return a setup as JSON for the truth, which is scored without tables."""
     return {
-        "tickers": list(desk.tickers),
-        "sectors": list(desk.sectors),
-        "sector_of": desk.sector_of.tolist(),
-        "factors": list(desk.risk.factors),
-        "exposures": desk.risk.exposures.tolist(),
-        "volatility": desk.risk.volatility.tolist(),
-        "specific": desk.risk.specific.tolist(),
-        "benchmark": desk.book.benchmark.tolist(),
-        "holdings": desk.book.holdings.tolist(),
-        "impact": desk.book.impact.tolist(),
-        "clip": desk.book.clip,
-        "capital": desk.plan.capital.tolist(),
-        "aversion": desk.plan.aversion.tolist(),
-        "limit_from": desk.plan.limit_from,
-        "tariff": desk.tariff,
+        "tickers": list(setup.tickers),
+        "sectors": list(setup.sectors),
+        "sector_of": setup.sector_of.tolist(),
+        "factors": list(setup.risk.factors),
+        "exposures": setup.risk.exposures.tolist(),
+        "volatility": setup.risk.volatility.tolist(),
+        "specific": setup.risk.specific.tolist(),
+        "benchmark": setup.book.benchmark.tolist(),
+        "holdings": setup.book.holdings.tolist(),
+        "impact": setup.book.impact.tolist(),
+        "clip": setup.book.clip,
+        "capital": setup.plan.capital.tolist(),
+        "aversion": setup.plan.aversion.tolist(),
+        "limit_from": setup.plan.limit_from,
+        "tariff": setup.tariff,
     }
 
 
 class _Stored(msgspec.Struct):
-    """The fields of `as_json`, as a file may state them."""
+    """Stored form of `as_json`."""
 
     tickers: Annotated[tuple[str, ...], msgspec.Meta(max_length=5_000)]
     sectors: tuple[str, ...]
@@ -287,7 +280,7 @@ class _Stored(msgspec.Struct):
     tariff: tuple[int, float] | None
 
     def misfit(self) -> str | None:
-        """The first field whose length is not that of its names; None where all fit."""
+        """Return the first field whose length does not match its names, or None."""
         n = len(self.tickers)
         lengths = dict.fromkeys(("sector_of", "exposures", "specific", "benchmark", "holdings", "impact"), n)
         lengths |= {"volatility": len(self.factors), "capital": DECISIONS, "aversion": DECISIONS}
@@ -298,37 +291,37 @@ class _Stored(msgspec.Struct):
         return next((name for name, length in lengths.items() if len(getattr(self, name)) != length), None)
 
 
-def from_json(stored: Any) -> Desk:
-    """The desk that `as_json` stored; one of the last few asked for is the same object, with its policies.
+def from_json(stored: Any) -> TradingSetup:
+    """Restore the setup of `as_json`; the last few are cached with their policies.
 
     Raises
     ------
-    ValueError : a field that is absent, of another type, or of another length than its names.
+    ValueError : a field is missing, of another type, or of another length than its names.
     """
-    return _desk(orjson.dumps(stored))
+    return _decode_setup(orjson.dumps(stored))
 
 
 @lru_cache(maxsize=4)
-def _desk(text: bytes) -> Desk:
+def _decode_setup(text: bytes) -> TradingSetup:
     stored = msgspec.json.decode(text, type=_Stored)
     if field := stored.misfit():
-        raise ValueError(f"{field} of its desk does not fit the names that it is of")
-    return Desk(
+        raise ValueError(f"desk.{field} has another length than the names it refers to")
+    return TradingSetup(
         stored.tickers,
         stored.sectors,
         np.array(stored.sector_of),
-        Risk(
+        WeeklyRiskModel(
             stored.factors,
             np.array(stored.exposures, dtype=float),
             np.array(stored.volatility, dtype=float),
             np.array(stored.specific, dtype=float),
         ),
-        Book(
+        TradingBook(
             np.array(stored.benchmark, dtype=float),
             np.array(stored.holdings, dtype=float),
             np.array(stored.impact, dtype=float),
             stored.clip,
         ),
-        Plan(np.array(stored.capital, dtype=float), np.array(stored.aversion, dtype=float), stored.limit_from),
+        TradingPlan(np.array(stored.capital, dtype=float), np.array(stored.aversion, dtype=float), stored.limit_from),
         stored.tariff,
     )

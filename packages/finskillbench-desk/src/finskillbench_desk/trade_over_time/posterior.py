@@ -1,11 +1,9 @@
-"""What can be inferred from what is visible: the exact posterior mean of what the signals are worth today.
+"""Exact posterior mean of the signals' worth today, given the visible data.
 
-Some of the vendors had an edge, the coefficients of such a vendor are normal with one of a few strengths, and its edge
-holds to this day or ended with one of a few weeks; those of another vendor are zero. Given which vendors had an edge,
-until when, and the strength, the posterior is normal: all such patterns are summed over, 16,125 for each strength. What
-a vendor filled in afterwards is made of returns and of chance, hence says nothing of its coefficients given the
-returns: its signals count from the week on in which they were delivered live. From the day on which the house has
-found out whether some vendors' edges hold, patterns that say otherwise have no weight.
+Some vendors had an edge with normal coefficients of one of a few strengths; it holds to this day or ended in one of a
+few weeks. Other vendors' coefficients are zero. Given sound vendors, ends and strength the posterior is normal; all
+16,125 patterns per strength are summed over. Backfilled values count as missing, since given the returns they say
+nothing about the coefficients. Patterns that contradict published findings have no weight.
 """
 
 from __future__ import annotations
@@ -29,23 +27,20 @@ from finskillbench_desk.trade_over_time.world import (
     SOUND,
     VENDOR_OF,
     VENDORS,
-    Tier,
-    World,
+    TradingTier,
+    TradingWorld,
 )
 
 Stretches = tuple[Sums, ...]
-"""The panel's sums over the weeks up to each end that an edge may have had, and over those since the last of them."""
+"""Sums of the panel up to each possible end of an edge, and since the last of them."""
 _EACH = len(VENDOR_OF) // len(VENDORS)
-"""Signals that a vendor sells."""
+"""Signals per vendor."""
 _HOLDS = len(ENDS) + 1
-"""Stretches that an edge covers which holds to this day; one that ended with the first of the weeks covers one."""
+"""Number of stretches covered by an edge that still holds; one that ended first covers one."""
 
 
-def history(world: World, *, backfilled: bool = False) -> Stretches:
-    """The sums of the panel at the first decision.
-
-    `backfilled` is the mistake of counting what a vendor filled in afterwards.
-    """
+def history_sums(world: TradingWorld, *, backfilled: bool = False) -> Stretches:
+    """Return the sums at the first decision; `backfilled` is the mistake of counting backfilled values."""
     weeks = world.draws.weeks
     signals = world.draws.signals[:weeks] / SIGNAL_UNIT
     if not backfilled:
@@ -56,13 +51,13 @@ def history(world: World, *, backfilled: bool = False) -> Stretches:
     return tuple(sums(signals[a:b], returns[a:b], covariance) for a, b in pairwise((0, *ENDS, weeks)))
 
 
-def whole(of: Stretches) -> Sums:
-    """The sums over all weeks, for those who make no difference between them."""
+def all_weeks(of: Stretches) -> Sums:
+    """Return the sums over all weeks."""
     return reduce(Sums.__add__, of)
 
 
-def evidence(world: World, of_history: Stretches) -> list[Stretches]:
-    """The sums of the panel at each of the twelve decisions, of what has been delivered by then."""
+def sums_at_decisions(world: TradingWorld, of_history: Stretches) -> list[Stretches]:
+    """Return the sums at each of the twelve decisions, from the data delivered by then."""
     weeks, known = world.draws.weeks, [of_history]
     covariance = _relative(world)
     for week in range(weeks, weeks + DECISIONS - 1):
@@ -72,23 +67,20 @@ def evidence(world: World, of_history: Stretches) -> list[Stretches]:
     return [known[world.delivered(decision)] for decision in range(DECISIONS)]
 
 
-def _relative(world: World) -> Floats:
-    """(n, n) covariance of returns in units of specific volatility."""
+def _relative(world: TradingWorld) -> Floats:
     scale = world.risk.specific
     return world.risk.covariance() / scale[:, None] / scale
 
 
 class _Patterns(NamedTuple):
-    """Patterns of edges: which of so many sound vendors' edges ended when.
+    """Patterns of edges: sound vendors and the ends of their edges.
 
     Attributes
     ----------
-    place : (p,) place of a pattern among all of its number of vendors.
-    prior : (p,) log prior.
-    signals : (p, k) the signals of its vendors.
-    in_force : (p, 10) whether the edge of a vendor holds to this day.
-    today : (p, k) whether the edge of a signal does.
-    systems, scores : (p, k, k) and (p, k) where the entries of a pattern stand among those of all signals, by stretch.
+    place, prior : (p,) index of a pattern among those with equally many vendors, and log prior.
+    signals : (p, k) signals of its vendors.
+    in_force : (p, 10) whether a vendor's edge holds today; `today` (p, k) by signal.
+    systems, scores : (p, k, k) and (p, k) indices of the pattern's entries among those of all signals, by stretch.
     """
 
     place: Integers
@@ -100,19 +92,18 @@ class _Patterns(NamedTuple):
     scores: Integers
 
     def chosen(self, which: Booleans) -> _Patterns:
-        """Some of the patterns."""
         parts: list[Any] = [part[which] for part in self]
         return _Patterns(*parts)
 
 
 def _shape(size: int) -> tuple[int, int]:
-    """How many sets of so many vendors there are, and in how many ways their edges cover stretches."""
+    """Return the numbers of sets of so many vendors and of combinations of their covered stretches."""
     return math.comb(len(VENDORS), size), _HOLDS**size
 
 
 @cache
 def _patterns(size: int, *, ended: bool) -> _Patterns:
-    """Patterns of so many sound vendors: those in which every edge has ended, or all others."""
+    """Return the patterns of so many sound vendors in which every edge has ended, or all others."""
     sets = np.array(list(combinations(range(len(VENDORS)), size)))
     covered = np.array(list(product(range(1, _HOLDS + 1), repeat=size)))
     chances: Floats = np.where(covered == _HOLDS, HOLDS, (1 - HOLDS) / len(ENDS))
@@ -135,14 +126,14 @@ def _patterns(size: int, *, ended: bool) -> _Patterns:
     )
 
 
-def means(of: Stretches, tier: Tier, decay: Floats, verdicts: Mapping[int, bool]) -> Floats:
-    """(30,) posterior means of the information coefficients of today.
+def posterior_means(of: Stretches, tier: TradingTier, decay: Floats, verdicts: Mapping[int, bool]) -> Floats:
+    """Return (30,) posterior means of today's information coefficients.
 
     Parameters
     ----------
-    of : the panel's sums.
-    tier : whose strengths may be.
-    decay : (30,) what is left of the signals after a week.
+    of : sums of the panel by stretch.
+    tier : tier with the possible strengths.
+    decay : (30,) share of a signal left after a week.
     verdicts : vendor to whether its edge is known to hold.
     """
     found = [
@@ -161,10 +152,9 @@ def means(of: Stretches, tier: Tier, decay: Floats, verdicts: Mapping[int, bool]
 def _weighed(
     of: Stretches, deviation: Floats, size: int, verdicts: Mapping[int, bool]
 ) -> tuple[Floats, _Patterns, Floats]:
-    """Log weights of the patterns of so many sound vendors; those of them with an edge that may hold, and what signals
-    are worth today by each (p, k).
+    """Return log weights of the patterns, the patterns with a current edge, and signal worth (p, k) by each.
 
-    Systems are solved of those patterns alone that the verdicts leave possible; the others weigh nothing.
+    Only patterns that the verdicts permit are solved; the others have no weight.
     """
     log = np.full(math.prod(_shape(size)), -np.inf)
     if not any(verdicts.values()):
@@ -180,15 +170,15 @@ def _weighed(
 
 @lru_cache(maxsize=4 * len(SOUND))
 def _ended(of: Stretches, deviation: tuple[float, ...], size: int) -> Floats:
-    """(p,) log weights of the patterns in which every edge has ended: later weeks say nothing of them."""
+    """Return (p,) log weights of patterns without a current edge, which later weeks do not affect."""
     return _solved(of, np.array(deviation), _patterns(size, ended=True))[0]
 
 
 def _solved(of: Stretches, deviation: Floats, patterns: _Patterns) -> tuple[Floats, Floats]:
-    """Log weights (p,) of patterns, and the coefficients by each in standard deviations of their prior (p, k)."""
+    """Return log weights (p,) and coefficients (p, k) of patterns, in prior standard deviations."""
     informations = np.cumsum([one.information for one in of], axis=0)
     scores = np.cumsum([one.score for one in of], axis=0)
-    # Scaled once for all patterns, whose systems are put together from the entries.
+    # Scaled once; each pattern's system is assembled from these entries.
     inner = np.take(deviation[:, None] * informations * deviation + np.eye(len(VENDOR_OF)), patterns.systems)
     weighed = np.take(deviation * scores, patterns.scores)
     solved: Floats = np.asarray(np.linalg.solve(inner, weighed[..., None])[..., 0], dtype=float)
@@ -196,18 +186,15 @@ def _solved(of: Stretches, deviation: Floats, patterns: _Patterns) -> tuple[Floa
     return patterns.prior + gained, solved
 
 
-def signals_at(world: World, decision: int, *, stale: bool = False) -> Floats:
-    """(n, 30) means of the signals at a decision, given the newest that were delivered.
-
-    `stale` is the mistake of taking an old file for a new one.
-    """
+def signals_at(world: TradingWorld, decision: int, *, stale: bool = False) -> Floats:
+    """Return (n, 30) signal means at a decision, given the newest delivery; `stale` treats an old file as new."""
     delivered = world.delivered(decision)
     newest = world.draws.signals[world.draws.weeks + delivered] / SIGNAL_UNIT
     return newest if stale else newest * world.signals.decay ** (decision - delivered)
 
 
-def forecasts(world: World, decision: int, worth: Floats, *, stale: bool = False) -> Floats:
-    """(12 - decision, n) expected returns of the weeks from a decision on, as expected at that decision."""
+def forecasts(world: TradingWorld, decision: int, worth: Floats, *, stale: bool = False) -> Floats:
+    """Return (12 - decision, n) expected returns of the weeks from a decision on."""
     signals = signals_at(world, decision, stale=stale)
     later = worth * world.signals.decay ** np.arange(DECISIONS - decision)[:, None]
     return (later @ signals.T) * world.risk.specific

@@ -1,7 +1,7 @@
-"""What an agent is told of a world: the memo of the desk, in one of several wordings, and the words of the prompt.
+"""Texts that an agent reads: the memo in varying wordings, notices, and the prompt.
 
-The memo states the family of worlds as an expert of the house knows it. Whatever a decision depends on is in it, in the
-tables, or can be estimated from them; `second` reads it again, from the text alone.
+The memo states the family of worlds; every decision input is in the memo, in the tables, or can be estimated.
+`rederive` parses it again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from textwrap import fill
 import numpy as np
 
 from finskillbench.episode import Prompt
-from finskillbench_desk.trade_over_time.world import ENDS, HOLDS, OUTAGE, TOLERANCE, VENDOR_OF, VENDORS, World
+from finskillbench_desk.trade_over_time.world import ENDS, HOLDS, OUTAGE, TOLERANCE, VENDOR_OF, VENDORS, TradingWorld
 
 _LETTERS = tuple(VENDORS)
 _WIDTH = 118
@@ -179,87 +179,87 @@ flows are passed on in proportion to the benchmark, and limits are met with the 
 the twelfth decision is taken, and not before."""
 
 
-_Say = Callable[..., str]
-"""Fills in one of several phrases."""
+_Phrase = Callable[..., str]
+"""Formats one of several phrases."""
 
 
-def memo(world: World, rng: np.random.Generator) -> str:
-    """The memo of a world; `rng` chooses the wordings."""
+def trading_memo(world: TradingWorld, rng: np.random.Generator) -> str:
+    """Write the memo of a world; `rng` chooses the wordings."""
 
-    def say(phrases: Sequence[str], *values: object) -> str:
+    def phrase(phrases: Sequence[str], *values: object) -> str:
         return phrases[int(rng.integers(len(phrases)))].format(*values)
 
     strengths = [f"{each:g}" for each in world.tier.strengths]
     if len(strengths) == 1:
-        strength = say(_ONE_STRENGTH, strengths[0])
+        strength = phrase(_ONE_STRENGTH, strengths[0])
     else:
-        strength = say(_STRENGTHS, f"{', '.join(strengths[:-1])} and {strengths[-1]}")
+        strength = phrase(_STRENGTHS, f"{', '.join(strengths[:-1])} and {strengths[-1]}")
     parts = [
         _BOOK,
         _RISK,
         _SIGNALS.format(
-            sound=say(_SOUND),
+            sound=phrase(_SOUND),
             strength=strength,
-            ends=say(_ENDS, f"{HOLDS:g}", f"{', '.join(map(str, ENDS[:-1]))} or {ENDS[-1]}"),
-            audit=say(_AUDIT),
-            history=_history(world, say),
+            ends=phrase(_ENDS, f"{HOLDS:g}", f"{', '.join(map(str, ENDS[:-1]))} or {ENDS[-1]}"),
+            audit=phrase(_AUDIT),
+            history=_history(world, phrase),
         ),
-        f"## 4. Costs\n{say(_COSTS, f'{world.book.clip:g}')}",
-        _plan(world, say),
+        f"## 4. Costs\n{phrase(_COSTS, f'{world.book.clip:g}')}",
+        _plan(world, phrase),
         _PRACTICE,
     ]
     return "\n\n".join(map(_filled, parts)) + "\n"
 
 
-def notices(world: World, rng: np.random.Generator) -> list[tuple[int, str]]:
-    """What is said at decisions, counted from 0, and what; `rng` chooses the wordings."""
+def notices(world: TradingWorld, rng: np.random.Generator) -> list[tuple[int, str]]:
+    """Return the notices by decision, counted from 0; `rng` chooses the wordings."""
 
-    def say(phrases: Sequence[str], *values: object) -> str:
+    def phrase(phrases: Sequence[str], *values: object) -> str:
         return phrases[int(rng.integers(len(phrases)))].format(*values)
 
     def those(holds: bool) -> str:
         return ", ".join(_LETTERS[vendor] for vendor, found in world.news.verdicts.items() if found is holds) or _NONE
 
-    said = [(world.news.audit, say(_FOUND, those(True), those(False)))]
+    dated = [(world.news.audit, phrase(_FOUND, those(True), those(False)))]
     if world.news.tariff is not None:
-        said.append((world.news.tariff[0], say(_TARIFF, world.news.tariff[1])))
-    if world.orderly.calm is not None:
-        said.append((world.orderly.calm, say(_CALM)))
-    return sorted(said)
+        dated.append((world.news.tariff[0], phrase(_TARIFF, world.news.tariff[1])))
+    if world.controls.calm is not None:
+        dated.append((world.controls.calm, phrase(_CALM)))
+    return sorted(dated)
 
 
 def _filled(part: str) -> str:
-    """A section with its paragraphs filled; headings and formulas stay as they are."""
+    """Fill the paragraphs of a section, except headings and formulas."""
     heading, _, text = part.partition("\n") if part.startswith("## ") else ("", "", part)
     paragraphs = [each if each.startswith(("    ", "#")) else fill(each, _WIDTH) for each in text.split("\n\n")]
     return "\n".join([heading] * bool(heading) + ["\n\n".join(paragraphs)])
 
 
-def _history(world: World, say: _Say) -> str:
-    """Since when a vendor delivers live, or why a late one's history can be believed."""
+def _history(world: TradingWorld, phrase: _Phrase) -> str:
+    """Return the start of a vendor's live delivery, or the reason to trust a young contract's history."""
     late = np.flatnonzero(world.signals.live_from)
     if len(late):
         week = int(world.signals.live_from[late[0]]) + 1
-        return say(_LATE, _LETTERS[VENDOR_OF[late[0]]], week)
-    return "" if world.orderly.escrow is None else say(_ESCROW, _LETTERS[world.orderly.escrow])
+        return phrase(_LATE, _LETTERS[VENDOR_OF[late[0]]], week)
+    return "" if world.controls.escrow is None else phrase(_ESCROW, _LETTERS[world.controls.escrow])
 
 
-def _plan(world: World, say: _Say) -> str:
+def _plan(world: TradingWorld, phrase: _Phrase) -> str:
     plan = world.plan
     flows = [
-        say(_IN if amount > 0 else _OUT, f"{abs(amount):g}", decision + 1) for decision, amount in plan.flows.items()
+        phrase(_IN if amount > 0 else _OUT, f"{abs(amount):g}", decision + 1) for decision, amount in plan.flows.items()
     ]
-    if world.orderly.withdrawn is not None:
-        decision, amount = world.orderly.withdrawn
-        flows.append(say(_WITHDRAWN, f"{amount:+g}", decision + 1))
-    aversion = say(_AVERSION, f"{plan.aversion[0]:g}")
+    if world.controls.withdrawn is not None:
+        decision, amount = world.controls.withdrawn
+        flows.append(phrase(_WITHDRAWN, f"{amount:+g}", decision + 1))
+    aversion = phrase(_AVERSION, f"{plan.aversion[0]:g}")
     if plan.aversion[-1] != plan.aversion[0]:
-        aversion += " " + say(_TIGHTER, plan.limit_from + 1, f"{plan.aversion[-1]:g}")
+        aversion += " " + phrase(_TIGHTER, plan.limit_from + 1, f"{plan.aversion[-1]:g}")
     return _PLAN.format(
-        capital=say(_CAPITAL, f"{plan.capital[0]:g}"),
+        capital=phrase(_CAPITAL, f"{plan.capital[0]:g}"),
         flows=" ".join(flows),
         aversion=aversion,
-        limit=say(_LIMIT, plan.limit_from + 1),
+        limit=phrase(_LIMIT, plan.limit_from + 1),
     )
 
 

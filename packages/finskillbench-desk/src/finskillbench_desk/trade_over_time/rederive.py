@@ -1,9 +1,8 @@
-"""The second derivation: the memo read again, the posterior and the optimum derived without the code that built them.
+"""Independent derivation of posterior and optimum from the memo and the tables, sharing no code with the build.
 
-It starts from what an agent sees: the text of the memo and the tables. The memo is read by rule; the panel is whitened
-with a dense square root of the covariance and reduced by QR, and each pattern of edges is weighed by the normal density
-of each stretch of weeks given those before it (a filter, not the sums of all at once); the best action is taken from
-the first block of one dense system of optimality conditions over all weeks to come (not by recursion).
+The memo is parsed by patterns. The panel is whitened by the covariance's Cholesky factor and reduced by QR. Patterns of
+edges are weighed by a filter from stretch to stretch. The best action is the first block of one dense system of
+optimality conditions over all remaining weeks.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ from finskillbench.errors import InputError
 
 _WEEKS_TO_COME = 12
 _SIZES = (2, 3)
-"""How many vendors are or were sound, as every memo says."""
+"""Possible numbers of sound vendors, as every memo states."""
 _STYLES = ("size", "value", "momentum")
 
 
 @dataclass(frozen=True, slots=True)
 class Memo:
-    """The numbers of a memo; `late` is a vendor and the week of its first live file, decisions count from 1.
+    """Numbers of a memo; decisions count from 1.
 
-    `ends` are the weeks with which an edge may have ended, `holds` the chance that it has not. Of notices there are
-    `found`, vendor to whether its edge holds, and `tariff`, what trading costs as a multiple of what the memo says.
+    `late` is a vendor and the week of its first live file, `ends` are possible last weeks of an edge, `holds` the
+    probability that it holds. Notices set `found` (vendor to whether its edge holds) and `tariff` (multiple of costs).
     """
 
     capital: float
@@ -49,11 +48,9 @@ class Memo:
     tariff: float = 1.0
 
     def capital_at(self, decision: int) -> float:
-        """Millions at a decision."""
         return self.capital + math.fsum(amount for first, amount in self.flows if first <= decision)
 
     def aversion_at(self, decision: int) -> float:
-        """Per million at a decision."""
         return self.tighter if decision >= self.limit_from else self.aversion
 
 
@@ -69,16 +66,13 @@ _CLIENTS = {
 
 
 def read_memo(text: str) -> Memo:
-    """The numbers that a memo states.
-
-    Raises
-    ------
-    InputError : something that a decision depends on is not in the text, or in words that are not known.
-    """
+    """Parse the numbers of a memo; InputError if one is missing or worded in an unknown way."""
     text = " ".join(text.split())
-    flows = [(int(day), sign * float(size)) for words, sign in _FLOWS.items() for size, day in re.findall(words, text)]
+    flows = [
+        (int(day), sign * float(size)) for pattern, sign in _FLOWS.items() for size, day in re.findall(pattern, text)
+    ]
     flows += [
-        (int(day), sign * float(size)) for words, sign in _CLIENTS.items() for day, size in re.findall(words, text)
+        (int(day), sign * float(size)) for pattern, sign in _CLIENTS.items() for day, size in re.findall(pattern, text)
     ]
     aversion = float(_one(text, rf"aversion to risk is {_NUMBER} per", rf"with an aversion of {_NUMBER} per")[0])
     rises = re.search(rf"From decision \d+ on it is {_NUMBER}\.|It rises to {_NUMBER} with decision", text)
@@ -117,13 +111,8 @@ def read_memo(text: str) -> Memo:
     )
 
 
-def heard(memo: Memo, notices: Sequence[str]) -> Memo:
-    """A memo with what notices have said since.
-
-    Raises
-    ------
-    InputError : a notice in words that are not known.
-    """
+def apply_notices(memo: Memo, notices: Sequence[str]) -> Memo:
+    """Return the memo with the content of notices; InputError for unknown wordings."""
     for notice in notices:
         text = " ".join(notice.split())
         if costs := re.search(rf"every trade of the book costs {_NUMBER} times|trading costs {_NUMBER} times", text):
@@ -145,12 +134,12 @@ def _one(text: str, *patterns: str) -> tuple[str, ...]:
     for pattern in patterns:
         if (found := re.search(pattern, text)) is not None:
             return found.groups()
-    raise InputError(f"memo: none of these was found, so that it cannot be read: {' | '.join(patterns)}")
+    raise InputError(f"memo: no text matches any of the patterns {' | '.join(patterns)}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Seen:
-    """What an agent sees of a case, as arrays; signals are (weeks, n, k), returns (weeks, n) one shorter at the end."""
+    """Visible data as arrays; signals are (weeks, n, k), returns (weeks, n) end one week earlier."""
 
     memo: Memo
     vendors: tuple[str, ...]
@@ -167,7 +156,7 @@ class _Seen:
 
 
 def read_case(task_input: Mapping[str, Any], signals: Integers, returns: Integers) -> _Seen:
-    """A case from its input at full precision, with the signals and returns that later files brought."""
+    """Read a case from its input, with the signals and returns of later files."""
     names: pl.DataFrame = task_input["names"].frame
     history: pl.DataFrame = task_input["history"].frame
     current: pl.DataFrame = task_input["current"].frame
@@ -203,21 +192,20 @@ def read_case(task_input: Mapping[str, Any], signals: Integers, returns: Integer
     )
 
 
-def told(seen: _Seen, notices: Sequence[str]) -> _Seen:
-    """What is seen of a case once these notices have come."""
-    return replace(seen, memo=heard(seen.memo, notices))
+def with_notices(seen: _Seen, notices: Sequence[str]) -> _Seen:
+    return replace(seen, memo=apply_notices(seen.memo, notices))
 
 
-def _half_lives(panel: Floats, told: list[float | None]) -> Floats:
-    """(k,) half-lives: those told, and of the others the one of six whose decay the panel shows."""
+def _half_lives(panel: Floats, disclosed: list[float | None]) -> Floats:
+    """Return (k,) half-lives, choosing the nearest of six by the panel's decay where not disclosed."""
     choices = np.array([1, 2, 4, 8, 16, 32], dtype=float)
     shown = (panel[1:] * panel[:-1]).sum(axis=(0, 1)) / (panel[:-1] ** 2).sum(axis=(0, 1))
     nearest = choices[np.abs(shown[:, None] - 0.5 ** (1 / choices)).argmin(axis=1)]
-    return np.array([near if each is None else each for near, each in zip(nearest, told, strict=True)])
+    return np.array([near if each is None else each for near, each in zip(nearest, disclosed, strict=True)])
 
 
 def worth(seen: _Seen, returns: int) -> Floats:
-    """(k,) posterior means of the coefficients of today after so many weeks of returns."""
+    """Return (k,) posterior means of today's coefficients after so many weeks of returns."""
     memo, total, highest = seen.memo, 0.0, -np.inf
     means = np.zeros(len(seen.vendors))
     stretches = _stretches(seen, returns)
@@ -229,9 +217,9 @@ def worth(seen: _Seen, returns: int) -> Floats:
         holds = covers == len(stretches)
         chance = np.where(holds, memo.holds, (1 - memo.holds) / len(memo.ends)).prod(axis=1) / len(sets)
         for sound in sets:
-            own = [[each == vendor for each in seen.vendors] for vendor in sound]
-            at = np.concatenate([np.flatnonzero(each) for each in own])
-            of = np.repeat(np.arange(size), [sum(each) for each in own])
+            members = [[each == vendor for each in seen.vendors] for vendor in sound]
+            at = np.concatenate([np.flatnonzero(each) for each in members])
+            of = np.repeat(np.arange(size), [sum(each) for each in members])
             possible = np.ones(len(covers), dtype=bool)
             for vendor, found in memo.found.items():
                 in_force = holds[:, sound.index(vendor)] if vendor in sound else np.zeros(len(covers), dtype=bool)
@@ -251,9 +239,7 @@ def worth(seen: _Seen, returns: int) -> Floats:
 
 
 def _stretches(seen: _Seen, returns: int) -> list[tuple[Floats, Floats]]:
-    """Of each stretch between the weeks with which an edge may end: the whitened panel as a triangle, and what is left
-    of the returns.
-    """
+    """Return the whitened panel as a triangle, and the reduced returns, for each stretch between possible ends."""
     root = np.linalg.cholesky(seen.covariance)
     design = seen.signals[:returns] * seen.specific[:, None]
     if seen.memo.late is not None:
@@ -274,8 +260,9 @@ def _reduced(design: Floats, target: Floats) -> tuple[Floats, Floats]:
 
 
 def _filtered(stretches: Sequence[tuple[Floats, Floats]], covers: Integers, variances: Floats) -> tuple[Floats, Floats]:
-    """Log densities (s,) against nothing being worth anything, and coefficients (s, c), of edges that cover so many
-    stretches (s, c), by a filter from stretch to stretch.
+    """Return log densities (s,) relative to no effect, and coefficients (s, c), by a filter over stretches.
+
+    `covers` (s, c) are the numbers of stretches that each edge covers.
     """
     mean = np.zeros(covers.shape)
     spread = np.broadcast_to(np.diag(variances), (*covers.shape, covers.shape[1]))
@@ -293,10 +280,7 @@ def _filtered(stretches: Sequence[tuple[Floats, Floats]], covers: Integers, vari
 
 
 def best(seen: _Seen, decision: int, delivered: int, coefficients: Floats, book: Floats) -> Floats:
-    """(n,) the best book after the trades of a decision (from 1), from one dense system over the weeks to come.
-
-    `delivered` is the decision whose signals are the newest.
-    """
+    """Return the (n,) best book after a decision (from 1), given the decision of the newest signals."""
     n, memo = len(book), seen.memo
     days = range(decision, _WEEKS_TO_COME + 1)
     size = n * len(days)
@@ -306,23 +290,23 @@ def best(seen: _Seen, decision: int, delivered: int, coefficients: Floats, book:
     amounts: list[float] = []
     newest = seen.signals[seen.weeks + delivered - 1]
     for place, day in enumerate(days):
-        here = slice(n * place, n * (place + 1))
+        block = slice(n * place, n * (place + 1))
         left = 0.5 ** ((day - delivered) / seen.half_lives)
         risk = memo.aversion_at(day) * seen.covariance
         target = memo.capital_at(day) * seen.benchmark
-        hessian[here, here] += risk + np.diag(curvature)
-        linear[here] += seen.specific * (newest @ (coefficients * left)) + risk @ target
+        hessian[block, block] += risk + np.diag(curvature)
+        linear[block] += seen.specific * (newest @ (coefficients * left)) + risk @ target
         if place:
             before = slice(n * (place - 1), n * place)
             hessian[before, before] += np.diag(curvature)
-            hessian[before, here] -= np.diag(curvature)
-            hessian[here, before] -= np.diag(curvature)
+            hessian[before, block] -= np.diag(curvature)
+            hessian[block, before] -= np.diag(curvature)
         else:
-            linear[here] += curvature * book
+            linear[block] += curvature * book
         if day >= memo.limit_from:
             for sector in seen.sector_rows:
                 row = np.zeros(size)
-                row[here] = sector
+                row[block] = sector
                 rows.append(row)
                 amounts.append(float(sector @ target))
     limits = np.array(rows)

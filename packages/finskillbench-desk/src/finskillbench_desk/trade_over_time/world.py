@@ -1,11 +1,7 @@
-"""The world of a case: names and their risk, signals that decay, what trading costs, and what is to happen.
+"""World of a trading case: sizes, tiers, risk, decaying signals, trading costs and planned changes.
 
-Nothing is said here: `words` tells an agent of it, `posterior` what can be inferred from what is told. Signals and
-returns are whole numbers, exactly those that an agent sees: the next week's signal is the rounded sum of the decayed
-signal and a shock, and the return that follows is made with the signals as stored, so that rounding is part of the
-noise and nothing but what is visible moves a return.
-
-What makes a case easy or hard, in one place: the sizes of the world and the tiers.
+Signals and returns are whole numbers, as stored. Next week's signal is the rounded sum of the decayed signal and a
+shock; returns follow from stored signals, so rounding is part of the noise.
 """
 
 from __future__ import annotations
@@ -19,97 +15,92 @@ from finskillbench.arrays import Booleans, Floats, Integers
 
 DECISIONS = 12
 WEEKS = 375
-"""Weeks of history: with 120 names and 30 signals some seven million characters, two million tokens and more."""
+"""Weeks of history; with 120 names and 30 signals more than two million tokens."""
 VENDORS = dict.fromkeys("ABCDEFGHIJ", 3)
-"""How many signals each vendor sells."""
+"""Number of signals of each vendor."""
 SOUND = (2, 3)
-"""How many of the vendors may have had an edge, each number as likely as the other."""
+"""Possible numbers of vendors with an edge, equally likely."""
 ENDS = (75, 150, 225, 300)
-"""Weeks of the history with whose end an edge may have ended, each as likely as the others."""
+"""Possible last weeks of an edge that ended, equally likely."""
 HOLDS = 0.4
-"""Chance that the edge of a sound vendor holds to this day. It makes most of the uncertainty: regressions on the whole
-history believe in edges that are gone, and those on the last years have too little to go by."""
+"""Probability that a sound vendor's edge holds; it makes both full-sample and recent regressions unreliable."""
 AUDITED = 3
-"""Vendors of which the house finds out, on the day of one decision, whether their edge holds."""
+"""Number of vendors whose edges are examined during the episode."""
 AUDIT = (3, 8)
-"""First decision (counted from 0) at which that may be, and the first at which it may not."""
+"""Range of the decision (from 0) at which findings are published, end excluded."""
 TARIFFS = (0.25, 0.3, 3.0, 4.0)
-"""What trading may cost after a new tariff of the dealers, as a multiple of before."""
+"""Possible multiples of trading costs after a tariff change."""
 TARIFF = (2, 8)
-"""First decision (counted from 0) at which a tariff may change, and the first at which it may not."""
+"""Range of the decision (from 0) at which a tariff may change, end excluded."""
 HALF_LIVES = (1, 2, 4, 8, 16, 32)
-"""Weeks. They lie so far apart that the history of one signal says without doubt which one it has."""
+"""Weeks; so far apart that a signal's history identifies its half-life."""
 SIGNAL_UNIT = 100
 """A signal of 1.23 standard deviations is stored as 123."""
 RETURN_UNIT = 100_000
-"""A return of 1 % is stored as 1000: tenths of a basis point."""
+"""A return of 1 % is stored as 1000."""
 
 CAPITAL = 10_000.0
 """Millions on the first day."""
 FLOW = (0.015, 0.030)
-"""Size of a subscription or redemption, as a share of the capital of the first day."""
+"""Size of a flow as a share of the first day's capital."""
 AVERSION = 0.02
 """Per million and week."""
 IMPACT = 7.0
-"""Basis points that a trade of five millions loses in a name of average size; more in smaller ones."""
+"""Basis points that a trade of five millions loses in a name of average size."""
 SECTOR_TILT, NAME_TILT = 20.0, 2.0
-"""Millions by which the first book differs from the benchmark, by sector and by name."""
+"""Deviations of the first book from the benchmark in millions, by sector and by name."""
 SECTOR_SHARE = 0.25
-"""Share of a signal's variance that the names of a sector have in common: what makes the limit on sectors bite."""
+"""Share of a signal's variance common to the names of a sector; it makes the sector limit bind."""
 COPY = 0.7
-"""Correlation of a resold signal with its original: so high that regressions on all signals hardly tell the two apart,
-and so low that it costs to hold the one for the other."""
+"""Correlation of a resold signal with its original: hard to separate by regression, yet costly to confuse."""
 BACKFILL_WEEKS = (0.50, 0.65)
-"""Share of the history that a late vendor filled in afterwards."""
+"""Range of a late vendor's backfilled share of the history."""
 BACKFILL = (0.030, 0.040)
-"""How much of the return that followed, in standard deviations, got into what was filled in."""
+"""Weight of the returns that followed, in standard deviations, in backfilled values."""
 LEAST_WORTH = 0.020
-"""Least length of the posterior mean of all strengths (coefficients over sqrt(1 - decay)) at the first decision, which
-is visible by then: a world in which next to nothing can be known asks nothing, and is drawn again."""
+"""Least norm of the posterior mean of coefficients over sqrt(1 - decay) at the first decision.
+
+Worlds in which almost nothing can be known are drawn again.
+"""
 OUTAGE = 3
-"""Decisions at which the file of signals is an old one."""
+"""Number of decisions with an old signal file."""
 TOLERANCE = 2.0
-"""Millions by which the trades of an order may miss the limit of a sector; the dealers settle the rest."""
+"""Millions by which an order may miss a sector limit; dealers settle the rest."""
 LARGEST_TRADE = 2_000.0
-"""Millions in one name: beyond this an order is refused as a typing error."""
+"""Millions in one name; larger orders are rejected as typing errors."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tier:
-    """The dials of one tier.
+class TradingTier:
+    """Difficulty settings of a tier.
 
-    Attributes
-    ----------
-    strengths : how good a sound vendor's signals may be, equally likely; which one holds is told where there is one.
-        An information coefficient has mean 0 and standard deviation `strength * sqrt(1 - decay)`, decay being what is
-        left of the signal after a week: fast signals are stronger, else nobody would trade them.
-    told : of how many vendors the half-lives are told.
-    copies : how many vendors resell signals of others, with noise.
-    tightens : what the aversion to risk is multiplied by from the day of the limit on.
+    `strengths` are equally likely; a coefficient has mean 0 and standard deviation `strength * sqrt(1 - decay)`.
+    `disclosed` is the number of vendors with disclosed half-lives, `tightens` the risk aversion's multiple from the
+    limit on.
     """
 
     strengths: tuple[float, ...]
-    told: int
+    disclosed: int
     copies: int
     tightens: float
 
 
 TIERS = {
-    "easy": Tier((0.026,), 7, copies=3, tightens=1.0),
-    "medium": Tier((0.025,), 5, copies=4, tightens=1.0),
-    "hard": Tier((0.020, 0.025, 0.030), 3, copies=5, tightens=1.5),
+    "easy": TradingTier((0.026,), 7, copies=3, tightens=1.0),
+    "medium": TradingTier((0.025,), 5, copies=4, tightens=1.0),
+    "hard": TradingTier((0.020, 0.025, 0.030), 3, copies=5, tightens=1.5),
 }
 
 
 STYLES = ("size", "value", "momentum")
 SIGNALS = tuple(f"s{number:02d}" for number in range(1, sum(VENDORS.values()) + 1))
 VENDOR_OF = np.repeat(np.arange(len(VENDORS)), tuple(VENDORS.values()))
-"""(30,) which vendor sells a signal."""
+"""(30,) vendor index of each signal."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Risk:
-    """The risk model of weekly returns: `exposures` (n, f), standard deviations of factors (f,) and names (n,)."""
+class WeeklyRiskModel:
+    """Risk model of weekly returns: `exposures` (n, f), standard deviations of factors (f,) and names (n,)."""
 
     factors: tuple[str, ...]
     exposures: Floats
@@ -117,16 +108,15 @@ class Risk:
     specific: Floats
 
     def covariance(self) -> Floats:
-        """(n, n) covariance of weekly returns."""
         scaled = self.exposures * self.volatility
         return scaled @ scaled.T + np.diag(self.specific**2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Book:
-    """What is traded: benchmark weights (n,), holdings (n,) in millions, and what trading costs.
+class TradingBook:
+    """Benchmark weights (n,), holdings (n,) in millions, and trading costs.
 
-    `impact` (n,) are basis points that a trade of `clip` millions loses on its whole amount; others in proportion.
+    A trade of `clip` millions loses `impact` (n,) basis points of its amount; other sizes in proportion.
     """
 
     benchmark: Floats
@@ -135,13 +125,13 @@ class Book:
     clip: float
 
     def curvature(self) -> Floats:
-        """(n,) second derivatives of the cost of a trade of u millions, impact / clip * 1e-4 * u^2."""
+        """Return (n,) second derivatives of the cost of a trade of u millions, impact / clip * 1e-4 * u^2."""
         return 2e-4 * self.impact / self.clip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
-    """What is known to come: capital (12,) in millions, aversion (12,) per million, the first decision of the limit."""
+class TradingPlan:
+    """Planned capital (12,) in millions, aversion (12,) per million, and the first decision with the limit."""
 
     capital: Floats
     aversion: Floats
@@ -149,26 +139,23 @@ class Plan:
 
     @property
     def flows(self) -> dict[int, float]:
-        """Decision to the millions that come in (or go out, below 0) before it."""
+        """Millions of each flow by decision, negative for redemptions."""
         changes = np.diff(self.capital).tolist()
         return {place: change for place, change in enumerate(changes, 1) if change}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Signals:
-    """What is on offer: half-lives (30,) in weeks, whether each is told (30,), the week of its first live value (30,).
-
-    `copied` (30,) is the place of the signal that one is a copy of, or -1.
-    """
+    """Offered signals, (30,) each: half-lives in weeks, disclosure, first live week, and original or -1."""
 
     half_life: Integers
-    told: Booleans
+    disclosed: Booleans
     live_from: Integers
     copied: Integers
 
     @property
     def decay(self) -> Floats:
-        """(30,) share of a signal that is left after a week."""
+        """(30,) share of a signal left after a week."""
         return 0.5 ** (1 / self.half_life)
 
 
@@ -181,20 +168,16 @@ class Draws:
 
     @property
     def weeks(self) -> int:
-        """Weeks of history."""
         return len(self.returns) - DECISIONS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class News:
-    """What is said on the day of a decision, and not before.
+    """News published at a decision.
 
-    Attributes
-    ----------
-    audit : decision from which on it is known of some vendors whether their edge holds.
-    verdicts : vendor to whether it does.
-    tariff : decision from which on trading costs another multiple of `impact`, and the multiple; None where it never
-        does.
+    `verdicts` maps vendors to whether their edges hold, from decision `audit` on. `tariff` is the first decision with
+    other
+    costs and their multiple of `impact`, None if unchanged.
     """
 
     audit: int
@@ -202,16 +185,16 @@ class News:
     tariff: tuple[int, float] | None
 
     def known(self, decision: int) -> Mapping[int, bool]:
-        """The verdicts that are known at a decision."""
+        """Return the findings known at a decision."""
         return self.verdicts if decision >= self.audit else {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Orderly:
-    """What looks like a trap and is none: the controls of a case, each None where there is none of its kind.
+class TradingControls:
+    """Controls that only look like traps, each None if absent.
 
-    `escrow` is a vendor whose early values were deposited in time, `withdrawn` a flow that was announced and is not
-    going to happen: the decision and the millions; `calm` a decision with a notice of a tariff that is not this book's.
+    `escrow` is a vendor with deposited history, `withdrawn` the decision and millions of a cancelled flow, `calm` the
+    decision of a notice about another tariff.
     """
 
     escrow: int | None
@@ -220,24 +203,24 @@ class Orderly:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class World:
-    """One case; `sector_of` (n,) numbers the sectors, `outage` is the first decision whose file is an old one."""
+class TradingWorld:
+    """One case; `sector_of` (n,) are sector indices, `outage` is the first decision with an old file."""
 
-    tier: Tier
+    tier: TradingTier
     tickers: tuple[str, ...]
     sectors: tuple[str, ...]
     sector_of: Integers
-    risk: Risk
-    book: Book
-    plan: Plan
+    risk: WeeklyRiskModel
+    book: TradingBook
+    plan: TradingPlan
     signals: Signals
     draws: Draws
     news: News
     outage: int | None
-    orderly: Orderly
+    controls: TradingControls
 
     def delivered(self, decision: int) -> int:
-        """The decision at which the newest signals (and all returns up to them) came that are known at a decision."""
+        """Return the decision of the newest signals and returns known at a decision."""
         if self.outage is not None and self.outage <= decision < self.outage + OUTAGE:
             return self.outage - 1
         return decision

@@ -12,14 +12,14 @@ import orjson
 
 from finskillbench.domains.checks.proofs import certificate_of
 from finskillbench.domains.examples import Label
-from finskillbench.domains.interactive import Ask
-from finskillbench.domains.tables import Table, dump
+from finskillbench.domains.interactive import ProcedureCall
+from finskillbench.domains.tables import EpisodeTable, dump
 from finskillbench.episode import Episode, Profile, Score, Truth
-from finskillbench_desk.allocate import SUBTASK, input_of, label_of, tables_of
-from finskillbench_desk.allocate.procedures import play
-from finskillbench_desk.allocate.prompts import PROMPT, notes
+from finskillbench_desk.allocate import SUBTASK, allocation_tables, input_of, label_of
+from finskillbench_desk.allocate.procedures import run_procedure
+from finskillbench_desk.allocate.prompts import PROMPT, source_log
 from finskillbench_desk.allocate.sources import TIERS
-from finskillbench_desk.allocate.traps import Case, draw_case
+from finskillbench_desk.allocate.traps import AllocationCase, draw_allocation_case
 from finskillbench_desk.domain import SKILLS
 from finskillbench_desk.market import INDUSTRIES
 
@@ -31,7 +31,7 @@ TASK = "dk_al_01_test"
 class Played:
     """A case with what an agent is given and how it is judged."""
 
-    case: Case
+    case: AllocationCase
     data: dict[str, Any]
     truth: Truth
     label: Label[Any]
@@ -40,9 +40,9 @@ class Played:
         return SUBTASK.scorers[Profile.CERTIFIED](answer, self.truth, self.data)
 
     def baseline(self, name: str) -> Score:
-        return self.score(orjson.loads(orjson.dumps(play(SUBTASK.interactive.procedures[name], self.serve))))
+        return self.score(orjson.loads(orjson.dumps(run_procedure(SUBTASK.interactive.procedures[name], self.serve))))
 
-    def serve(self, ask: Ask) -> Any:
+    def serve(self, ask: ProcedureCall) -> Any:
         """What the harness returns for a call, without the sandbox."""
         arguments = ask.arguments
         if ask.tool == "get_task_data":
@@ -75,10 +75,10 @@ def script(path: str) -> Any:
 def played(number: int, tier: str = "", seed: int = 5) -> Played:
     """Case `number` of a seed, its tier by turns unless it is named."""
     rng = np.random.default_rng([seed, number])
-    case = draw_case(rng, NAMES, tier or list(TIERS)[number % len(TIERS)])
-    frames = tables_of(case)
-    given = input_of(TASK, case, frames, notes(rng, case))
-    data: dict[str, Any] = {**given, **{name: Table(frame) for name, frame in frames.items()}}
+    case = draw_allocation_case(rng, NAMES, tier or list(TIERS)[number % len(TIERS)])
+    frames = allocation_tables(case)
+    given = input_of(TASK, case, frames, source_log(rng, case))
+    data: dict[str, Any] = {**given, **{name: EpisodeTable(frame) for name, frame in frames.items()}}
     truth = label_of(TASK, case)
     stored = orjson.loads(orjson.dumps([truth.expected_output, SUBTASK.verification.for_label(truth.verification)]))
     truth = Truth(TASK, SUBTASK.name, *stored, proof=truth.proof)

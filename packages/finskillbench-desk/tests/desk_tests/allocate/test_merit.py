@@ -9,7 +9,7 @@ from desk_tests.allocate.cases import played
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finskillbench_desk.allocate.prompts import problem_of, verdict
+from finskillbench_desk.allocate.prompts import problem_of, weights_verdict
 from finskillbench_desk.allocate.proof import attempts
 from finskillbench_desk.allocate.sources import NAMES, PENALTY, QUARTERS
 from finskillbench_desk.engines.trading.net_of_costs import optimum
@@ -93,7 +93,7 @@ def test_each_mistake_is_told_from_the_weights(number: int) -> None:
 
 def test_a_book_far_from_both_says_nothing_of_a_mistake() -> None:
     best, wrong = np.zeros(6), np.array([1.0, 1, 0, 0, 0, 0])
-    assert verdict(np.array([0.9, 0.9, 5, 5, 5, 5]), best, wrong) == "fallen"
-    assert verdict(np.array([1.0, -1, 0, 0, 0, 0]), best, wrong) == "avoided"
-    assert verdict(np.array([3.0, -3, 0, 0, 0, 0]), best, wrong) == "unknown"
-    assert verdict(np.array([0.5, 0.5, 0, 0, 0, 0]), best, wrong) == "unknown"
+    assert weights_verdict(np.array([0.9, 0.9, 5, 5, 5, 5]), best, wrong) == "fallen"
+    assert weights_verdict(np.array([1.0, -1, 0, 0, 0, 0]), best, wrong) == "avoided"
+    assert weights_verdict(np.array([3.0, -3, 0, 0, 0, 0]), best, wrong) == "unknown"
+    assert weights_verdict(np.array([0.5, 0.5, 0, 0, 0, 0]), best, wrong) == "unknown"

@@ -24,7 +24,7 @@ def failures(**changed: Any) -> list[str]:
 @pytest.mark.parametrize("number", range(6))
 def test_the_posterior_is_found_again_from_what_an_agent_sees(number: int) -> None:
     one = played(number)
-    effects, doubt = rederive.posterior(one.data)
+    effects, doubt = rederive.rederive_effects(one.data)
     assert np.abs(effects - one.case.belief.alpha).max() < 1e-12
     assert np.abs(doubt - one.case.belief.doubt).max() < 1e-12
 
@@ -63,7 +63,7 @@ def test_weights_or_multipliers_of_another_problem_fail_the_proof() -> None:
     one = played(0)
     certificate = dict(one.label.certificate)
     certificate["multipliers"] = [0.0] * len(certificate["multipliers"])
-    assert any("leave a gap" in failure for failure in failures(certificate=certificate))
+    assert any("duality gap" in failure for failure in failures(certificate=certificate))
     weights = dict.fromkeys(one.truth.expected_output["weights"], 1 / 120)
     told = failures(truth=replace(one.truth, expected_output={"weights": weights}))
-    assert any("do not earn what is attainable" in failure for failure in told)
+    assert any("do not earn attainable_utility" in failure for failure in told)

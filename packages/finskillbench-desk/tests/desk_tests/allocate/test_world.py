@@ -14,7 +14,7 @@ from scipy.stats import multivariate_normal
 from tests.sampling import THOROUGH
 
 from finskillbench_desk.allocate.posterior import HALVES, STRETCHES, draw_world, forecast, weigh
-from finskillbench_desk.allocate.prompts import notes
+from finskillbench_desk.allocate.prompts import source_log
 from finskillbench_desk.allocate.sources import (
     IS_ANALYST,
     LEAST_COST,
@@ -25,7 +25,7 @@ from finskillbench_desk.allocate.sources import (
     TIERS,
     vendor_of,
 )
-from finskillbench_desk.allocate.traps import Place, Study, misread, read
+from finskillbench_desk.allocate.traps import SourcePitfall, Study, misread_weights, scored_columns
 from finskillbench_desk.engines.trading.net_of_costs import optimum
 
 
@@ -54,7 +54,7 @@ def test_the_posterior_is_calibrated_over_drawn_worlds() -> None:
 def test_evidence_of_partitions_is_that_of_dense_normals() -> None:
     """One industry, two sources, three half-years: every partition and source written out with dense covariances."""
     world = draw_world(np.random.default_rng(4), NAMES, TIERS["easy"])
-    reading = read(world.sources, (), np.array([3, 160]))
+    reading = scored_columns(world.sources, (), np.array([3, 160]))
     family, book = world.family, world.book
     found = weigh(reading, world.residuals, book.specific, family)
     for place in np.random.default_rng(0).choice(len(STRETCHES[0]), 12, replace=False):
@@ -76,7 +76,7 @@ def test_the_recursion_sums_over_all_partitions() -> None:
     """Against partitions one by one: where changes are rare, those of at most two changes are all that matter."""
     world = draw_world(np.random.default_rng(5), NAMES, TIERS["hard"])
     family = replace(world.family, change=1e-4)
-    hypotheses = weigh(read(world.sources, (), np.array([7])), world.residuals, world.book.specific, family)
+    hypotheses = weigh(scored_columns(world.sources, (), np.array([7])), world.residuals, world.book.specific, family)
     odds = {pair: hypotheses.odds[place, :, 0] for place, pair in enumerate(zip(*map(list, STRETCHES), strict=True))}
     total, alive = np.zeros(12), np.zeros(12)
     for count in range(3):
@@ -93,16 +93,16 @@ def test_the_recursion_sums_over_all_partitions() -> None:
 def test_every_place_matters_and_one_of_them_is_a_trap(number: int) -> None:
     case = played(number).case
     assert case.gain >= LEAST_GAIN
-    assert any(not place.control for place in case.places)
-    assert len({place.kind for place in case.places}) == len(case.places)
+    assert any(not place.control for place in case.pitfalls)
+    assert len({place.kind for place in case.pitfalls}) == len(case.pitfalls)
     assert all(1 - case.share(weights) >= LEAST_COST for weights in case.misread.values())
 
 
 @pytest.mark.parametrize("number", range(6))
 def test_whoever_falls_for_every_trap_loses_much(number: int) -> None:
     case = played(number).case
-    wrong = frozenset(place.name for place in case.places if not place.control)
-    assert case.share(misread(Study.of(case.world, case.places), wrong)) < 0.75
+    wrong = frozenset(place.name for place in case.pitfalls if not place.control)
+    assert case.share(misread_weights(Study.of(case.world, case.pitfalls), wrong)) < 0.75
 
 
 @pytest.mark.slow
@@ -117,7 +117,7 @@ def test_whoever_suspects_everything_earns_little() -> None:
         left_out = (spread[1:] > 3 * spread[:-1]).any(axis=0) | (sources.values[-1] == sources.values[-2]).all(axis=0)
         left_out |= (np.bincount(sources.parent, minlength=SOURCES)[sources.parent] > 1) | (sources.since > 0)
         left_out |= [bool(re.search(rf"\b({SOURCE_NAMES[c]}|{vendor_of(c)})\b", log)) for c in range(SOURCES)]
-        weighed = Study.of(case.world, case.places).hypotheses
+        weighed = Study.of(case.world, case.pitfalls).hypotheses
         belief = forecast(replace(weighed, odds=weighed.odds * ~left_out), case.world.family)
         weights = optimum(case.world.book.problem(belief.alpha, belief.doubt), unique=False).weights
         earned.append(max(0.0, case.share(weights)))
@@ -128,14 +128,14 @@ def test_what_is_planted_is_undone_by_the_right_reading() -> None:
     """Values in the wrong unit or sense are read as they were drawn; what is void does not count, whatever it is."""
     for number in range(12 if THOROUGH else 6):
         case = played(number).case
-        for place in case.places:
+        for place in case.pitfalls:
             if place.kind in ("unit", "reversed") and not place.control:
-                scores = read(case.world.sources, case.places, np.array(place.columns)).scores
+                scores = scored_columns(case.world.sources, case.pitfalls, np.array(place.columns)).scores
                 assert 0.7 < scores.std(axis=(1, 2)).min() <= scores.std(axis=(1, 2)).max() < 1.3
             if place.kind == "backfill" and not place.control:
                 values = case.world.sources.values.copy()
                 values[: place.quarter, :, list(place.columns)] = 7
-                other = Study.of(replace(case.world, sources=replace(case.world.sources, values=values)), case.places)
+                other = Study.of(replace(case.world, sources=replace(case.world.sources, values=values)), case.pitfalls)
                 assert np.abs(other.belief().alpha - case.belief.alpha).max() < 1e-15
 
 
@@ -144,9 +144,9 @@ def test_the_log_tells_of_a_valid_record_whatever_else_is_at_the_source() -> Non
     since, start = np.zeros(SOURCES, dtype=np.int64), np.zeros(SOURCES, dtype=np.int64)
     column = int(np.flatnonzero(IS_ANALYST)[3])
     since[column] = 39
-    copies = Place("copies", SOURCE_NAMES[column], control=False, columns=(column, 75, 104), quarter=0)
+    copies = SourcePitfall("copies", SOURCE_NAMES[column], control=False, columns=(column, 75, 104), quarter=0)
     sources = SimpleNamespace(since=since, start=start)
     case: Any = SimpleNamespace(places=(copies,), world=SimpleNamespace(sources=sources))
-    told = [line for line in notes(np.random.default_rng(1), case).splitlines() if SOURCE_NAMES[column] in line]
+    told = [line for line in source_log(np.random.default_rng(1), case).splitlines() if SOURCE_NAMES[column] in line]
     assert len(told) == 1
     assert "person" in told[0]

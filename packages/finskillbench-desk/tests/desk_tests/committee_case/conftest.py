@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from tests.sampling import THOROUGH
 
-from finskillbench.domains.building import BuildContext, Task
-from finskillbench.domains.tables import Table
+from finskillbench.domains.building import BuildContext, BuiltTask
+from finskillbench.domains.tables import EpisodeTable
 from finskillbench.edition import Edition
 from finskillbench.episode import Score
 from finskillbench.panels import Panels, read_panels
-from finskillbench_desk.committee_case.build import TIERS, task_of
-from finskillbench_desk.committee_case.draw import draw_case
-from finskillbench_desk.committee_case.judging.later import score
-from finskillbench_desk.market import Listed, market
+from finskillbench_desk.committee_case.build import TIERS, committee_task
+from finskillbench_desk.committee_case.draw import draw_committee_case
+from finskillbench_desk.committee_case.judging.later import score_committee_case
+from finskillbench_desk.market import ListedName, market
 
 CASES = range(6) if THOROUGH else (3, 4, 2)
 """Numbers of cases, two of each tier or one; the first two take longer to draw than all others."""
@@ -26,7 +26,7 @@ CASES = range(6) if THOROUGH else (3, 4, 2)
 class Played:
     """A task with its input at full precision."""
 
-    task: Task
+    task: BuiltTask
     task_input: dict[str, Any]
 
     @property
@@ -34,7 +34,7 @@ class Played:
         return dict(self.task.truth.expected_output)
 
     def scored(self, answer: Any) -> Score:
-        return score(answer, self.task.truth, self.task_input)
+        return score_committee_case(answer, self.task.truth, self.task_input)
 
 
 @pytest.fixture(scope="session")
@@ -44,19 +44,19 @@ def market_panels(synthetic_edition: Edition) -> Panels:
 
 
 @pytest.fixture(scope="session")
-def members(market_panels: Panels) -> tuple[Listed, ...]:
+def members(market_panels: Panels) -> tuple[ListedName, ...]:
     """The desk's market of the panels."""
     return market(BuildContext(market_panels, seed=5, synthetic=True))
 
 
 @pytest.fixture(scope="session")
-def cases(market_panels: Panels, members: tuple[Listed, ...]) -> list[Played]:
+def cases(market_panels: Panels, members: tuple[ListedName, ...]) -> list[Played]:
     context = BuildContext(market_panels, seed=5, synthetic=True)
     days = market_panels.month_ends
     return [
         played(
-            task_of(
-                draw_case(
+            committee_task(
+                draw_committee_case(
                     market_panels, members, days[number], TIERS[number % 3], number, context.generator("test", number)
                 ),
                 number,
@@ -66,7 +66,7 @@ def cases(market_panels: Panels, members: tuple[Listed, ...]) -> list[Played]:
     ]
 
 
-def played(task: Task) -> Played:
+def played(task: BuiltTask) -> Played:
     """The task with its input as an agent reads it."""
-    tables = {name: Table(frame) for name, frame in task.tables.items()}
+    tables = {name: EpisodeTable(frame) for name, frame in task.tables.items()}
     return Played(task, {**task.episode.input, **tables})

@@ -19,4 +19,4 @@ AS_OF = date(2024, 6, 28)
 @lru_cache(maxsize=120)
 def document(number: int, seed: int = 0) -> Guidelines:
     """The guidelines of one episode."""
-    return draw_guidelines(np.random.default_rng([seed, number]), WORDS, AS_OF, asked=rotation(number))
+    return draw_guidelines(np.random.default_rng([seed, number]), WORDS, AS_OF, requested=rotation(number))

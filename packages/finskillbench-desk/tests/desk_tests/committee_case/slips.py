@@ -7,7 +7,7 @@ from typing import Any
 
 from finskillbench.episode import Truth
 from finskillbench_desk.committee_case.draw import breached, forbidden
-from finskillbench_desk.committee_case.judging.agent_documents import Facts, Own
+from finskillbench_desk.committee_case.judging.agent_documents import Facts, SubmittedAnswer
 from finskillbench_desk.engines.books.figures import figures
 from finskillbench_desk.engines.guidelines.cure import after, cheapest_cure
 
@@ -16,12 +16,12 @@ FIELDS = {"sector": "sector", "shares": "shares_outstanding"}
 
 def consistent(answer: dict[str, Any], truth: Truth) -> dict[str, Any] | None:
     """The answer with breaches, exclusions, cure and figures by its own rules and book; None where nothing breaks."""
-    own = Own(Facts.of(truth), answer)
+    own = SubmittedAnswer(Facts.of(truth), answer)
     book = own.book
     assert book is not None
     if not breached(own.rules, book):
         return None
-    cure = cheapest_cure(own.rules, book, own.facts.terms)
+    cure = cheapest_cure(own.rules, book, own.facts.trading_costs)
     return {
         **answer,
         "breaches": list(breached(own.rules, book)),

@@ -13,11 +13,11 @@ from desk_tests.committee_case.documents import AS_OF, WORDS, document
 from finskillbench_desk.committee_case.documents import phrases
 from finskillbench_desk.committee_case.documents.amending import PARAGRAPHS, draw_guidelines
 from finskillbench_desk.committee_case.documents.kinds import KINDS
-from finskillbench_desk.committee_case.documents.rendering import Trap
+from finskillbench_desk.committee_case.documents.rendering import ReadingTrap
 from finskillbench_desk.committee_case.documents.terms import DEFINED
 from finskillbench_desk.committee_case.rules.instruments import probe_universe
 from finskillbench_desk.committee_case.rules.probes import random_books
-from finskillbench_desk.engines.guidelines.book import Book, Position, Trading
+from finskillbench_desk.engines.guidelines.book import Book, Position, QuarterTrades
 from finskillbench_desk.engines.guidelines.evaluation import evaluate
 
 EDITION = 40
@@ -60,7 +60,7 @@ def test_a_document_is_whole(number: int) -> None:
     referred = set(re.findall(r"\bclauses? (\d+\.\d+)", guidelines.text, re.IGNORECASE))
     assert referred <= operative | set(numbers)
     unquoted = re.sub("[“”]", "", guidelines.text).lower()
-    for term in guidelines.terms.values():
+    for term in guidelines.definitions.values():
         assert unquoted.count(term.name.lower()) > 1 or term.key in ("approved", "small"), term.name
 
 
@@ -83,7 +83,7 @@ def test_words_that_had_two_readings() -> None:
 def test_every_trap_changes_rules(number: int) -> None:
     guidelines = document(number)
     true = {rule.clause: rule for rule in guidelines.rules()}
-    for trap in Trap:
+    for trap in ReadingTrap:
         wrong = {rule.clause: rule for rule in guidelines.rules(frozenset((trap,)))}
         changed = [clause for clause in {*true, *wrong} if true.get(clause) != wrong.get(clause)]
         assert len(changed) >= 3, trap
@@ -98,7 +98,7 @@ def some_book(number: int) -> Book:
     positions = tuple(Position(each, float(v), float(n), bool(b)) for each, v, n, b in held if v or n)
     names = {position.instrument.name for position in positions}
     others = tuple(each for each in universe.instruments if each.name not in names)
-    return Book(positions, others, Trading(*(float(amount) for amount in books.trading[0])))
+    return Book(positions, others, QuarterTrades(*(float(amount) for amount in books.trading[0])))
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sampling import examples, sampled
 
-from finskillbench_desk.committee_case.documents.rendering import Trap
+from finskillbench_desk.committee_case.documents.rendering import ReadingTrap
 from finskillbench_desk.committee_case.judging import later
-from finskillbench_desk.committee_case.judging.agent_documents import Facts, Own
-from finskillbench_desk.committee_case.rules.judging import clauses_of, judge, withheld
+from finskillbench_desk.committee_case.judging.agent_documents import Facts, SubmittedAnswer
+from finskillbench_desk.committee_case.rules.judging import clauses_of, coding_truth, judge_rules
 from finskillbench_desk.committee_case.rules.probes import PROBES, Probes
 from finskillbench_desk.engines.guidelines.book import KINDS
 from finskillbench_desk.engines.guidelines.evaluation import distance
@@ -31,7 +31,7 @@ EDITION = sampled(range(40), 10)
 
 def hidden(number: int = NUMBER) -> dict[str, Any]:
     """What is stored with the truth of a case, as it comes from disk."""
-    return json.loads(json.dumps(withheld(document(number), WORDS, number)))
+    return json.loads(json.dumps(coding_truth(document(number), WORDS, number)))
 
 
 def _probes(case: dict[str, Any]) -> list[Probes]:
@@ -100,7 +100,7 @@ def test_rules_of_the_same_meaning_earn_all(rewrites: list[Any], flat: bool, ran
     if flat:
         rules = [atom for rule in rules for atom in without_exceptions(rule)]
     random.shuffle(rules)
-    found = judge(rules, case)
+    found = judge_rules(rules, case)
     assert found.problems == ()
     assert found.value == 1.0
     assert set(found.traps.values()) == {"avoided"}
@@ -112,14 +112,14 @@ def test_letting_all_or_nothing_pass_earns_nothing() -> None:
     everything = [{"clause": c, "measure": "weight", "comparison": "at_most", "limit": 1e6} for c in clauses]
     nothing = [{"clause": c, "measure": "weight", "comparison": "at_least", "limit": 1e6} for c in clauses]
     for given_rules in ([], everything, nothing, [*everything, *nothing]):
-        assert judge(given_rules, case).value == 0.0
+        assert judge_rules(given_rules, case).value == 0.0
 
 
 def test_a_threshold_for_reporting_coded_as_a_limit_earns_nothing_of_its_clause() -> None:
     case = hidden()
     report = next(rule for rule in case["rules"] if rule.get("effect") == "report")
     rules = [{**rule, "effect": "limit"} if rule is report else rule for rule in case["rules"]]
-    found = judge(rules, case)
+    found = judge_rules(rules, case)
     assert found.clauses[report["clause"]] == 0.0
     assert found.value == pytest.approx(1 - 1 / len(case["rules"]))
 
@@ -129,8 +129,8 @@ def test_rules_of_clauses_that_are_not_there_dilute() -> None:
     count = len(case["rules"])
     silent = {"clause": "99.1", "measure": "weight", "comparison": "at_most", "limit": 1e6}
     loud = {"clause": "99.2", "measure": "weight", "comparison": "at_most", "limit": 1, "of": {"kind": "share"}}
-    assert judge([*case["rules"], silent], case).value == 1.0
-    found = judge([*case["rules"], silent, loud], case)
+    assert judge_rules([*case["rules"], silent], case).value == 1.0
+    found = judge_rules([*case["rules"], silent, loud], case)
     assert found.phantoms == ("99.2",)
     assert found.value == pytest.approx(count / (count + 1))
 
@@ -139,20 +139,20 @@ def test_a_limit_that_is_off_by_a_twentieth_fails_near_the_boundary() -> None:
     case = hidden()
     weight = next(r for r in case["rules"] if r["measure"] == "weight" and isinstance(r["limit"], float) and r["limit"])
     rules = [{**rule, "limit": rule["limit"] * 1.05} if rule is weight else rule for rule in case["rules"]]
-    assert judge(rules, case).clauses[weight["clause"]] < 0.7
+    assert judge_rules(rules, case).clauses[weight["clause"]] < 0.7
 
 
-def part(number: int, traps: frozenset[Trap]) -> later.Coding:
+def part(number: int, traps: frozenset[ReadingTrap]) -> later.Coding:
     """The part of rules of somebody who falls for these traps and reads all else rightly."""
     case, guidelines = hidden(number), document(number)
     facts = Facts({"rules": case["rules"]}, {"coding": case})
-    return later.judged(Own(facts, {"rules": [rule_json(rule) for rule in guidelines.rules(traps)]}))
+    return later.judge_coding(SubmittedAnswer(facts, {"rules": [rule_json(rule) for rule in guidelines.rules(traps)]}))
 
 
 @cache
-def parts(number: int) -> tuple[dict[Trap, later.Coding], later.Coding]:
+def parts(number: int) -> tuple[dict[ReadingTrap, later.Coding], later.Coding]:
     """The parts of those who fall for one trap, and of one who falls for all: probes are drawn once for all of them."""
-    return {trap: part(number, frozenset((trap,))) for trap in Trap}, part(number, frozenset(Trap))
+    return {trap: part(number, frozenset((trap,))) for trap in ReadingTrap}, part(number, frozenset(ReadingTrap))
 
 
 @pytest.mark.slow
@@ -167,7 +167,7 @@ def test_each_trap_is_live_and_told(number: int) -> None:
 def test_each_trap_costs_a_tenth_of_its_part_and_is_told_from_the_others_in_an_edition() -> None:
     """Who ignores a definition misreads amendments of its clauses too, so that a few other verdicts stay open."""
     told: list[str] = []
-    for number, trap in itertools.product(EDITION, Trap):
+    for number, trap in itertools.product(EDITION, ReadingTrap):
         found = parts(number)[0][trap]
         assert found.score <= 0.9, (number, trap)
         assert found.traps[trap.value] == "fallen", (number, trap)
@@ -199,12 +199,12 @@ def test_probes_lie_near_every_boundary_on_both_sides() -> None:
 def test_probes_are_drawn_for_those_clauses_that_are_not_coded_word_for_word() -> None:
     case = {**hidden(), "seed": 98}
     true = case["rules"]
-    assert judge(true, case) == judge(true, case, probed=True)
+    assert judge_rules(true, case) == judge_rules(true, case, probed=True)
     case["seed"] = 97
     changed = [{**true[0], "when": "purchase" if true[0].get("when") != "purchase" else "always"}, *true[1:]]
-    assert judge(true, case).value == 1.0
+    assert judge_rules(true, case).value == 1.0
     assert clauses_of(case).drawn == {}
-    assert judge(changed, case).value < 1.0
+    assert judge_rules(changed, case).value < 1.0
     assert set(clauses_of(case).drawn) == {true[0]["clause"]}
 
 
@@ -225,5 +225,5 @@ JSON = st.recursive(
 @settings(deadline=None)
 @given(st.lists(st.dictionaries(st.sampled_from(("clause", "measure", "limit", "of", "by", "basis")), JSON)) | JSON)
 def test_no_json_raises(given_rules: Any) -> None:
-    found = judge(given_rules, hidden())
+    found = judge_rules(given_rules, hidden())
     assert 0.0 <= found.value <= 1.0

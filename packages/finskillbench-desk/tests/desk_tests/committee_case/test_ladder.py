@@ -7,7 +7,7 @@ from desk_tests.committee_case.conftest import Played
 
 from finskillbench.domains.examples import Label
 from finskillbench_desk.committee_case.judging.agent_documents import Facts
-from finskillbench_desk.committee_case.subtask import as_cheap, graded_examples
+from finskillbench_desk.committee_case.subtask import equally_cheap, graded_examples
 
 
 @pytest.mark.slow
@@ -25,10 +25,10 @@ def test_the_cheapest_cure_need_not_be_the_only_one(cases: list[Played]) -> None
     different = 0
     for case in cases:
         facts = Facts.of(case.task.truth)
-        other = as_cheap(facts)
+        other = equally_cheap(facts)
         trades = {row["security"]: row["value"] for row in other["trades"]}
         stored = {row["security"]: row["value"] for row in case.truth["trades"]}
-        cost = sum(facts.terms.rates[name] * abs(value) for name, value in trades.items()) / facts.book.nav
+        cost = sum(facts.trading_costs.rates[name] * abs(value) for name, value in trades.items()) / facts.book.nav
         assert cost == pytest.approx(facts.known["least_cost"], rel=1e-4)
         assert case.scored({**case.truth, **other}).value == pytest.approx(1.0)
         different += trades.keys() != stored.keys() or any(abs(trades[name] - stored[name]) > 1e3 for name in trades)

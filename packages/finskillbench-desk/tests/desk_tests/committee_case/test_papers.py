@@ -11,15 +11,15 @@ from desk_tests.committee_case.conftest import Played
 from tests.sampling import sampled
 
 from finskillbench.domains.examples import Label
-from finskillbench.domains.tables import Table
+from finskillbench.domains.tables import EpisodeTable
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
 from finskillbench_desk.committee_case.draw import CONTROLS, TRAPS
-from finskillbench_desk.committee_case.ledger.case import KINDS, draft, papers_of, whole
-from finskillbench_desk.committee_case.ledger.nouns import tables
-from finskillbench_desk.committee_case.proof import examine
+from finskillbench_desk.committee_case.ledger.case import KINDS, draft_market, round_quantities, write_records
+from finskillbench_desk.committee_case.ledger.nouns import ledger_tables
+from finskillbench_desk.committee_case.proof import examine_committee_case
 from finskillbench_desk.committee_case.rederive.places import recovered
-from finskillbench_desk.market import Listed
+from finskillbench_desk.market import ListedName
 
 pytestmark = pytest.mark.slow
 
@@ -27,17 +27,17 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("trap", [True, False])
 def test_the_true_book_comes_out_of_the_papers(
-    market_panels: Panels, members: tuple[Listed, ...], kind: str, trap: bool
+    market_panels: Panels, members: tuple[ListedName, ...], kind: str, trap: bool
 ) -> None:
     """Every kind of trap and control, by code that knows nothing of what was planted."""
     for seed in sampled(range(3), 3):
         rng = np.random.default_rng(seed)
-        one = draft(market_panels, members, market_panels.month_ends[seed], [(kind, trap)], rng)
+        one = draft_market(market_panels, members, market_panels.month_ends[seed], [(kind, trap)], rng)
         weights = rng.dirichlet(np.full(len(one.roles.held), 4.0))
         sizes = {name: 5e8 * w / one.prices[name] for name, w in zip(one.roles.held, weights, strict=True)}
-        world = papers_of(one, whole(one, sizes), 2e7, rng)
+        world = write_records(one, round_quantities(one, sizes), 2e7, rng)
         ledger, truth = world.ledger, world.holdings
-        case = {name: Table(frame) for name, frame in tables(ledger).items()}
+        case = {name: EpisodeTable(frame) for name, frame in ledger_tables(ledger).items()}
         fx = {name: rate for name, rate in ledger.fx.items() if name != "GBX"}
         found = recovered({**case, "as_of": ledger.as_of.isoformat(), "fx": fx, "cash_balances": ledger.balances})
         assert found.quantities == pytest.approx(truth.quantities)
@@ -64,9 +64,9 @@ def test_labels_stand_up_to_examination(cases: list[Played]) -> None:
 def test_a_risk_model_that_is_altered_is_found(cases: list[Played]) -> None:
     case = cases[0]
     frame = case.task_input["risk_model"].frame.with_columns(pl.col("factor_3") + 1e-5)
-    (message,) = _found(Played(case.task, {**case.task_input, "risk_model": Table(frame)}))
+    (message,) = _found(Played(case.task, {**case.task_input, "risk_model": EpisodeTable(frame)}))
     assert message.startswith("risk_model.")
-    assert message.endswith("is not what the papers give")
+    assert message.endswith("differs from the value derived from the records")
 
 
 def test_a_cost_may_differ_by_rounding_and_no_more(cases: list[Played]) -> None:
@@ -90,11 +90,11 @@ def test_a_lot_that_is_altered_is_found(cases: list[Played]) -> None:
         .otherwise(pl.col("quantity"))
         .alias("quantity")
     )
-    messages = _found(Played(case.task, {**case.task_input, "custodian": Table(altered)}))
+    messages = _found(Played(case.task, {**case.task_input, "custodian": EpisodeTable(altered)}))
     assert any("book.positions[0].quantity" in message for message in messages)
 
 
 def _found(case: Played) -> list[str]:
     findings = Findings()
-    examine(Label(case.task.episode, case.task_input, case.task.truth, case.task.certificate), findings)
+    examine_committee_case(Label(case.task.episode, case.task_input, case.task.truth, case.task.certificate), findings)
     return [finding.message for finding in findings.found]

@@ -12,7 +12,7 @@ from desk_tests.committee_case.slips import consistent, with_field
 
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench_desk.committee_case.judging.agent_documents import Facts
-from finskillbench_desk.committee_case.judging.later import SIGNED, keeps
+from finskillbench_desk.committee_case.judging.later import SIGNED, cure_keeps_limits
 
 LATER = ("breaches", "cure", "figures")
 
@@ -162,11 +162,11 @@ def test_a_dearer_cure_earns_less_and_nothing_from_a_quarter_more(cases: list[Pl
         trades = {row["security"]: row["value"] for row in case.truth["trades"]}
         least = float(facts.known["least_cost"]) * facts.book.nav
         for row in case.truth["book"]["positions"]:
-            name, rate = row["security"], facts.terms.rates.get(row["security"], 1.0)
+            name, rate = row["security"], facts.trading_costs.rates.get(row["security"], 1.0)
             sales = [{**trades, name: -share * least / rate} for share in (0.1, 0.3)]
             if name in trades or row["value"] < 0.3 * least / rate:
                 continue
-            if not all(keeps(facts.rules, facts.book, sale) for sale in sales):
+            if not all(cure_keeps_limits(facts.rules, facts.book, sale) for sale in sales):
                 continue
             answers = [
                 {**case.truth, "trades": [{"security": key, "value": value} for key, value in sale.items()]}

@@ -12,24 +12,28 @@ from desk_tests.committee_case.documents import WORDS, document
 from tests.sampling import sampled
 
 from finskillbench_desk.committee_case.documents import amending, reader
-from finskillbench_desk.committee_case.documents.clauses import Carve, Clause, Timing, coded
+from finskillbench_desk.committee_case.documents.clauses import CarveOut, Clause, Timing, coded_rule
 from finskillbench_desk.committee_case.documents.drafting import draw_style
 from finskillbench_desk.committee_case.documents.kinds import KINDS
 from finskillbench_desk.committee_case.documents.phrases import ALWAYS, EXEMPT, PURCHASE, RAISED
 from finskillbench_desk.committee_case.documents.reader import read_guidelines
-from finskillbench_desk.committee_case.documents.reader.amendments import State
-from finskillbench_desk.committee_case.documents.reader.definitions import UnreadableError, country_names, definitions
-from finskillbench_desk.committee_case.documents.reader.subjects import Reading, coded_clause
+from finskillbench_desk.committee_case.documents.reader.amendments import AmendedTexts
+from finskillbench_desk.committee_case.documents.reader.definitions import (
+    UnreadableError,
+    country_names,
+    parse_definitions,
+)
+from finskillbench_desk.committee_case.documents.reader.subjects import ReadingContext, coded_clause
 from finskillbench_desk.committee_case.documents.rendering import defined, sentence
-from finskillbench_desk.committee_case.documents.terms import draw_terms, filters
+from finskillbench_desk.committee_case.documents.terms import draw_definitions, term_filters
 from finskillbench_desk.committee_case.rules.instruments import probe_universe
-from finskillbench_desk.engines.guidelines.book import Universe
+from finskillbench_desk.engines.guidelines.book import InstrumentUniverse
 from finskillbench_desk.engines.guidelines.evaluation import matches, scope
 from finskillbench_desk.engines.guidelines.language import Rule
 from finskillbench_desk.engines.guidelines.parsing import parse_rules
 
 
-def meaning(rule: Rule, universe: Universe) -> list[object]:
+def meaning(rule: Rule, universe: InstrumentUniverse) -> list[object]:
     """What a rule says over a universe, however its filters are written."""
     out: list[object] = []
     for atom in rule.atoms():
@@ -67,9 +71,9 @@ def test_every_phrasing_of_every_kind_is_recovered(name: str) -> None:
     kind = KINDS[name]
     timings: tuple[Timing, ...] = ("silent", "always", "purchase") if kind.cls == "cap" else ("silent",)
     for frame, word in sampled(itertools.product(range(8), range(len(ALWAYS))), 5):
-        terms, style = draw_terms(rng, WORDS), draw_style(rng)
+        terms, style = draw_definitions(rng, WORDS), draw_style(rng)
         countries = country_names(WORDS)
-        read = definitions(defined(terms, style, WORDS), countries, WORDS.sub_sectors)
+        read = parse_definitions(defined(terms, style, WORDS), countries, WORDS.sub_sectors)
         default: Timing = "purchase" if word % 2 else "always"
         timing = timings[int(rng.integers(len(timings)))]
         if kind.cls == "other" and default == "purchase":
@@ -87,15 +91,15 @@ def test_every_phrasing_of_every_kind_is_recovered(name: str) -> None:
             word,
         )
         text = sentence(clause, style, terms, WORDS)
-        reading = Reading(read, countries, WORDS, default)
-        rules, problems = parse_rules([coded_clause("4.2", text, reading, State({"4.2": text}), {})])
+        reading = ReadingContext(read, countries, WORDS, default)
+        rules, problems = parse_rules([coded_clause("4.2", text, reading, AmendedTexts({"4.2": text}), {})])
         assert problems == []
-        true = coded(kind, clause, filters(terms, naive=False), default)
+        true = coded_rule(kind, clause, term_filters(terms, naive=False), default)
         universe = probe_universe((true,), WORDS, np.random.default_rng(word))
         assert meaning(rules[0], universe) == meaning(true, universe), text
 
 
-def _carve(level: str, limit: float, rng: np.random.Generator) -> tuple[Carve, ...]:
+def _carve(level: str, limit: float, rng: np.random.Generator) -> tuple[CarveOut, ...]:
     ways = {
         "issuer": ("approved", "country:JP", "sector:Energy"),
         "sector": ("sector:Utilities",),
@@ -104,7 +108,7 @@ def _carve(level: str, limit: float, rng: np.random.Generator) -> tuple[Carve, .
     }.get(level, ())
     if not ways or rng.integers(2):
         return ()
-    return (Carve(str(rng.choice(ways)), limit + 3 if rng.integers(2) else None),)
+    return (CarveOut(str(rng.choice(ways)), limit + 3 if rng.integers(2) else None),)
 
 
 def test_a_paragraph_that_says_nothing_known_is_named() -> None:

@@ -14,19 +14,19 @@ from tests.sampling import sampled
 
 from finskillbench.domains.checks.examination import examining
 from finskillbench.domains.examples import Label
-from finskillbench.domains.tables import Table
+from finskillbench.domains.tables import EpisodeTable
 from finskillbench.episode import Truth
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
-from finskillbench_desk.committee_case.build import task_of
-from finskillbench_desk.committee_case.draw import draw_case
+from finskillbench_desk.committee_case.build import committee_task
+from finskillbench_desk.committee_case.draw import draw_committee_case
 from finskillbench_desk.committee_case.ledger import case as ledger_of_case
-from finskillbench_desk.committee_case.ledger.lines import Own
-from finskillbench_desk.committee_case.ledger.nouns import Ledger
-from finskillbench_desk.committee_case.proof import examine
+from finskillbench_desk.committee_case.ledger.lines import AddedLines
+from finskillbench_desk.committee_case.ledger.nouns import FundLedger
+from finskillbench_desk.committee_case.proof import examine_committee_case
 from finskillbench_desk.committee_case.rederive.places import recovered
-from finskillbench_desk.committee_case.rederive.withheld import withheld
-from finskillbench_desk.market import Listed
+from finskillbench_desk.committee_case.rederive.withheld import derive_verification
+from finskillbench_desk.market import ListedName
 
 pytestmark = pytest.mark.slow
 
@@ -95,7 +95,7 @@ def test_a_defect_of_a_parameter_is_found(cases: list[Played], name: str) -> Non
     known = copy.deepcopy(dict(case.task.truth.verification))
     DEFECTS[name](known)
     messages = _found(replace(case.task.truth, verification=known), case)
-    assert any("is not what the papers give" in message for message in messages)
+    assert any("differs from the value derived from the records" in message for message in messages)
 
 
 ANSWERS: dict[str, tuple[Defect, str]] = {
@@ -155,30 +155,32 @@ def test_a_place_is_found_whatever_was_planted(cases: list[Played]) -> None:
     """A lot that is printed twice without anybody's having planted it is a trap all the same."""
     case = cases[0]
     lots = case.task_input["custodian"].frame
-    again = {**case.task_input, "custodian": Table(lots.vstack(lots.tail(1)))}
+    again = {**case.task_input, "custodian": EpisodeTable(lots.vstack(lots.tail(1)))}
     where = lots["security"][-1]
-    before, after = (withheld(papers, recovered(papers))["planted"] for papers in (case.task_input, again))
+    before, after = (derive_verification(papers, recovered(papers))["planted"] for papers in (case.task_input, again))
     (new,) = [place for place in after if place not in before]
     assert (new["kind"], new["where"], new["trap"]) == ("duplicate_line", where, True)
     assert new["fallen"] == pytest.approx(new["right"] + lots["quantity"][-1])
 
 
 def test_a_pending_trade_is_worth_its_true_currency(
-    market_panels: Panels, members: tuple[Listed, ...], monkeypatch: pytest.MonkeyPatch
+    market_panels: Panels, members: tuple[ListedName, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a line quoted in pence that the vendor has in pounds, a pending purchase is paid in pence."""
     deal = cast("Callable[..., ledger_of_case.Roles]", vars(ledger_of_case)["_roles"])
 
-    def roles(ledger: Ledger, own: Own, *rest: Any) -> ledger_of_case.Roles:
+    def roles(ledger: FundLedger, own: AddedLines, *rest: Any) -> ledger_of_case.Roles:
         dealt = deal(ledger, own, *rest)
         others = {name: tuple(one for one in getattr(dealt, name) if one != own.london[0]) for name in _PLAYING}
         return replace(dealt, **{**others, "bought": (*others["bought"], own.london[0])})
 
     monkeypatch.setattr(ledger_of_case, "_roles", roles)
     number = ledger_of_case.KINDS.index("currency_unit")
-    found = draw_case(market_panels, members, market_panels.month_ends[0], "easy", number, np.random.default_rng(1))
-    case = played(task_of(found, number))
-    orders = [row for row in found.world.ledger.orders if row.security == found.world.own.london[0]]
+    found = draw_committee_case(
+        market_panels, members, market_panels.month_ends[0], "easy", number, np.random.default_rng(1)
+    )
+    case = played(committee_task(found, number))
+    orders = [row for row in found.world.ledger.orders if row.security == found.world.added.london[0]]
     order = orders[0]
     assert found.world.ledger.securities[order.security].currency == "GBP"
     ledger, void = found.world.ledger, {row.replaces for row in found.world.ledger.orders}
@@ -197,5 +199,5 @@ _PLAYING = ("bought", "sold", "new", "executed", "tomorrow")
 def _found(truth: Truth, case: Played) -> list[str]:
     findings = Findings()
     with examining(truth.task_id, findings):
-        examine(Label(case.task.episode, case.task_input, truth, case.task.certificate), findings)
+        examine_committee_case(Label(case.task.episode, case.task_input, truth, case.task.certificate), findings)
     return [finding.message for finding in findings.found]

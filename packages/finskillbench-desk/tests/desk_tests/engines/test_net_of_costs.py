@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from finskillbench.arrays import Floats
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import DimensionError
-from finskillbench_desk.engines.trading.net_of_costs import TradingProblem, formulate, greatest_multiplier, optimum
+from finskillbench_desk.engines.trading.net_of_costs import (
+    TradingProblem,
+    formulate_trades,
+    greatest_multiplier,
+    optimum,
+)
 
 
 def problem(seed: int, n: int = 12, *, turnover: float = 0.2, band: float = 0.1) -> TradingProblem:
@@ -69,7 +74,7 @@ def test_at_the_price_of_the_multipliers_no_portfolio_earns_more_by_breaking_lim
 ) -> None:
     case = problem(seed, turnover=0.1, band=0.02)
     found = optimum(case)
-    price = greatest_multiplier(formulate(case), found.multipliers)
+    price = greatest_multiplier(formulate_trades(case), found.multipliers)
     weights: Floats = found.weights + spread * np.random.default_rng(noise).normal(size=12)
     assert case.penalised(weights, price) <= -found.value + 1e-9
 

@@ -9,7 +9,7 @@ import pytest
 
 from finskillbench.arrays import Floats
 from finskillbench.errors import DimensionError, InputError
-from finskillbench_desk.engines.trading.over_time import Limits, Policy, Step, completed, solve
+from finskillbench_desk.engines.trading.over_time import Limits, Step, TradingPolicy, completed, solve
 
 N, DATES = 6, 5
 
@@ -155,7 +155,7 @@ def test_what_makes_no_sense_is_refused() -> None:
         solve(covariance, np.zeros(N), steps)
     with pytest.raises(DimensionError, match="covariance has shape"):
         solve(covariance[:3], impact, steps)
-    policy: Policy = solve(covariance, impact, steps)
+    policy: TradingPolicy = solve(covariance, impact, steps)
     with pytest.raises(DimensionError, match="give 4 x 6"):
         policy.aim(1, forecasts)
     twice = Limits(np.ones((2, N)), np.array([1.0, 2.0]))

@@ -11,25 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.domains.building import Task
+from finskillbench.domains.building import BuiltTask
 from finskillbench.domains.interactive import Procedure
-from finskillbench.domains.tables import Table, dump
+from finskillbench.domains.tables import EpisodeTable, dump
 from finskillbench.episode import JsonObject
 from finskillbench_desk.domain import SKILLS
-from finskillbench_desk.forensic_screen.subtask import task_of
+from finskillbench_desk.forensic_screen.subtask import screening_task
 
 SCRIPTS = SKILLS[2] / "scripts"
 
 
 @lru_cache(maxsize=8)
-def task(tier: str, seed: int) -> Task:
-    return task_of(np.random.default_rng(seed), seed, tier, date(2023, 6, 30))
+def task(tier: str, seed: int) -> BuiltTask:
+    return screening_task(np.random.default_rng(seed), seed, tier, date(2023, 6, 30))
 
 
-def full_input(made: Task) -> dict[str, Any]:
+def full_input(made: BuiltTask) -> dict[str, Any]:
     """The input at full precision, tables opened and all else as it reads back from a file."""
     stored = json.loads(json.dumps(made.episode.input))
-    return {name: Table(made.tables[name]) if name in made.tables else value for name, value in stored.items()}
+    return {name: EpisodeTable(made.tables[name]) if name in made.tables else value for name, value in stored.items()}
 
 
 @cache
@@ -42,7 +42,7 @@ def script(name: str) -> Any:
     return module.main
 
 
-def play(made: Task, procedure: Procedure) -> JsonObject:
+def play(made: BuiltTask, procedure: Procedure) -> JsonObject:
     fields = full_input(made)
     playing = procedure()
     asks = next(playing)

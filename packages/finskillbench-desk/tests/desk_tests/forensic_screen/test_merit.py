@@ -18,14 +18,21 @@ from finskillbench.findings import Findings
 from finskillbench_desk.forensic_screen.difficulty import (
     KIND_NAMES,
     TIERS,
-    Judged,
-    judged,
+    ParsedAssessments,
     log_score,
-    parts,
+    parse_assessments,
+    probabilities_verdict,
+    score_parts,
     stored_posterior,
-    verdict,
 )
-from finskillbench_desk.forensic_screen.subtask import SUBTASK, answer_of, certified, exploits, graded_examples, shrunk
+from finskillbench_desk.forensic_screen.subtask import (
+    SUBTASK,
+    assessments_of,
+    certified,
+    exploits,
+    graded_examples,
+    shrunk,
+)
 
 CASES = [(tier, 40 + place) for place, tier in enumerate(TIERS)]
 
@@ -49,13 +56,13 @@ def test_certainty_is_clipped_at_a_thousandth() -> None:
 
 @pytest.mark.parametrize(("said", "read"), [(1.0 + 2e-16 * 2, 1.0), (1.0 + 9e-7, 1.0), (-1e-9, 0.0), (0.25, 0.25)])
 def test_rounding_takes_no_probability_out_of_its_range(said: float, read: float) -> None:
-    found = judged({"assessments": [{"company": "A", "probability": said}]}, ["A"])
+    found = parse_assessments({"assessments": [{"company": "A", "probability": said}]}, ["A"])
     assert found.probabilities[0] == read
 
 
 @pytest.mark.parametrize("said", [1.0 + 2e-6, -2e-6, 95.0, math.inf])
 def test_a_number_that_is_no_probability_says_nothing(said: float) -> None:
-    assert np.isnan(judged({"assessments": [{"company": "A", "probability": said}]}, ["A"]).probabilities[0])
+    assert np.isnan(parse_assessments({"assessments": [{"company": "A", "probability": said}]}, ["A"]).probabilities[0])
 
 
 @pytest.mark.slow
@@ -65,12 +72,12 @@ def test_no_single_kind_for_all_earns_anything(tier: str, seed: int) -> None:
     managed = posterior.sum(axis=1)
     best = int(posterior.sum(axis=0).argmax())
     for kind in range(len(KIND_NAMES)):
-        assert parts(Judged(managed, np.full(len(managed), kind)), posterior, rate)["kinds"] == 0.0
+        assert score_parts(ParsedAssessments(managed, np.full(len(managed), kind)), posterior, rate)["kinds"] == 0.0
     # Whoever names the best single kind, and one company better, earns something.
     kinds = np.full(len(managed), best)
     other = int((posterior.max(axis=1) - posterior[:, best]).argmax())
     kinds[other] = posterior[other].argmax()
-    assert parts(Judged(managed, kinds), posterior, rate)["kinds"] > 0.0
+    assert score_parts(ParsedAssessments(managed, kinds), posterior, rate)["kinds"] > 0.0
 
 
 @pytest.mark.parametrize(("tier", "seed"), CASES)
@@ -113,7 +120,7 @@ def test_hindsight_earns_no_more_than_one(tier: str, seed: int) -> None:
         drawn = (rng.random((len(companies), 1)) > np.cumsum(chances, axis=1)).sum(axis=1)
         managed = drawn < len(KIND_NAMES)
         kinds = np.where(managed, drawn, 0)
-        earned = parts(Judged(managed.astype(float), kinds), posterior, rate)
+        earned = score_parts(ParsedAssessments(managed.astype(float), kinds), posterior, rate)
         assert earned["probabilities"] < 1.0
         assert earned["kinds"] <= 1.0
 
@@ -140,7 +147,7 @@ def test_no_random_or_optimised_answer_beats_the_posterior(tier: str, seed: int)
     assert -found.fun == pytest.approx(best, abs=1e-3)
     kinds = rng.integers(0, len(KIND_NAMES), (500, len(p)))
     for row in kinds:
-        assert parts(Judged(p, row), posterior, rate)["kinds"] <= 1.0
+        assert score_parts(ParsedAssessments(p, row), posterior, rate)["kinds"] <= 1.0
 
 
 @pytest.mark.slow
@@ -173,11 +180,13 @@ def test_the_score_looks_at_nothing_that_is_hidden() -> None:
 def test_a_company_left_out_counts_as_the_base_rate() -> None:
     companies, posterior, rate = stored(*CASES[1])
     p, kinds = posterior.sum(axis=1), posterior.argmax(axis=1)
-    full = answer_of(companies, p, kinds)["assessments"]
-    without = judged({"assessments": full[1:]}, companies)
-    stated = judged({"assessments": [{**full[0], "probability": rate, "kind": "none"}, *full[1:]]}, companies)
-    assert parts(without, posterior, rate) == parts(stated, posterior, rate)
-    twice = judged({"assessments": [*full, {**full[0], "probability": 0.5}]}, companies)
+    full = assessments_of(companies, p, kinds)["assessments"]
+    without = parse_assessments({"assessments": full[1:]}, companies)
+    stated = parse_assessments(
+        {"assessments": [{**full[0], "probability": rate, "kind": "none"}, *full[1:]]}, companies
+    )
+    assert score_parts(without, posterior, rate) == score_parts(stated, posterior, rate)
+    twice = parse_assessments({"assessments": [*full, {**full[0], "probability": 0.5}]}, companies)
     assert np.isnan(twice.probabilities[0])
 
 
@@ -193,18 +202,18 @@ def test_recipes_earn_next_to_nothing(tier: str, seed: int) -> None:
 def test_traps_are_told_from_answers(tier: str, seed: int) -> None:
     made = task(tier, seed)
     companies, posterior, _ = stored(tier, seed)
-    right = judged(made.truth.expected_output, companies)
+    right = parse_assessments(made.truth.expected_output, companies)
     for trap in made.truth.verification["traps"]:
-        assert verdict(right, posterior, trap, companies) == "avoided"
+        assert probabilities_verdict(right, posterior, trap, companies) == "avoided"
         where = np.array([companies.index(name) for name in trap["probabilities"]])
         fallen = right.probabilities.copy()
         fallen[where] = list(trap["probabilities"].values())
-        assert verdict(Judged(fallen, right.kinds), posterior, trap, companies) == "fallen"
+        assert probabilities_verdict(ParsedAssessments(fallen, right.kinds), posterior, trap, companies) == "fallen"
         timid = shrunk(right.probabilities, made.truth.verification["base_rate"], 0.7)
         if len(where) > 1:
-            assert verdict(Judged(timid, right.kinds), posterior, trap, companies) == "avoided"
+            assert probabilities_verdict(ParsedAssessments(timid, right.kinds), posterior, trap, companies) == "avoided"
         fallen[where] = np.nan
-        assert verdict(Judged(fallen, right.kinds), posterior, trap, companies) == "unknown"
+        assert probabilities_verdict(ParsedAssessments(fallen, right.kinds), posterior, trap, companies) == "unknown"
 
 
 _JSON = st.recursive(

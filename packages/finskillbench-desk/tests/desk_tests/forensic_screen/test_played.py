@@ -8,7 +8,7 @@ from desk_tests.forensic_screen.playing import full_input, play, task
 from tests.sampling import THOROUGH, sampled
 
 from finskillbench_desk.forensic_screen import procedures
-from finskillbench_desk.forensic_screen.difficulty import TIERS, Judged, parts, stored_posterior
+from finskillbench_desk.forensic_screen.difficulty import TIERS, ParsedAssessments, score_parts, stored_posterior
 from finskillbench_desk.forensic_screen.generator.lines import LOCAL
 from finskillbench_desk.forensic_screen.subtask import certified
 
@@ -51,8 +51,8 @@ def test_each_trap_costs_a_tenth_of_its_part_on_average() -> None:
         for kind, fallen in by_kind.items():
             q = posterior.sum(axis=1)
             q[[companies.index(name) for name in fallen]] = list(fallen.values())
-            said = Judged(q, posterior.argmax(axis=1))
-            earned = parts(said, posterior, stated["base_rate"])
+            said = ParsedAssessments(q, posterior.argmax(axis=1))
+            earned = score_parts(said, posterior, stated["base_rate"])
             costs.setdefault(kind, []).append(1.0 - earned["probabilities"])
     assert set(costs) == {*LOCAL, "archive", "base_rate"}
     assert all(np.mean(found) >= 0.1 for found in costs.values()), {k: np.mean(v) for k, v in costs.items()}

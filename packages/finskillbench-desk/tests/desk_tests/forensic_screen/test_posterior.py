@@ -9,13 +9,15 @@ import pytest
 from desk_tests.forensic_screen.worlds import panel, posterior, world
 from scipy.stats import multivariate_t
 
-from finskillbench_desk.engines.posterior.model import Model, Prediction
-from finskillbench_desk.engines.posterior.posterior import kind_probabilities, log_evidence, placed
+from finskillbench_desk.engines.posterior.model import Prediction, RatioModel
+from finskillbench_desk.engines.posterior.posterior import kind_probabilities, log_evidence, place_profile
 from finskillbench_desk.forensic_screen.generator.lines import drawn_paths
 from finskillbench_desk.forensic_screen.reading import read_archive
 
 
-def _density(y: np.ndarray, acquired: int, model: Model, shift: tuple[np.ndarray, np.ndarray, np.ndarray]) -> float:
+def _density(
+    y: np.ndarray, acquired: int, model: RatioModel, shift: tuple[np.ndarray, np.ndarray, np.ndarray]
+) -> float:
     """Log density of one path by simulation-free algebra: build the path from its shocks, then its covariance."""
     periods, ratios = y.shape
     profile, mean, covariance = shift
@@ -33,7 +35,7 @@ def _density(y: np.ndarray, acquired: int, model: Model, shift: tuple[np.ndarray
         column = memory[:, :, quarter].reshape(-1, ratios)
         total += column @ (model.sigma if quarter else model.stationary) @ column.T
     level = np.tile(np.eye(ratios), (periods, 1))
-    total += level @ np.diag(model.own**2) @ level.T
+    total += level @ np.diag(model.level_deviation**2) @ level.T
     if acquired >= 0:
         level = level.copy()
         level[: acquired * ratios] = 0.0
@@ -54,7 +56,7 @@ def test_bayes_factors_are_ratios_of_t_densities() -> None:
         found = log_evidence(y[None], np.array([bought]), model, prediction)[0]
         null = _density(y, bought, model, nothing)
         for kind, start in ((0, 0), (1, 11), (4, 6)):
-            profile = placed(model.profiles[kind], periods - model.starts + start, periods)
+            profile = place_profile(model.profiles[kind], periods - model.starts + start, periods)
             shift = (profile, prediction.mean[kind], prediction.covariance[kind])
             assert found[kind, start] == pytest.approx(_density(y, bought, model, shift) - null, abs=1e-6)
 
@@ -107,7 +109,7 @@ def test_scaling_sizes_and_volatility_together_changes_nothing() -> None:
     model, prediction = made.model, made.prediction
     from dataclasses import replace
 
-    doubled = replace(model, deviation=2 * model.deviation, own=2 * model.own, acquired=2 * model.acquired)
+    doubled = replace(model, deviation=2 * model.deviation, own=2 * model.level_deviation, acquired=2 * model.acquired)
     larger = Prediction(2 * prediction.mean, 4 * prediction.covariance)
     np.testing.assert_allclose(
         kind_probabilities(2 * seen.y, seen.acquired, doubled, larger), posterior("easy", 0), atol=1e-9

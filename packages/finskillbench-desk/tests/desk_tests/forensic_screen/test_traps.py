@@ -16,7 +16,7 @@ from tests.sampling import sampled
 from finskillbench.domains.examples import Label
 from finskillbench.findings import Findings
 from finskillbench_desk.forensic_screen import subtask
-from finskillbench_desk.forensic_screen.rederive import traps
+from finskillbench_desk.forensic_screen.rederive import rederive_traps
 from finskillbench_desk.forensic_screen.subtask import stored_traps
 
 pytestmark = pytest.mark.slow
@@ -27,7 +27,7 @@ Stored = list[dict[str, Any]]
 
 @pytest.mark.parametrize(("tier", "seed"), sampled(CASES, 2))
 def test_traps_are_told_by_the_tables(tier: str, seed: int) -> None:
-    stored, again = stored_traps(world(tier, seed), panel(tier, seed)), traps(task_input(tier, seed))
+    stored, again = stored_traps(world(tier, seed), panel(tier, seed)), rederive_traps(task_input(tier, seed))
     assert [(trap["kind"], trap["where"]) for trap in stored] == [(trap["kind"], trap["where"]) for trap in again]
     for trap, other in zip(stored, again, strict=True):
         assert trap["probabilities"] == pytest.approx(other["probabilities"], abs=1e-6)
@@ -37,8 +37,8 @@ def test_traps_are_told_by_the_tables(tier: str, seed: int) -> None:
 def test_what_is_planted_is_a_trap(tier: str, seed: int) -> None:
     made = world(tier, seed)
     names = made.tables["companies"]["company"].to_list()
-    planted = {(place.kind, names[place.company]) for place in made.places if place.planted}
-    orderly = {names[place.company] for place in made.places if not place.planted}
+    planted = {(place.kind, names[place.company]) for place in made.pitfalls if place.planted}
+    orderly = {names[place.company] for place in made.pitfalls if not place.planted}
     told = {(trap["kind"], trap["where"]) for trap in stored_traps(made, panel(tier, seed))}
     assert len(planted & told) >= 0.9 * len(planted)
     assert not orderly & {where for _, where in told}
@@ -76,7 +76,7 @@ def _stored() -> Stored:
 
 @cache
 def _shown() -> Stored:
-    return traps(full_input(task("medium", 1)))
+    return rederive_traps(full_input(task("medium", 1)))
 
 
 def test_the_traps_of_a_sound_case_are_sound() -> None:

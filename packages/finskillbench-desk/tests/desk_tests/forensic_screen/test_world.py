@@ -23,7 +23,7 @@ CASES = [("easy", 0), ("medium", 1), ("hard", 2)]
 def test_identities_hold_but_where_a_balance_sheet_slipped(tier: str, seed: int) -> None:
     made = world(tier, seed)
     statements = made.tables["statements"]
-    slips = sum(place.kind == "unit_slip" and place.planted for place in made.places)
+    slips = sum(place.kind == "unit_slip" and place.planted for place in made.pitfalls)
     slipped = statements["cash"] == SLIP * statements["closing_cash"]
     assert slipped.sum() == slips
     sheet = set(BALANCE)
@@ -58,7 +58,7 @@ def test_reading_recovers_the_paths(tier: str, seed: int) -> None:
 @pytest.mark.parametrize(("seed", "planted"), [(1, True), (4, False)])
 def test_an_acquisition_counts_if_it_is_material(seed: int, planted: bool) -> None:
     made, seen = world("medium", seed), panel("medium", seed)
-    places = [place for place in made.places if place.kind == "acquisition"]
+    places = [place for place in made.pitfalls if place.kind == "acquisition"]
     assert places
     for place in places:
         assert place.planted == planted
@@ -81,9 +81,9 @@ def test_planted_places_mislead_and_are_innocent(tier: str) -> None:
     live, planted = 0, 0
     for seed in sampled(range(4), 2):
         made, seen = world(tier, seed), panel(tier, seed)
-        assert len({place.kind for place in made.places if place.planted}) == PLANTED
-        assert len({place.kind for place in made.places if not place.planted}) == ORDERLY
-        for place in made.places:
+        assert len({place.kind for place in made.pitfalls if place.planted}) == PLANTED
+        assert len({place.kind for place in made.pitfalls if not place.planted}) == ORDERLY
+        for place in made.pitfalls:
             assert place.kind in LOCAL
             if place.planted:
                 own = seen.y[place.company : place.company + 1]

@@ -12,8 +12,8 @@ import polars as pl
 from finskillbench.arrays import Floats
 from finskillbench_desk.engines.posterior.posterior import kind_probabilities
 from finskillbench_desk.forensic_screen import procedures
-from finskillbench_desk.forensic_screen.generator.world import World, drawn_world
-from finskillbench_desk.forensic_screen.reading import Panel, read_panel
+from finskillbench_desk.forensic_screen.generator.world import ScreeningWorld, drawn_world
+from finskillbench_desk.forensic_screen.reading import AdjustedRatios, read_adjusted_ratios
 
 QUARTERS = [f"{2014 + number // 4}Q{number % 4 + 1}" for number in range(40)]
 
@@ -26,14 +26,14 @@ class FullTable:
 
 
 @lru_cache(maxsize=8)
-def world(tier: str, seed: int) -> World:
+def world(tier: str, seed: int) -> ScreeningWorld:
     return drawn_world(np.random.default_rng(seed), tier, QUARTERS)
 
 
 @lru_cache(maxsize=8)
-def panel(tier: str, seed: int) -> Panel:
+def panel(tier: str, seed: int) -> AdjustedRatios:
     made = world(tier, seed)
-    return read_panel(made.tables, made.model, made.rules)
+    return read_adjusted_ratios(made.tables, made.model, made.rules)
 
 
 @lru_cache(maxsize=8)

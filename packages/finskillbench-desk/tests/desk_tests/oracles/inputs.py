@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from finskillbench.domains.building import Task
-from finskillbench.domains.tables import Table, refers_to_table
+from finskillbench.domains.building import BuiltTask
+from finskillbench.domains.tables import EpisodeTable, refers_to_table
 
 
-def as_seen(task: Task) -> dict[str, Any]:
+def as_seen(task: BuiltTask) -> dict[str, Any]:
     given = dict(task.episode.input)
-    return {name: Table(task.tables[name]) if refers_to_table(value) else value for name, value in given.items()}
+    return {name: EpisodeTable(task.tables[name]) if refers_to_table(value) else value for name, value in given.items()}

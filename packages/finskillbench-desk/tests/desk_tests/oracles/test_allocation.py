@@ -13,9 +13,9 @@ from desk_tests.oracles.allocation import Desk
 from desk_tests.oracles.inputs import as_seen
 from tests.sampling import sampled, thorough
 
-from finskillbench.domains.building import BuildContext, Task
+from finskillbench.domains.building import BuildContext, BuiltTask
 from finskillbench_desk import allocate
-from finskillbench_desk.market import Listed
+from finskillbench_desk.market import ListedName
 
 
 def _generator(*labels: object) -> np.random.Generator:
@@ -23,18 +23,18 @@ def _generator(*labels: object) -> np.random.Generator:
 
 
 @pytest.fixture(scope="module")
-def tasks() -> list[Task]:
+def tasks() -> list[BuiltTask]:
     """One of each tier."""
     panels = SimpleNamespace(month_ends=[date(2021, 6, 30)])
     context: Any = SimpleNamespace(panels=panels, synthetic=True, generator=_generator, notes=[], most=lambda _: 3)
-    market = tuple(Listed(f"N{i:03}", "any", f"Industry {i % 12}", core=False) for i in range(120))
+    market = tuple(ListedName(f"N{i:03}", "any", f"Industry {i % 12}", core=False) for i in range(120))
     return list(allocate.build(cast(BuildContext, context), market))
 
 
 @thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("number", sampled(range(3), 3))
-def test_posterior_and_best_book_are_the_stored_ones(tasks: list[Task], number: int) -> None:
+def test_posterior_and_best_book_are_the_stored_ones(tasks: list[BuiltTask], number: int) -> None:
     task = tasks[number]
     desk, stored = Desk(as_seen(task)), task.truth.verification
     mean, _ = desk.coming

@@ -10,13 +10,13 @@ from desk_tests.oracles.forensic import Case
 from desk_tests.oracles.inputs import as_seen
 from tests.sampling import sampled, thorough
 
-from finskillbench_desk.forensic_screen.subtask import task_of
+from finskillbench_desk.forensic_screen.subtask import screening_task
 
 
 @thorough
 @pytest.mark.parametrize("tier", sampled(["medium", "easy", "hard"], 3))
 def test_every_company_and_kind_has_the_stored_probability(tier: str) -> None:
-    task = task_of(np.random.default_rng(20261), 1, tier, date(2021, 6, 30))
+    task = screening_task(np.random.default_rng(20261), 1, tier, date(2021, 6, 30))
     found = Case(as_seen(task)).probabilities()
     stored = task.truth.verification["posterior"]
     assert found.companies == list(stored)

@@ -12,24 +12,24 @@ from desk_tests.oracles.inputs import as_seen
 from desk_tests.oracles.trading import Desk
 from tests.sampling import THOROUGH, sampled, thorough
 
-from finskillbench.domains import by_name
-from finskillbench.domains.building import Task
-from finskillbench_desk.market import Listed
-from finskillbench_desk.trade_over_time.subtask import task_of
+from finskillbench.domains import subtask_named
+from finskillbench.domains.building import BuiltTask
+from finskillbench_desk.market import ListedName
+from finskillbench_desk.trade_over_time.subtask import trading_task
 from finskillbench_desk.trade_over_time.world import DECISIONS
 
 TIERS = sampled(["medium", "easy", "hard"], 3)
 
 
 @pytest.fixture(scope="module", params=TIERS)
-def task(request: pytest.FixtureRequest) -> Task:
-    market = [Listed(f"N{i:03}", f"Sector {i % 12}", "any", core=False) for i in range(120)]
-    return task_of(np.random.default_rng(20262), market, request.param, 1, [date(2021, 6, 30)])
+def task(request: pytest.FixtureRequest) -> BuiltTask:
+    market = [ListedName(f"N{i:03}", f"Sector {i % 12}", "any", core=False) for i in range(120)]
+    return trading_task(np.random.default_rng(20262), market, request.param, 1, [date(2021, 6, 30)])
 
 
-def played(task: Task) -> Iterator[tuple[Mapping[str, float], Desk]]:
+def played(task: BuiltTask) -> Iterator[tuple[Mapping[str, float], Desk]]:
     """The stored trades of each decision and the desk at it; the stage is moved on by them."""
-    given, opened = as_seen(task), by_name("trade_over_time").open_interactive_state
+    given, opened = as_seen(task), subtask_named("trade_over_time").open_interactive_state
     assert opened is not None
     assert task.hidden is not None
     stage, history = opened(given, task.hidden), given["history"].frame
@@ -43,7 +43,7 @@ def played(task: Task) -> Iterator[tuple[Mapping[str, float], Desk]]:
 
 @thorough
 @pytest.mark.slow
-def test_the_stored_trades_are_those_of_the_dense_system(task: Task) -> None:
+def test_the_stored_trades_are_those_of_the_dense_system(task: BuiltTask) -> None:
     """At four decisions, and at all twelve in a thorough run."""
     compared = 0
     for number, (stored, desk) in enumerate(played(task)):

@@ -12,36 +12,36 @@ from typing import Any
 import numpy as np
 import orjson
 
-from finskillbench.domains.building import Task
+from finskillbench.domains.building import BuiltTask
 from finskillbench.domains.interactive import InvalidActionError
-from finskillbench.domains.tables import Table, dump
+from finskillbench.domains.tables import EpisodeTable, dump
 from finskillbench.episode import Score
 from finskillbench_desk.domain import SKILLS
-from finskillbench_desk.market import Listed
-from finskillbench_desk.trade_over_time.generate import draw
+from finskillbench_desk.market import ListedName
+from finskillbench_desk.trade_over_time.generate import draw_trading_world
 from finskillbench_desk.trade_over_time.interactive import certified, open_state
-from finskillbench_desk.trade_over_time.subtask import SUBTASK, task_of
-from finskillbench_desk.trade_over_time.world import TIERS, World
+from finskillbench_desk.trade_over_time.subtask import SUBTASK, trading_task
+from finskillbench_desk.trade_over_time.world import TIERS, TradingWorld
 
-MARKET = tuple(Listed(f"N{place:03d}", "any", f"Industry {place // 10:02d}", core=False) for place in range(120))
+MARKET = tuple(ListedName(f"N{place:03d}", "any", f"Industry {place // 10:02d}", core=False) for place in range(120))
 DAYS = (date(2024, 1, 31), date(2024, 2, 29))
 
 
-def world_of(tier: str, seed: int) -> World:
+def world_of(tier: str, seed: int) -> TradingWorld:
     """A world of a tier."""
     names = [each.symbol for each in MARKET], [each.industry for each in MARKET]
-    return draw(*names, TIERS[tier], np.random.default_rng([11, seed]))
+    return draw_trading_world(*names, TIERS[tier], np.random.default_rng([11, seed]))
 
 
 @cache
-def case(tier: str, seed: int) -> Task:
+def case(tier: str, seed: int) -> BuiltTask:
     """A case of a tier, built once."""
-    return task_of(np.random.default_rng([13, seed]), MARKET, tier, seed, DAYS)
+    return trading_task(np.random.default_rng([13, seed]), MARKET, tier, seed, DAYS)
 
 
-def full_input(task: Task) -> dict[str, Any]:
+def full_input(task: BuiltTask) -> dict[str, Any]:
     """The input of a case at full precision."""
-    return {**task.episode.input, **{name: Table(frame) for name, frame in task.tables.items()}}
+    return {**task.episode.input, **{name: EpisodeTable(frame) for name, frame in task.tables.items()}}
 
 
 @cache
@@ -61,7 +61,7 @@ def through_json(value: Any) -> Any:
     return orjson.loads(dump(value))
 
 
-def judged(task: Task, record: Mapping[str, Any]) -> Score:
+def judged(task: BuiltTask, record: Mapping[str, Any]) -> Score:
     """The score of a record."""
     return certified({"decisions": 12, "record": through_json(record)}, task.truth, {})
 

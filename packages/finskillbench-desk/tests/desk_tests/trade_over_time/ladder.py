@@ -9,9 +9,9 @@ import numpy as np
 from finskillbench.arrays import Floats
 from finskillbench_desk.engines.panel import Sums, group_variances, least_squares, posterior
 from finskillbench_desk.engines.trading.over_time import Step, solve
-from finskillbench_desk.trade_over_time.optimum import Desk, Optimum, losses
-from finskillbench_desk.trade_over_time.posterior import Stretches, forecasts, history, signals_at, whole
-from finskillbench_desk.trade_over_time.world import DECISIONS, ENDS, HOLDS, SOUND, VENDOR_OF, VENDORS, World
+from finskillbench_desk.trade_over_time.optimum import Optimum, TradingSetup, losses
+from finskillbench_desk.trade_over_time.posterior import Stretches, all_weeks, forecasts, history_sums, signals_at
+from finskillbench_desk.trade_over_time.world import DECISIONS, ENDS, HOLDS, SOUND, VENDOR_OF, VENDORS, TradingWorld
 
 Agent = Callable[[int, Floats], Floats]
 """Decision and book to the book that it trades to."""
@@ -26,7 +26,7 @@ def empirical_bayes(of: Sums, decay: Floats) -> Floats:
     return shape * posterior(shaped, group_variances(shaped, VENDOR_OF.astype(float)))[0]
 
 
-def heeded(world: World, worth: Floats, place: int) -> Floats:
+def heeded(world: TradingWorld, worth: Floats, place: int) -> Floats:
     """(30,) coefficients of edges that may have ended, by what is known of that at a decision: as they are where an
     edge holds, nothing where it does not, and where nobody knows by the chance that the memo states.
     """
@@ -38,7 +38,7 @@ def told_apart(of: Stretches) -> Stretches:
     """Sums of stretches made from coefficients and standard errors of regressions on all signals since each end, as a
     script prints them: without what estimates have in common.
     """
-    found = [least_squares(whole(of[first:])) for first in range(len(of))]
+    found = [least_squares(all_weeks(of[first:])) for first in range(len(of))]
     informations = [1 / np.diag(spread) for _, spread in found]
     scores = [plain * information for (plain, _), information in zip(found, informations, strict=True)]
     informations, scores = ([*each, np.zeros(len(VENDOR_OF))] for each in (informations, scores))
@@ -48,7 +48,7 @@ def told_apart(of: Stretches) -> Stretches:
     )
 
 
-def by_vendor(of: Stretches, world: World, place: int) -> tuple[Floats, Floats]:
+def by_vendor(of: Stretches, world: TradingWorld, place: int) -> tuple[Floats, Floats]:
     """(30,) the exact posterior mean of each vendor as if there were no other, and (30,) the chance that an edge holds
     of one that has or had it: what can be weighed by hand from t-values of several spans.
     """
@@ -59,7 +59,7 @@ def by_vendor(of: Stretches, world: World, place: int) -> tuple[Floats, Floats]:
         at = np.flatnonzero(vendor == VENDOR_OF)
         variances, logs, centres = strength**2 * (1 - decay[at]), [np.log(1 - sound)], [np.zeros(3)]
         for spans in range(1, len(of) + 1):
-            part = whole(of[:spans])
+            part = all_weeks(of[:spans])
             mean, evidence = posterior(Sums(part.information[np.ix_(at, at)], part.score[at]), variances)
             holds = spans == len(of)
             chance = HOLDS if holds else (1 - HOLDS) / len(ENDS)
@@ -74,10 +74,10 @@ def by_vendor(of: Stretches, world: World, place: int) -> tuple[Floats, Floats]:
     return means, chances
 
 
-def agents(world: World, desk: Desk, optimum: Optimum) -> dict[str, Agent]:
+def agents(world: TradingWorld, desk: TradingSetup, optimum: Optimum) -> dict[str, Agent]:
     """Agents by name: the ladder first, then what else one might do."""
-    stretches, decay = history(world), world.signals.decay
-    known = whole(stretches)
+    stretches, decay = history_sums(world), world.signals.decay
+    known = all_weeks(stretches)
     plain, spread = least_squares(known)
     seen = np.abs(plain) > 2 * np.sqrt(np.diag(spread))
     shrunk = empirical_bayes(known, decay)
@@ -120,7 +120,7 @@ def agents(world: World, desk: Desk, optimum: Optimum) -> dict[str, Agent]:
         "skilled, ends ignored": planned(lambda place: stated * seen),
         "t above 2": planned(lambda place: plain * seen),
         "edges taken to hold": planned(lambda place: shrunk),
-        "last years only": planned(lambda place: empirical_bayes(whole(stretches[2:]), decay)),
+        "last years only": planned(lambda place: empirical_bayes(all_weeks(stretches[2:]), decay)),
         "vendor by vendor": planned(lambda place: by_vendor(stretches, world, place)[0]),
         "windows by vendor": planned(lambda place: by_vendor(printed, world, place)[0]),
         "edges by windows": planned(lambda place: shrunk * by_vendor(printed, world, place)[1]),
@@ -133,7 +133,7 @@ def agents(world: World, desk: Desk, optimum: Optimum) -> dict[str, Agent]:
     }
 
 
-def score(desk: Desk, optimum: Optimum, agent: Agent) -> float:
+def score(desk: TradingSetup, optimum: Optimum, agent: Agent) -> float:
     """The score of an agent, not floored."""
     books = [desk.book.holdings]
     for place in range(DECISIONS):

@@ -8,8 +8,8 @@ from desk_tests.trade_over_time.cases import MARKET, played
 from desk_tests.trade_over_time.ladder import RUNGS, agents, score
 from tests.sampling import sampled, thorough
 
-from finskillbench_desk.trade_over_time.optimum import Desk, solved
-from finskillbench_desk.trade_over_time.subtask import SUBTASK, worth_asking
+from finskillbench_desk.trade_over_time.optimum import TradingSetup, solved
+from finskillbench_desk.trade_over_time.subtask import SUBTASK, draw_informative_world
 
 
 @pytest.mark.slow
@@ -17,8 +17,8 @@ from finskillbench_desk.trade_over_time.subtask import SUBTASK, worth_asking
 def test_the_ladder_is_in_order(tier: str) -> None:
     found: dict[str, list[float]] = {}
     for seed in sampled(range(12), 4):
-        world, known = worth_asking(np.random.default_rng([50, seed]), MARKET, tier)
-        optimum, desk = solved(world, known), Desk.of(world)
+        world, known = draw_informative_world(np.random.default_rng([50, seed]), MARKET, tier)
+        optimum, desk = solved(world, known), TradingSetup.of(world)
         for name, agent in agents(world, desk, optimum).items():
             found.setdefault(name, []).append(min(1.0, max(0.0, score(desk, optimum, agent))))
     means = {name: float(np.mean(scores)) for name, scores in found.items()}

@@ -77,7 +77,7 @@ WRONG = {
 def test_a_malformed_stage_is_refused_by_its_file(name: str, tmp_path: Path) -> None:
     edition = edition_of(tmp_path / "edition", WRONG[name])
     with pytest.raises(EditionError, match=rf"stages/{NAME}\.jsonl.*rebuild the edition"):
-        edition.stage(edition.episodes()[0])
+        edition.open_interactive_state(edition.episodes()[0])
 
 
 def test_a_run_ends_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,8 +91,8 @@ def test_no_more_is_unpacked_than_there_should_be(tmp_path: Path) -> None:
     edition = edition_of(tmp_path / "edition", put("hidden", "signals", to=zeros(2**26)))
     tracemalloc.start()
     try:
-        with pytest.raises(EditionError, match="signals does not hold"):
-            edition.stage(edition.episodes()[0])
+        with pytest.raises(EditionError, match="signals must contain"):
+            edition.open_interactive_state(edition.episodes()[0])
         assert tracemalloc.get_traced_memory()[1] < 2**24
     finally:
         tracemalloc.stop()
@@ -101,9 +101,9 @@ def test_no_more_is_unpacked_than_there_should_be(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "found"),
     [
-        (put("hidden", "outage", to=5), ["its stage has another outage than the label"]),
-        (put("hidden", "week", to=7), ["its stage has another week than the label"]),
-        (put("hidden", "desk", "clip", to=1.0), ["its stage has another desk than the label"]),
+        (put("hidden", "outage", to=5), ["hidden.outage differs from the label"]),
+        (put("hidden", "week", to=7), ["hidden.week differs from the label"]),
+        (put("hidden", "desk", "clip", to=1.0), ["hidden.desk differs from the label"]),
         (put("task_id", to="another"), ["stages/ does not hold what comes"]),
         (lambda row: None, []),
     ],

@@ -16,8 +16,8 @@ from tests.sampling import THOROUGH, examples, sampled
 from finskillbench.arrays import Floats
 from finskillbench_desk.trade_over_time.interactive import as_orders, certified, followed
 from finskillbench_desk.trade_over_time.optimum import (
-    Desk,
-    Trap,
+    TradingSetup,
+    TradingTrap,
     fallen_book,
     from_json,
     losses,
@@ -25,15 +25,15 @@ from finskillbench_desk.trade_over_time.optimum import (
     solved,
     textbooks,
 )
-from finskillbench_desk.trade_over_time.posterior import forecasts, history, whole
-from finskillbench_desk.trade_over_time.world import DECISIONS, VENDOR_OF, Draws, World
+from finskillbench_desk.trade_over_time.posterior import all_weeks, forecasts, history_sums
+from finskillbench_desk.trade_over_time.world import DECISIONS, VENDOR_OF, Draws, TradingWorld
 
 pytestmark = pytest.mark.slow
 
 TIERS = ("easy", "medium", "hard")
 
 
-def desk_of(tier: str) -> tuple[Desk, Floats]:
+def desk_of(tier: str) -> tuple[TradingSetup, Floats]:
     known = case(tier, 0).truth.verification
     return from_json(known["desk"]), np.array(known["aims"])
 
@@ -50,14 +50,14 @@ def test_the_optimal_record_scores_one_and_holding_still_nothing(tier: str) -> N
 
 def test_a_better_textbook_is_the_zero() -> None:
     world = world_of("easy", 1)
-    optimum, desk = solved(world, history(world)), Desk.of(world)
-    books = textbooks(world, desk, whole(history(world, backfilled=True)))
+    optimum, desk = solved(world, history_sums(world)), TradingSetup.of(world)
+    books = textbooks(world, desk, all_weeks(history_sums(world, backfilled=True)))
     paths = {name: losses(desk, optimum.aims, path).sum() for name, path in books.items()}
     assert optimum.textbook.sum() == min(paths.values())
     assert set(paths) == {"holding still", "all the way"}
 
 
-def _future(world: World, week: int, rng: np.random.Generator) -> World:
+def _future(world: TradingWorld, week: int, rng: np.random.Generator) -> TradingWorld:
     """The world with all signals after a week, and all returns from it on, drawn again from anywhere."""
     signals, returns = world.draws.signals.copy(), world.draws.returns.copy()
     signals[week + 1 :] = rng.integers(-3000, 3000, signals[week + 1 :].shape)
@@ -70,14 +70,14 @@ def test_what_a_decision_lost_does_not_depend_on_what_came_later() -> None:
     """Nothing that is hidden moves a loss, however it is drawn: two hundred times in a thorough run."""
     world = replace(world_of("medium", 2), outage=None)
     rng = np.random.default_rng(0)
-    optimum, desk = solved(world, history(world)), Desk.of(world)
+    optimum, desk = solved(world, history_sums(world)), TradingSetup.of(world)
     books = [book + rng.normal(0, 20, len(book)) for book in optimal_path(desk, optimum.aims)]
     books = [desk.settled(place, book) for place, book in enumerate(books)]
     lost = losses(desk, optimum.aims, books)
     for _ in range(200 if THOROUGH else 3):
         place = int(rng.integers(DECISIONS))
         other_world = _future(world, world.draws.weeks + place, rng)
-        other = solved(other_world, history(other_world))
+        other = solved(other_world, history_sums(other_world))
         again = losses(desk, other.aims, books)
         assert np.abs(again[: place + 1] - lost[: place + 1]).max() < 1e-9
         assert np.abs(other.textbook[: place + 1] - optimum.textbook[: place + 1]).max() < 1e-9
@@ -86,7 +86,7 @@ def test_what_a_decision_lost_does_not_depend_on_what_came_later() -> None:
 def test_true_coefficients_and_the_future_do_not_lift_a_score_above_one() -> None:
     """Somebody who knows the returns to come trades on them, and loses by what could be known."""
     world = world_of("easy", 3)
-    optimum, desk = solved(world, history(world)), Desk.of(world)
+    optimum, desk = solved(world, history_sums(world)), TradingSetup.of(world)
     to_come = world.draws.returns[world.draws.weeks :] / 100_000
     books = [desk.book.holdings]
     for place in range(DECISIONS):
@@ -103,7 +103,7 @@ def test_a_finding_or_a_tariff_counts_from_its_day_on_and_not_before() -> None:
     assert tariff is not None
     other = {vendor: not holds for vendor, holds in world.news.verdicts.items()}
     again = replace(world, news=replace(world.news, verdicts=other, tariff=(tariff[0], 2 * tariff[1])))
-    found, moved = (solved(each, history(each)) for each in (world, again))
+    found, moved = (solved(each, history_sums(each)) for each in (world, again))
     same = [bool((one == two).all()) for one, two in zip(found.aims, moved.aims, strict=True)]
     assert same == [place < min(audit, tariff[0]) for place in range(DECISIONS)]
     refuted = np.isin(VENDOR_OF, [vendor for vendor, holds in world.news.verdicts.items() if not holds])
@@ -154,7 +154,7 @@ def test_each_trap_costs_a_tenth_of_its_decision_and_is_told(tier: str) -> None:
         desk, aims = from_json(known["desk"]), np.array(known["aims"])
         path = optimal_path(desk, aims)
         for stored in known["traps"]:
-            trap = Trap(stored["kind"], stored["decision"], np.array(stored["aim"]), stored["cost"])
+            trap = TradingTrap(stored["kind"], stored["decision"], np.array(stored["aim"]), stored["cost"])
             place = trap.decision
             before = path[place - 1] if place else desk.book.holdings
             books = [*path[:place], fallen_book(desk, trap, before)]

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from desk_tests.trade_over_time.cases import case, full_input, script, through_json, world_of
 
-from finskillbench.domains.tables import Table
+from finskillbench.domains.tables import EpisodeTable
 from finskillbench.errors import InputError
 from finskillbench_desk.domain import SKILLS
 from finskillbench_desk.engines.panel import least_squares, posterior
-from finskillbench_desk.trade_over_time.optimum import Desk
-from finskillbench_desk.trade_over_time.posterior import history, whole
-from finskillbench_desk.trade_over_time.subtask import Trading, tables_of
+from finskillbench_desk.trade_over_time.optimum import TradingSetup
+from finskillbench_desk.trade_over_time.posterior import all_weeks, history_sums
+from finskillbench_desk.trade_over_time.subtask import Trading, trading_tables
 from finskillbench_desk.trade_over_time.world import COPY, SIGNALS
 
 REFERENCE = SKILLS[0] / "references" / "trading.md"
@@ -43,8 +43,13 @@ def payload(task_input: dict[str, Any], *fields: str, **given: Any) -> dict[str,
 
 def test_decay_and_copies_are_measured_on_a_case() -> None:
     world = world_of("medium", 6)
-    tables = tables_of(world, Desk.of(world), date(2018, 1, 1))
-    given = {"history": Table(tables["history"]), "signals": list(SIGNALS), "signal_unit": 100, "return_unit": 100_000}
+    tables = trading_tables(world, TradingSetup.of(world), date(2018, 1, 1))
+    given = {
+        "history": EpisodeTable(tables["history"]),
+        "signals": list(SIGNALS),
+        "signal_unit": 100,
+        "return_unit": 100_000,
+    }
     measured = script("signal_decay.py")(through_json(given))["signals"]
     live = world.signals.live_from == 0
     for place, name in enumerate(SIGNALS):
@@ -73,12 +78,12 @@ def test_the_worth_is_that_of_the_engine() -> None:
     shrunk = np.array(list(ridge["coefficient"].values())) / np.array(list(plain["coefficient"].values()))
     assert (shrunk[t_before > 3] < 1).all()
     world = world_of("easy", 0)
-    tables = tables_of(world, Desk.of(world), date(2018, 1, 1))
+    tables = trading_tables(world, TradingSetup.of(world), date(2018, 1, 1))
     again = worth(
         through_json(
             {
-                "history": Table(tables["history"]),
-                "names": Table(tables["names"]),
+                "history": EpisodeTable(tables["history"]),
+                "names": EpisodeTable(tables["names"]),
                 "signals": list(SIGNALS),
                 "factors": dict(zip(world.risk.factors, world.risk.volatility.tolist(), strict=True)),
                 "signal_unit": 100,
@@ -91,7 +96,7 @@ def test_the_worth_is_that_of_the_engine() -> None:
             }
         )
     )
-    of = whole(history(world))
+    of = all_weeks(history_sums(world))
     errors = np.sqrt(np.diag(least_squares(of)[1]))
     np.testing.assert_allclose(list(again["standard_error"].values()), errors, atol=1e-9)
     np.testing.assert_allclose(list(again["coefficient"].values()), posterior(of, np.full(30, 4e-4))[0], atol=1e-9)
@@ -104,9 +109,9 @@ def test_rows_of_news_are_added_to_the_history() -> None:
     frame = given["history"].frame
     cut = frame["week"] <= 300
     call = payload(given, "signals", "names", "factors", signal_unit=100, return_unit=100_000, method="least_squares")
-    parts = through_json({"history": Table(frame.filter(cut)), "news": Table(frame.filter(~cut))})
+    parts = through_json({"history": EpisodeTable(frame.filter(cut)), "news": EpisodeTable(frame.filter(~cut))})
     worth = script("signal_worth.py")
-    whole = worth({**call, **through_json({"history": Table(frame)})})["coefficient"]
+    whole = worth({**call, **through_json({"history": EpisodeTable(frame)})})["coefficient"]
     assert worth({**call, **parts})["coefficient"] == pytest.approx(whole, abs=1e-9)
 
 

@@ -10,13 +10,13 @@ import pytest
 from desk_tests.trade_over_time.cases import case, full_input, world_of
 from tests.sampling import THOROUGH, sampled, thorough
 
-from finskillbench.domains.building import Task
+from finskillbench.domains.building import BuiltTask
 from finskillbench.domains.examples import Label
 from finskillbench.findings import Findings
 from finskillbench_desk.engines.panel import least_squares
 from finskillbench_desk.trade_over_time import rederive
-from finskillbench_desk.trade_over_time.posterior import evidence, history, means, whole
-from finskillbench_desk.trade_over_time.prompts import memo, notices
+from finskillbench_desk.trade_over_time.posterior import all_weeks, history_sums, posterior_means, sums_at_decisions
+from finskillbench_desk.trade_over_time.prompts import notices, trading_memo
 from finskillbench_desk.trade_over_time.subtask import proof
 from finskillbench_desk.trade_over_time.world import (
     DECISIONS,
@@ -32,7 +32,7 @@ from finskillbench_desk.trade_over_time.world import (
 pytestmark = pytest.mark.slow
 
 
-def _proved(task: Task, **changes: Any) -> Findings:
+def _proved(task: BuiltTask, **changes: Any) -> Findings:
     findings = Findings()
     truth = replace(task.truth, verification={**task.truth.verification, **changes})
     proof(Label(task.episode, full_input(task), truth, task.certificate), findings)
@@ -66,7 +66,7 @@ def test_a_wrong_aim_or_coefficient_is_seen() -> None:
 def test_every_wording_of_the_memo_is_read_back(seed: int) -> None:
     world = world_of(("easy", "medium", "hard")[seed % 3], seed)
     for wording in range(12):
-        read = rederive.read_memo(memo(world, np.random.default_rng(wording)))
+        read = rederive.read_memo(trading_memo(world, np.random.default_rng(wording)))
         plan, late = world.plan, np.flatnonzero(world.signals.live_from)
         assert [read.capital_at(day + 1) for day in range(12)] == pytest.approx(plan.capital.tolist())
         assert [read.aversion_at(day + 1) for day in range(12)] == pytest.approx(plan.aversion.tolist())
@@ -81,11 +81,11 @@ def test_every_wording_of_the_memo_is_read_back(seed: int) -> None:
         assert read.late == expected
         assert (read.ends, read.holds) == (ENDS, HOLDS)
         said = notices(world, np.random.default_rng(wording))
-        heard = rederive.heard(read, [text for _, text in said])
+        heard = rederive.apply_notices(read, [text for _, text in said])
         assert heard.found == {tuple(VENDORS)[each]: holds for each, holds in world.news.verdicts.items()}
         assert heard.tariff == (1.0 if world.news.tariff is None else world.news.tariff[1])
         days = {world.news.audit, *([] if world.news.tariff is None else world.news.tariff[:1])}
-        assert {day for day, _ in said} == days | ({world.orderly.calm} - {None})
+        assert {day for day, _ in said} == days | ({world.controls.calm} - {None})
 
 
 def test_the_posterior_is_that_of_all_weeks_at_once() -> None:
@@ -93,7 +93,7 @@ def test_the_posterior_is_that_of_all_weeks_at_once() -> None:
     world = world_of("hard", 4)
     decay = world.signals.decay
     at_last = replace(world, outage=None)
-    recursive = means(evidence(at_last, history(at_last))[-1], world.tier, decay, {})
+    recursive = posterior_means(sums_at_decisions(at_last, history_sums(at_last))[-1], world.tier, decay, {})
     weeks = world.draws.weeks + DECISIONS - 1
     whole = replace(
         at_last,
@@ -102,7 +102,7 @@ def test_the_posterior_is_that_of_all_weeks_at_once() -> None:
             np.concatenate([world.draws.returns[:weeks], world.draws.returns[:12]]),
         ),
     )
-    np.testing.assert_allclose(means(history(whole), world.tier, decay, {}), recursive, atol=1e-12)
+    np.testing.assert_allclose(posterior_means(history_sums(whole), world.tier, decay, {}), recursive, atol=1e-12)
 
 
 def test_the_posterior_is_calibrated() -> None:
@@ -122,7 +122,7 @@ def test_the_posterior_is_calibrated() -> None:
         finally:
             generate._edges = original
         scale = np.sqrt(1 - world.signals.decay)
-        estimate = means(history(world), world.tier, world.signals.decay, {}) / scale
+        estimate = posterior_means(history_sums(world), world.tier, world.signals.decay, {}) / scale
         product += float(estimate @ (drawn[0].today / scale - estimate))
         size += float(estimate @ estimate)
     assert abs(product) < 0.1 * size
@@ -135,10 +135,10 @@ def test_what_was_filled_in_afterwards_counts_for_nothing() -> None:
     signals = world.draws.signals.copy()
     signals[:first, :, late] = 77
     other = replace(world, draws=replace(world.draws, signals=signals))
-    of, again = history(world), history(other)
-    np.testing.assert_array_equal(whole(of).information, whole(again).information)
-    believed = least_squares(whole(history(world, backfilled=True)))[0]
-    assert np.abs(believed - least_squares(whole(of))[0])[late].max() > 1e-3
+    of, again = history_sums(world), history_sums(other)
+    np.testing.assert_array_equal(all_weeks(of).information, all_weeks(again).information)
+    believed = least_squares(all_weeks(history_sums(world, backfilled=True)))[0]
+    assert np.abs(believed - least_squares(all_weeks(of))[0])[late].max() > 1e-3
 
 
 def test_half_lives_are_shown_beyond_doubt() -> None:

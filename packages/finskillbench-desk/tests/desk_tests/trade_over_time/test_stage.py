@@ -8,23 +8,23 @@ import numpy as np
 import pytest
 from desk_tests.trade_over_time.cases import case, full_input, judged
 
-from finskillbench.domains.building import Task
+from finskillbench.domains.building import BuiltTask
 from finskillbench.domains.interactive import InvalidActionError
-from finskillbench.domains.tables import Table
+from finskillbench.domains.tables import EpisodeTable
 from finskillbench_desk.trade_over_time.interactive import TradingState, open_state, unpacked_future
 from finskillbench_desk.trade_over_time.optimum import from_json, optimal_path
 from finskillbench_desk.trade_over_time.world import DECISIONS, OUTAGE
 
 
-def opened(task: Task) -> TradingState:
+def opened(task: BuiltTask) -> TradingState:
     return open_state(full_input(task), task.hidden or {})
 
 
-def with_outage() -> Task:
+def with_outage() -> BuiltTask:
     return next(task for task in (case("easy", seed) for seed in range(12)) if task.certificate["outage"] is not None)
 
 
-def orders(task: Task) -> list[dict[str, float]]:
+def orders(task: BuiltTask) -> list[dict[str, float]]:
     return [each["trades"] for each in task.truth.expected_output["record"]["decisions"]]
 
 
@@ -49,7 +49,7 @@ def test_holdings_are_those_that_were_traded_to() -> None:
     for trades, book in zip(orders(task)[:11], optimal_path(desk, np.array(known["aims"])), strict=False):
         stage.call("advance", {"trades": trades})
         current = stage.fields["current"]
-        assert isinstance(current, Table)
+        assert isinstance(current, EpisodeTable)
         np.testing.assert_allclose(current["holding"], book, atol=1e-6)
 
 
@@ -139,6 +139,6 @@ def test_a_case_holds_more_than_two_million_tokens() -> None:
 
     for tier in ("easy", "hard"):
         task = case(tier, 0)
-        characters = sum(len(dump(Table(frame))) for frame in task.tables.values())
+        characters = sum(len(dump(EpisodeTable(frame))) for frame in task.tables.values())
         assert characters / 3.3 > 2_000_000
         assert sum(frame.estimated_size() for frame in task.tables.values()) < 6e6

@@ -1,26 +1,35 @@
-"""Checks of what fundamental episodes are given; their labels are checked by the subtasks."""
+"""Checks of the facts given to fundamental episodes; each subtask checks its own labels."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from finskillbench.domains.base import DomainCheck
-from finskillbench.domains.fundamental.checks.derived import balance_sheet, coverage, derived_quarters, entities
-from finskillbench.domains.fundamental.checks.filings import identities, point_in_time, restatements
-from finskillbench.domains.fundamental.checks.rows import segments
-from finskillbench.domains.fundamental.checks.tables import durations, forms, units
+from finskillbench.domains.fundamental.checks.derived import (
+    check_balance_sheet,
+    check_derived_quarters,
+    check_entities,
+    check_fundamental_coverage,
+)
+from finskillbench.domains.fundamental.checks.filings import (
+    check_facts_point_in_time,
+    check_identities,
+    check_restatements,
+)
+from finskillbench.domains.fundamental.checks.rows import check_segments
+from finskillbench.domains.fundamental.checks.tables import check_durations, check_forms, check_metric_units
 
 CHECKS: Mapping[str, DomainCheck] = {
-    "coverage": coverage,
-    "forms": forms,
-    "durations": durations,
-    "units": units,
-    "point_in_time": point_in_time,
-    "restatements": restatements,
-    "derived_quarters": derived_quarters,
-    "balance_sheet": balance_sheet,
-    "identities": identities,
-    "entities": entities,
-    "segments": segments,
+    "coverage": check_fundamental_coverage,
+    "forms": check_forms,
+    "durations": check_durations,
+    "units": check_metric_units,
+    "point_in_time": check_facts_point_in_time,
+    "restatements": check_restatements,
+    "derived_quarters": check_derived_quarters,
+    "balance_sheet": check_balance_sheet,
+    "identities": check_identities,
+    "entities": check_entities,
+    "segments": check_segments,
 }
-"""In the order in which `data validate` prints them."""
+"""Checks in the order of `data validate`."""

@@ -1,7 +1,4 @@
-"""Checks of figures and of sums that no filing states: quarters, balance sheets.
-
-Checks of what is covered: episodes of every company and form, and filings by the company that they name.
-"""
+"""Check derived quarters, sums, balance sheets, episode coverage and the companies that filings belong to."""
 
 from __future__ import annotations
 
@@ -15,40 +12,40 @@ import polars as pl
 from finskillbench.domains.checks.coverage import episodes_and_files
 from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.fundamental.checks.rows import (
-    Company,
+    CompanyRows,
+    PanelRow,
     Period,
-    Row,
-    companies,
+    by_company,
     current,
+    parse_operands,
     period_end,
-    since,
-    terms_of,
+    unchanged_since,
 )
 from finskillbench.domains.fundamental.rederive.definitions import FORMS, QUARTER_APART, SHORTER, kind_of
-from finskillbench.domains.fundamental.rederive.identities import NOT_NEGATIVE, recast
+from finskillbench.domains.fundamental.rederive.identities import NOT_NEGATIVE, restates_prior_year
 from finskillbench.findings import Findings
-from finskillbench.scoring.values import array, mapping
+from finskillbench.scoring.values import as_array, as_object
 
 _PER_STRATUM = 4
-_MOST_OF_A_COMPANY = 0.25
+_MAX_COMPANY_SHARE = 0.25
 _FEW_COMPANIES = 8
-"""With fewer companies than this one of them may make up more of the episodes."""
-_LEAST_SHARE = 0.15
-"""Revenue rises in at least this share of the episodes, and falls in as many."""
+"""Number of companies below which one may exceed its share of the episodes."""
+_MIN_DIRECTION_SHARE = 0.15
+"""Minimum share of episodes in which revenue rises, and in which it falls."""
 
 
-def coverage(subject: Subject, findings: Findings) -> None:
-    """Every subtask has its episodes, spread over companies, forms and years; revenue rises and falls."""
+def check_fundamental_coverage(subject: Subject, findings: Findings) -> None:
+    """Check that episodes are complete and spread over companies, forms, years and directions of revenue."""
     episodes_and_files(subject, findings, "fundamental")
     if not subject.built:
         return
-    asked = mapping(subject.edition.manifest["parameters"].get("fundamental")).get("episodes")
+    requested = as_object(subject.edition.manifest["parameters"].get("fundamental")).get("episodes")
     reports = _reports(subject)
     for subtask in subject.domain.subtasks:
         if subtask.name not in findings.figures:
-            continue  # without episodes, of which enough has been said
+            continue  # an earlier check already reports the absence
         episodes = subject.of(subtask.name)
-        wanted = mapping(asked).get(subtask.name)
+        wanted = as_object(requested).get(subtask.name)
         if wanted is not None and len(episodes) < wanted:
             findings.warn(subtask.name, f"{len(episodes)} episodes of {wanted}: the filings support no more")
         strata = {
@@ -60,14 +57,14 @@ def coverage(subject: Subject, findings: Findings) -> None:
             least = min(len(reports[name]), len(episodes) // _PER_STRATUM)
             least = least if name == "forms" else least // 2
             if len(seen) < least:
-                # Which companies and forms state enough is the collection's; a draw that leaves years out is ours.
+                # # The collection decides which companies and forms suffice; only the draw can leave years out.
                 add = findings.fail if name == "years" else findings.warn
                 add(subtask.name, f"shows {len(seen)} {name} of {len(reports[name])}")
             findings.figures[subtask.name][name] = dict(sorted(seen.items())) if name != "companies" else len(seen)
         if len(reports["companies"]) >= _FEW_COMPANIES and episodes:
             company, count = strata["companies"].most_common(1)[0]
             findings.expect(
-                count <= max(_PER_STRATUM, _MOST_OF_A_COMPANY * len(episodes)),
+                count <= max(_PER_STRATUM, _MAX_COMPANY_SHARE * len(episodes)),
                 subtask.name,
                 f"{count} of {len(episodes)} episodes are of {company}",
             )
@@ -76,7 +73,7 @@ def coverage(subject: Subject, findings: Findings) -> None:
 
 
 def _reports(subject: Subject) -> dict[str, set[str]]:
-    """Companies, forms and years of the reports that episodes can be about."""
+    """Return companies, forms and years of the reports that episodes may use."""
     panels = subject.panels(Findings())
     found: dict[str, set[str]] = {"companies": set(), "forms": set(), "years": set()}
     if panels is not None:
@@ -96,40 +93,40 @@ def _check_directions(subject: Subject, findings: Findings) -> None:
             delta = subject.edition.truth(episode.task_id).expected_output.get("revenue_delta")
             if isinstance(delta, int | float):
                 rises.append(delta > 0)
-    up, least = sum(rises), int(_LEAST_SHARE * len(rises))
+    up, least = sum(rises), int(_MIN_DIRECTION_SHARE * len(rises))
     findings.figures["revenue_rises"] = f"{up} of {len(rises)}"
     balanced = least <= up <= len(rises) - least
     findings.expect(balanced, "driver_decomposition", f"revenue rises in {up} of {len(rises)}: one guess does well")
 
 
-def entities(subject: Subject, findings: Findings) -> None:
-    """The CIK of a company's facts is that of its ticker; no filing of one company is told of another.
+def check_entities(subject: Subject, findings: Findings) -> None:
+    """Check that facts carry the CIK of their ticker, and that each filing belongs to one company.
 
-    An accession number begins with the CIK of whoever submitted the filing: often the company, at times an agent, and
-    never another company of the edition unless the two are mixed up or register together.
+    An accession number starts with the submitter's CIK: the company or a filing agent. Another company of the edition
+    is an error, unless the two register together.
     """
     panels = subject.panels(findings)
     if panels is None:
         return
-    known = mapping(subject.edition.manifest["parameters"].get("fundamental_entities"))
+    known = as_object(subject.edition.manifest["parameters"].get("fundamental_entities"))
     if not known:
         findings.skip("the manifest does not say who the companies are")
         return
-    of_cik: dict[int, list[str]] = defaultdict(list)
+    by_cik: dict[int, list[str]] = defaultdict(list)
     for symbol, entity in known.items():
         with examining(symbol, findings):
-            of_cik[int(entity["cik"])].append(symbol)
-            listed = array(entity["listed"])
-            told = f"its facts are of {entity['entity']} (CIK {entity['cik']}), but it is CIK {listed}"
-            findings.expect(not listed or entity["cik"] in listed, symbol, told)
-    for cik, symbols in of_cik.items():
+            by_cik[int(entity["cik"])].append(symbol)
+            listed = as_array(entity["listed"])
+            message = f"its facts are of {entity['entity']} (CIK {entity['cik']}), but it is CIK {listed}"
+            findings.expect(not listed or entity["cik"] in listed, symbol, message)
+    for cik, symbols in by_cik.items():
         findings.expect(len(symbols) == 1, " ".join(symbols), f"have the facts of one company, CIK {cik}")
     filed: dict[str, list[str]] = defaultdict(list)
     for symbol, accession in panels.filings.select("symbol", "accession").unique().sort("symbol").iter_rows():
         filed[accession].append(symbol)
-        others = of_cik.get(int(accession[:10]), [symbol])
+        owners = by_cik.get(int(accession[:10]), [symbol])
         findings.expect(
-            symbol in others, f"{symbol} {accession}", f"was submitted by {', '.join(others)}, another company"
+            symbol in owners, f"{symbol} {accession}", f"was submitted by {', '.join(owners)}, another company"
         )
     for accession, symbols in filed.items():
         if len(symbols) > 1:
@@ -142,21 +139,20 @@ def entities(subject: Subject, findings: Findings) -> None:
 
 
 PER_SHARE = ("eps_diluted", "diluted_shares")
-"""Ratios and averages: a year is not the sum of its quarters."""
+"""Ratios and averages, which quarters do not add up to."""
 _NOT_NEGATIVE = NOT_NEGATIVE | {"revenue"}
 _SAME = 1e-9
 
 
-def derived_quarters(subject: Subject, findings: Findings) -> None:
-    """Quarters that nobody states are differences on their dates, remade when both parents are; sums are their terms'.
+def check_derived_quarters(subject: Subject, findings: Findings) -> None:
+    """Check that derived quarters equal the difference of their parents, and sums equal their operands.
 
-    One restated parent less one that is not would put the restatement of a year into one quarter, and so would a year
-    on another basis than the reports for its parts: none is made of them.
+    A derived quarter may change only when both parents have changed, and both must be on the same accounting basis.
     """
     panels = subject.panels(findings)
     if panels is None:
         return
-    for company in companies(panels.facts, findings):
+    for company in by_company(panels.facts, findings):
         for rows in company.differences.values():
             for row in rows:
                 with examining(f"{company.symbol} {row.where}", findings):
@@ -166,15 +162,15 @@ def derived_quarters(subject: Subject, findings: Findings) -> None:
         check_sums(company, findings, instant=False)
 
 
-def _check_difference(company: Company, row: Row, findings: Findings) -> None:
-    """One derived row against its two parents, as they stood on the day it was filed."""
+def _check_difference(company: CompanyRows, row: PanelRow, findings: Findings) -> None:
+    """Check a derived row against its two parents as of its filing date."""
     where = f"{company.symbol} {row.where}"
     findings.expect(row.metric not in PER_SHARE, where, "is no sum of quarters and cannot be a difference")
-    terms = terms_of(row.parents)
-    if [term.sign for term in terms] != [1, -1]:
+    operands = parse_operands(row.parents)
+    if [term.sign for term in operands] != [1, -1]:
         findings.fail(where, "is no difference of two figures")
         return
-    (_, _, (_, start, end)), (_, _, (_, other, stop)) = terms
+    (_, _, (_, start, end)), (_, _, (_, other, stop)) = operands
     least, most, _ = QUARTER_APART
     on_dates = (
         start is not None
@@ -185,14 +181,14 @@ def _check_difference(company: Company, row: Row, findings: Findings) -> None:
         and SHORTER.get(kind_of(start, end)) == kind_of(start, stop)
     )
     findings.expect(on_dates, where, "its parents do not differ by this quarter")
-    known = [company.on(term.period, row.filed) for term in terms]
+    known = [company.known_on(term.period, row.filed) for term in operands]
     if known[0] is None or known[1] is None:
         findings.fail(where, "a parent is not in the panel by then")
         return
     long, short = known[0], known[1]
-    days = [company.days.get(term.accession, date.max) for term in terms]
+    days = [company.days.get(term.accession, date.max) for term in operands]
     findings.expect(max(days) == row.filed, where, "was not filed when its last parent was")
-    same = (long.accession, short.accession) == (terms[0].accession, terms[1].accession)
+    same = (long.accession, short.accession) == (operands[0].accession, operands[1].accession)
     findings.expect(same, where, "a parent is of another filing than it says")
     findings.expect(long.tag == short.tag == row.tag, where, f"subtracts {short.tag} from {long.tag}")
     findings.expect(row.value >= 0 or row.metric not in _NOT_NEGATIVE, where, "is below zero, an expense or a revenue")
@@ -206,10 +202,10 @@ def _check_difference(company: Company, row: Row, findings: Findings) -> None:
     findings.add("differences")
 
 
-def _check_complete(company: Company, findings: Findings) -> None:
-    """On every day on which a parent was filed, the quarter that was current is what the parents left.
+def _check_complete(company: CompanyRows, findings: Findings) -> None:
+    """Check on each filing date that the current quarter equals the difference of its parents.
 
-    They left it when both were first known, and again when both had been restated since.
+    The difference is taken when both parents are first known, and again once both have been restated.
     """
     reported: dict[tuple[str, date], date] = {}
     by_start: dict[tuple[str, date], list[date]] = defaultdict(list)
@@ -229,7 +225,7 @@ def _check_complete(company: Company, findings: Findings) -> None:
                     quarter = metric, stop + timedelta(days=1), end
                     pairs[quarter].append(((metric, start, end), (metric, start, stop)))
     for quarter, parents in pairs.items():
-        if len(parents) > 1:  # two calendars meet: which of them is the fiscal year's is the panel's choice
+        if len(parents) > 1:  # where two calendars meet, the panel chooses the fiscal year's
             findings.add("quarters_of_two_calendars")
             continue
         long, short = (company.filed[period] for period in parents[0])
@@ -245,47 +241,49 @@ def _check_complete(company: Company, findings: Findings) -> None:
                 continue
             if left.value < right.value and quarter[0] in _NOT_NEGATIVE:
                 continue
-            news = since(long, left), since(short, right)
-            if news[1] < news[0] and recast(company.restated(quarter[0]), left.accession, left.start, left.end):
+            news = unchanged_since(long, left), unchanged_since(short, right)
+            if news[1] < news[0] and restates_prior_year(
+                company.restated(quarter[0]), left.accession, left.start, left.end
+            ):
                 continue
             if min(news) > made:
                 made, left_over, scale = day, left.value - right.value, max(1.0, abs(left.value))
-            stands = current(company.differences.get(quarter, ()), day)
-            difference = math.inf if stands is None else abs(left_over - stands.value)
+            served = current(company.differences.get(quarter, ()), day)
+            difference = math.inf if served is None else abs(left_over - served.value)
             findings.add("days_examined")
             if difference <= _SAME * scale:
                 continue
-            if stands is not None and stands.value == _of_terms(company, quarter, day):
-                # Stated since as revenue less the other part: the same value again is no new row, but it holds.
+            if served is not None and served.value == _implied_quarter(company, quarter, day):
+                # # Later filings also state it as revenue less the other part; an unchanged value adds no row.
                 findings.add("quarters_that_sums_confirm")
             else:
-                stated = "missing" if stands is None else f"{stands.value:.12g}"
+                stated = "missing" if served is None else f"{served.value:.12g}"
                 where = f"{company.symbol} {quarter[0]} {quarter[1]}..{quarter[2]} {day}"
                 findings.fail(where, f"the quarter is {stated}, its parents left {left_over:.12g} on {made}")
 
 
-def _of_terms(company: Company, quarter: Period, day: date) -> float:
-    """Cost of a quarter, or its gross profit, as what filings by a day state revenue and the other to be, else NaN."""
+def _implied_quarter(company: CompanyRows, quarter: Period, day: date) -> float:
+    """Return cost of revenue or gross profit implied by revenue and the other one on a day, else NaN."""
     other = {"cost_of_revenue": "gross_profit", "gross_profit": "cost_of_revenue"}.get(quarter[0], "")
-    revenue, part = (company.on((metric, *quarter[1:]), day) for metric in ("revenue", other))
+    revenue, part = (company.known_on((metric, *quarter[1:]), day) for metric in ("revenue", other))
     return math.nan if revenue is None or part is None else revenue.value - part.value
 
 
-def check_sums(company: Company, findings: Findings, *, instant: bool) -> None:
-    """Figures that a filing does not state but whose terms it does."""
-    for row, terms in company.sums:
+def check_sums(company: CompanyRows, findings: Findings, *, instant: bool) -> None:
+    """Check derived figures that are sums of stated figures of the same filing."""
+    for row, operands in company.sums:
         if (row.start is None) is not instant:
             continue
         where = f"{company.symbol} {row.where}"
         with examining(where, findings):
-            same = all(term.period[1:] == (row.start, row.end) for term in terms)
+            same = all(term.period[1:] == (row.start, row.end) for term in operands)
             findings.expect(same, where, "its terms are of another period")
-            known = [company.on(term.period, row.filed) for term in terms]
-            stated = [one for one, term in zip(known, terms, strict=True) if one and one.accession == term.accession]
-            if len(stated) < len(terms):  # a term that repeats an older filing, or is no metric of its own
+            known = [company.known_on(term.period, row.filed) for term in operands]
+            stated = [one for one, term in zip(known, operands, strict=True) if one and one.accession == term.accession]
+            if len(stated) < len(operands):  # an operand repeats an older filing, or is not a metric
                 findings.add("sums_of_repeated_figures")
                 continue
-            total = math.fsum(term.sign * one.value for term, one in zip(terms, stated, strict=True))
+            total = math.fsum(term.sign * one.value for term, one in zip(operands, stated, strict=True))
             difference = abs(total - row.value)
             findings.expect(
                 difference <= _SAME * max(1.0, *(abs(one.value) for one in stated)),
@@ -296,15 +294,15 @@ def check_sums(company: Company, findings: Findings, *, instant: bool) -> None:
 
 
 _IDENTITY = 0.01
-"""Share of total assets by which liabilities and equity may exceed them (rounding, figures of other dates)."""
+"""Share of total assets by which liabilities and equity may exceed them: rounding, other dates."""
 _REDEEMABLE = 0.05
-"""Share of total assets that may lie between liabilities and equity (redeemable interests) without a warning."""
+"""Share of total assets between liabilities and equity (redeemable interests) accepted without a warning."""
 
 
-def balance_sheet(subject: Subject, findings: Findings) -> None:
-    """Assets are liabilities and equity; parts are not greater than what they are part of.
+def check_balance_sheet(subject: Subject, findings: Findings) -> None:
+    """Check that assets equal liabilities and equity, and that parts do not exceed their total.
 
-    Filers contradict themselves now and then: in a real collection it is a warning, unless an episode sees it.
+    In a real collection a violation is a warning, unless an episode depends on it.
     """
     panels = subject.panels(findings)
     if panels is None:
@@ -315,7 +313,7 @@ def balance_sheet(subject: Subject, findings: Findings) -> None:
         with examining(episode.task_id, findings):
             key = episode.input["symbol"], period_end(episode)
             seen[key] = max(seen.get(key, date.min), episode.as_of_date)
-    for company in companies(panels.facts, findings):
+    for company in by_company(panels.facts, findings):
         check_sums(company, findings, instant=True)
         for (metric, _, end), rows in company.filed.items():
             if metric == "total_assets":
@@ -328,8 +326,10 @@ def balance_sheet(subject: Subject, findings: Findings) -> None:
     findings.figures["exact"] = f"{findings.figures.pop('exact', 0)} of {examined}"
 
 
-def _check_identity(company: Company, assets: Row, add: Callable[[object, str], None], findings: Findings) -> None:
-    """The balance sheet of a day as the filing of its total assets left it; `add` takes what contradicts it."""
+def _check_identity(
+    company: CompanyRows, assets: PanelRow, add: Callable[[object, str], None], findings: Findings
+) -> None:
+    """Check the balance sheet as of the filing of its total assets; `add` receives violations."""
     end = assets.end
     where = f"{company.symbol} {end} {assets.filed}"
     total = assets.value
@@ -342,7 +342,7 @@ def _check_identity(company: Company, assets: Row, add: Callable[[object, str], 
             *("total_liabilities", "stockholders_equity", "minority_interest"),
             *("current_assets", "current_liabilities", "receivables", "inventory", "ppe_net", "cash"),
         )
-        if (row := company.on((name, None, end), assets.filed)) is not None
+        if (row := company.known_on((name, None, end), assets.filed)) is not None
     }
     slack = _IDENTITY * abs(total)
     for part in ("current_assets", "ppe_net", "cash", "inventory"):
@@ -353,7 +353,6 @@ def _check_identity(company: Company, assets: Row, add: Callable[[object, str], 
         findings.add("without_both_sides")
         return
     minority = found["minority_interest"].value if "minority_interest" in found else 0.0
-    # A filer that states only one equity may include the minority interest in it.
     left = total - liabilities.value - equity.value
     gap = min((left, left - minority), key=abs)
     findings.add("identities")

@@ -1,4 +1,4 @@
-"""Checks of filings: statements that hold together, facts of the day of an episode, restatements."""
+"""Check statement identities, point-in-time facts of episodes, and restatements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, cast
 import polars as pl
 
 from finskillbench.domains.checks.examination import Subject, examining
-from finskillbench.domains.fundamental.checks.rows import Row, companies, fail_rows, period_end
+from finskillbench.domains.fundamental.checks.rows import PanelRow, by_company, fail_rows, period_end
 from finskillbench.domains.fundamental.inputs import FundamentalInput, filing_facts
 from finskillbench.domains.fundamental.objects.pools import METRICS_OF
 from finskillbench.domains.fundamental.rederive.definitions import YEAR_APART, Kind, VisibleFacts, periods_of
@@ -24,13 +24,13 @@ from finskillbench.errors import InputError
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
 from finskillbench.panels.filings.query import FactStore
-from finskillbench.scoring.values import mapping
+from finskillbench.scoring.values import as_object
 
 
-def identities(subject: Subject, findings: Findings) -> None:
-    """Revenue less cost is gross profit, and so on, of every period of a label, and no other fact refutes a figure.
+def check_identities(subject: Subject, findings: Findings) -> None:
+    """Check the accounting identities of each label's periods, and that no other fact refutes a figure.
 
-    The labels that the build left out for breaking one are counted by what they break.
+    Labels excluded by the build are counted by the identity they break.
     """
     if subject.episodes and not any("filing_facts" in episode.input for episode in subject.episodes):
         findings.skip("the episodes hold no facts")
@@ -47,7 +47,7 @@ def identities(subject: Subject, findings: Findings) -> None:
     for episode in sorted(subject.episodes, key=lambda one: str(one.input.get("symbol"))):
         with examining(episode.task_id, findings):
             facts = VisibleFacts(filing_facts(cast("FundamentalInput", subject.input_of(episode)))[0])
-            spans = periods(episode, facts)
+            spans = label_periods(episode, facts)
             findings.add("statements", len(spans))
             witnesses = Witnesses(filed(str(episode.input["symbol"])), episode.as_of_date)
             broken = list(refuted(facts, witnesses, METRICS_OF[episode.sub_task], spans))
@@ -56,14 +56,14 @@ def identities(subject: Subject, findings: Findings) -> None:
             findings.expectations += 1
     findings.figures["companies"] = len({episode.input.get("symbol") for episode in subject.episodes})
     left_out: dict[str, int] = dict.fromkeys(IDENTITIES, 0)
-    for pool in mapping(subject.edition.manifest["parameters"].get("fundamental_pools")).values():
-        for name, count in mapping(mapping(pool).get("faults")).items():
+    for pool in as_object(subject.edition.manifest["parameters"].get("fundamental_pools")).values():
+        for name, count in as_object(as_object(pool).get("faults")).items():
             left_out[name] = left_out.get(name, 0) + count
     findings.figures["left_out"] = {name: count for name, count in left_out.items() if count}
 
 
-def periods(episode: Episode, facts: VisibleFacts) -> list[tuple[date, Kind]]:
-    """The periods whose statements the label of an episode rests on."""
+def label_periods(episode: Episode, facts: VisibleFacts) -> list[tuple[date, Kind]]:
+    """Return the periods behind the label of an episode."""
     end, prior_end = period_end(episode), None
     if episode.sub_task == "driver_decomposition":
         prior_end = date.fromisoformat(episode.input["prior_period_end"])
@@ -77,19 +77,19 @@ REFERENCE = "panels/facts.parquet"
 Visible = Mapping[tuple[Any, ...], object]
 
 
-def point_in_time(subject: Subject, findings: Findings) -> None:
-    """Nothing is filed before it ends; an episode is given what was current on the day of its filing."""
+def check_facts_point_in_time(subject: Subject, findings: Findings) -> None:
+    """Check that filings follow their periods, and that episodes hold the facts current on their date."""
     panels = subject.panels(findings)
     if panels is not None:
         for name, frame in (("facts", panels.facts), ("segments", panels.segments)):
             fail_rows(frame.filter(pl.col("filed") < pl.col("end")), f"{name}: filed before its period ended", findings)
-    seen = None if panels is None else _Seen(panels)
+    history = None if panels is None else _PanelHistory(panels)
     for episode in subject.episodes:
         with examining(episode.task_id, findings, fatal=subject.built):
-            _check_seen(subject, episode, seen, findings)
+            _check_task_facts(subject, episode, history, findings)
 
 
-def _check_seen(subject: Subject, episode: Episode, seen: _Seen | None, findings: Findings) -> None:
+def _check_task_facts(subject: Subject, episode: Episode, history: _PanelHistory | None, findings: Findings) -> None:
     where, reference = episode.task_id, episode.input["filing_facts"]
     symbol, as_of, end = episode.input["symbol"], episode.as_of_date, period_end(episode)
     since = date.fromisoformat(reference["since"])
@@ -100,27 +100,27 @@ def _check_seen(subject: Subject, episode: Episode, seen: _Seen | None, findings
     findings.expect(
         reference["as_of"] == str(as_of), where, f"filing_facts are as of {reference['as_of']}, not of {as_of}"
     )
-    # The quarter a year before, and the nine months and the year that its figures may be differences of.
+    # # Covers the same quarter a year before, and the nine months and year it may be derived from.
     enough = (end - since).days >= YEAR_APART[1]
     findings.expect(enough, where, f"filing_facts begin with {since}, too late for the quarter a year before {end}")
-    given = subject.input_of(episode)["filing_facts"]
-    days = {row["filed"] for table in ("facts", "segments") for row in given[table]}
+    task_facts = subject.input_of(episode)["filing_facts"]
+    days = {row["filed"] for table in ("facts", "segments") for row in task_facts[table]}
     late = sorted(day for day in days if day > str(as_of))
     findings.expect(not late, where, f"is given what was filed on {', '.join(late[:3])}, after {as_of}")
-    if seen is None:
+    if history is None:
         return
-    findings.expect(as_of in seen.filed(symbol, end), where, f"no report to {end} was filed on {as_of}")
+    findings.expect(as_of in history.filed(symbol, end), where, f"no report to {end} was filed on {as_of}")
     facts: Visible = {
         (row["metric"], row["start"], row["end"]): (row["value"], row["filed"], row["derived"])
-        for row in given["facts"]
+        for row in task_facts["facts"]
     }
     segments: Visible = {
         (row["axis"], row["start"], row["end"], row["segment"]): (row["value"], row["filed"])
-        for row in given["segments"]
+        for row in task_facts["segments"]
     }
     known = (
-        seen.facts(symbol, reference["as_of"], reference["since"]),
-        seen.segments(symbol, reference["as_of"], reference["since"]),
+        history.facts(symbol, reference["as_of"], reference["since"]),
+        history.segments(symbol, reference["as_of"], reference["since"]),
     )
     for name, expected, actual in (("facts", known[0], facts), ("segments", known[1], segments)):
         wrong = sorted(str(key) for key in {*expected, *actual} if expected.get(key) != actual.get(key))
@@ -131,8 +131,8 @@ def _check_seen(subject: Subject, episode: Episode, seen: _Seen | None, findings
     findings.add("segments", len(segments))
 
 
-class _Seen:
-    """What the panels held on a day, found by going through all rows of a company."""
+class _PanelHistory:
+    """Panel contents as of a day, found by scanning all rows of a company."""
 
     def __init__(self, panels: Panels) -> None:
         self._facts = _by_company(
@@ -146,11 +146,13 @@ class _Seen:
             self._filed[symbol, end].add(filed)
 
     def filed(self, symbol: str, end: date) -> set[date]:
-        """Days on which reports to a day were filed."""
+        """Return the filing dates of reports for a period end."""
         return self._filed.get((symbol, end), set())
 
     def facts(self, symbol: str, as_of: str, since: str) -> Visible:
-        """(metric, start, end) to value, day of filing and whether it is derived: reported first, then the last."""
+        """Map (metric, start, end) to value, filing date and derived; reported figures take precedence, then the
+        latest.
+        """
         found: dict[tuple[Any, ...], object] = {}
         for metric, start, end, filed, derived, value in self._facts.get(symbol, ()):
             if filed <= as_of and end >= since:
@@ -158,7 +160,7 @@ class _Seen:
         return found
 
     def segments(self, symbol: str, as_of: str, since: str) -> Visible:
-        """(axis, start, end, segment) to value and day: of a period only the last filing's."""
+        """Map (axis, start, end, segment) to value and filing date, from the latest filing of each period."""
         last: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         found: dict[tuple[Any, ...], dict[str, object]] = {}
         for axis, start, end, filed, accession, segment, value in self._segments.get(symbol, ()):
@@ -173,7 +175,7 @@ class _Seen:
 def _by_company(
     frame: pl.DataFrame, fields: Iterable[str], order: Callable[[tuple[Any, ...]], Any]
 ) -> dict[str, list[tuple[Any, ...]]]:
-    """Rows of each company, dates as ISO texts, in an order of which the last row of a subject is current."""
+    """Return the rows of each company with ISO dates, sorted so that the last row of a key is current."""
     days = [pl.col(name).cast(pl.String) for name in ("start", "end", "filed")]
     found: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
     for symbol, *row in frame.with_columns(days).select("symbol", *fields).iter_rows():
@@ -181,19 +183,19 @@ def _by_company(
     return {symbol: sorted(rows, key=order) for symbol, rows in found.items()}
 
 
-_ASKED = 200
-"""Restated figures that are asked for before and after."""
+_MAX_LOOKUPS = 200
+"""Maximum number of restated figures looked up before and after."""
 
 
-def restatements(subject: Subject, findings: Findings) -> None:
-    """A figure, or its tag, is new where it is there again; before that day the old one is served, then the new one."""
+def check_restatements(subject: Subject, findings: Findings) -> None:
+    """Check that repeated rows carry a new value or tag, and that queries switch values on the filing date."""
     panels = subject.panels(findings)
     if panels is None:
         return
     twice = panels.facts.filter(pl.struct("symbol", "metric", "start", "end", "filed").is_duplicated())
     fail_rows(twice, "facts: two figures of one period were filed on one day", findings)
-    restated: list[tuple[str, Row, Row]] = []
-    for company in companies(panels.facts, findings):
+    restated: list[tuple[str, PanelRow, PanelRow]] = []
+    for company in by_company(panels.facts, findings):
         for table in (company.filed, company.differences):
             for rows in table.values():
                 for before, after in pairwise(rows):
@@ -208,8 +210,8 @@ def restatements(subject: Subject, findings: Findings) -> None:
     if filings is None:
         return
     store = filings.references.facts
-    step = max(1, len(restated) // _ASKED)
-    for symbol, before, after in restated[::step][:_ASKED]:
+    step = max(1, len(restated) // _MAX_LOOKUPS)
+    for symbol, before, after in restated[::step][:_MAX_LOOKUPS]:
         where = f"{symbol} {after.where}"
         with examining(where, findings):
             for row, day in ((before, after.filed - timedelta(days=1)), (after, after.filed)):
@@ -220,8 +222,8 @@ def restatements(subject: Subject, findings: Findings) -> None:
             findings.add("asked")
 
 
-def _served(store: FactStore, symbol: str, row: Row, day: date) -> float | None:
-    """The value of a metric and period that scripts are given on a day."""
+def _served(store: FactStore, symbol: str, row: PanelRow, day: date) -> float | None:
+    """Return the value of a metric and period that scripts receive on a day."""
     try:
         facts = store.visible(symbol, day, row.end)["facts"]
     except InputError:

@@ -1,7 +1,7 @@
-"""Published labels held against what companies filed, and against the thresholds that their own prompts print.
+"""Check published labels against company filings and against the thresholds in their prompts.
 
-A label of our own build is derived again from the facts that its episode holds. A published one holds none: a raw
-collection of the SEC's company facts is the witness, where the audit is given one.
+Labels of our own build are rederived from their episodes' facts. Published episodes hold no facts, so the audit
+needs a raw collection of SEC company facts.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from finskillbench.engines.accounting.periods import Duration
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.findings import Findings
 from finskillbench.panels.filings.statements import build_filed
-from finskillbench.scoring.values import array, mapping, number, text
+from finskillbench.scoring.values import as_array, as_number, as_object, as_text
 from finskillbench.sources.edgar.collection import load_filings
 
 _FLOWS = ("revenue", "operating_income", "net_income", "eps_diluted", "operating_cash_flow")
-"""Metrics of a period, which a filing states for a quarter and for the year so far."""
+"""Metrics that filings state for a quarter and for the year to date."""
 _DEPRECIATION = "ebitda less operating_income"
 _ROUNDING = 0.5e-6
 _ANNUAL_FORMS = ("10-K", "10-K/A", "20-F", "40-F")
 
 _Beyond = Callable[[float, float], bool]
 _THRESHOLDS: Mapping[str, tuple[str, str, _Beyond]] = {
-    "low_piotroski": ("piotroski_score", r"Piotroski score\s*(?:≤|<=)\s*(\d+)", lambda given, least: given <= least),
-    "high_accruals": ("accruals_ratio", r"accruals\s*>\s*(\d+(?:\.\d+)?\s*%)", lambda given, most: given > most),
+    "low_piotroski": ("piotroski_score", r"Piotroski score\s*(?:≤|<=)\s*(\d+)", lambda value, least: value <= least),
+    "high_accruals": ("accruals_ratio", r"accruals\s*>\s*(\d+(?:\.\d+)?\s*%)", lambda value, most: value > most),
     "beneish_manipulation_flag": (
         "beneish_m_score",
         r"M-Score\s*>\s*([−-]\d+(?:\.\d+)?)",
-        lambda given, most: given > most,
+        lambda value, most: value > most,
     ),
 }
-"""Flag -> the figure it rests on, how a published prompt words its threshold, and which side of it raises the flag."""
+"""Flag -> the figure it depends on, the pattern of its threshold in published prompts, and the test that raises it."""
 
 
 class _Stated(NamedTuple):
-    """One figure of a filing: of which tag, over which period, in which form."""
+    """Tag, period and form of a filed figure."""
 
     tag: str
     start: date
@@ -48,8 +48,8 @@ class _Stated(NamedTuple):
     form: str
 
 
-def spec_agrees(subject: Subject, findings: Findings) -> None:
-    """The flags of a published label follow from its own figures by the thresholds that its prompt prints."""
+def check_published_flags(subject: Subject, findings: Findings) -> None:
+    """Check that published flags follow from the label's figures and the thresholds in its prompt."""
     if subject.built or not subject.edition.has_truth:
         findings.skip("labels of our own build are derived again by the conventions that they print")
         return
@@ -59,21 +59,21 @@ def spec_agrees(subject: Subject, findings: Findings) -> None:
 
 
 def _examine_flags(episode: Episode, label: JsonObject, findings: Findings) -> None:
-    raised = set(map(str, array(label.get("flags"))))
+    raised = set(map(str, as_array(label.get("flags"))))
     for flag, (figure, wording, beyond) in _THRESHOLDS.items():
         printed = re.search(wording, episode.prompt.task_description)
-        value = number(label.get(figure))
+        value = as_number(label.get(figure))
         if printed is None or value is None:
             continue
-        words = printed[1].replace("−", "-")
-        threshold = float(words.rstrip("% ")) / (100.0 if words.endswith("%") else 1.0)
+        threshold_text = printed[1].replace("−", "-")
+        threshold = float(threshold_text.rstrip("% ")) / (100.0 if threshold_text.endswith("%") else 1.0)
         state = "is" if flag in raised else "is not"
         message = f"{flag} {state} raised at {figure} {value:g}, the prompt draws the line at {printed[1]}"
         findings.expect(beyond(value, threshold) == (flag in raised), episode.task_id, message, "flags")
 
 
-def rederived(subject: Subject, findings: Findings) -> None:
-    """Every flow of a published label is of the period that its form is about, as the company filed it."""
+def check_published_flows(subject: Subject, findings: Findings) -> None:
+    """Check that published flows were filed for the period of the report's form."""
     if subject.built or not subject.edition.has_truth:
         findings.skip("labels of our own build are derived again from the facts that their episodes hold")
         return
@@ -86,18 +86,18 @@ def rederived(subject: Subject, findings: Findings) -> None:
         findings.warn(symbol, f"{subject.raw_dir} has no company facts of it")
     filed = build_filed(companies)
     for episode in subject.episodes:
-        symbol, end = str(episode.input.get("symbol")), text(episode.input.get("period_end"))
+        symbol, end = str(episode.input.get("symbol")), as_text(episode.input.get("period_end"))
         if symbol not in companies or end is None:
             continue
         with examining(episode.task_id, findings):
-            own = filed.filter(symbol=symbol, end=date.fromisoformat(end))
-            stated = _stated(own.rows(named=True), episode.as_of_date)
+            period_rows = filed.filter(symbol=symbol, end=date.fromisoformat(end))
+            stated = _stated(period_rows.rows(named=True), episode.as_of_date)
             label = subject.edition.truth(episode.task_id).expected_output
             _examine_period(episode, label, stated, findings)
 
 
 def _stated(rows: list[dict[str, Any]], as_of: date) -> dict[float, list[_Stated]]:
-    """Each figure that was filed by a day, and what it was filed as."""
+    """Return the filed sources of each figure known on a day."""
     found: dict[float, list[_Stated]] = defaultdict(list)
     for row in rows:
         if row["filed"] <= as_of and row["start"] is not None:
@@ -108,13 +108,13 @@ def _stated(rows: list[dict[str, Any]], as_of: date) -> dict[float, list[_Stated
 def _examine_period(
     episode: Episode, label: JsonObject, stated: Mapping[float, list[_Stated]], findings: Findings
 ) -> None:
-    form = text(episode.input.get("form_type"))
+    form = as_text(episode.input.get("form_type"))
     forms = {one.form for each in stated.values() for one in each}
     if form is not None and forms:
         message = f"is {form}; what was filed of {episode.input['period_end']} is a {', '.join(sorted(forms))}"
         findings.expect(form in forms, episode.task_id, message, "form_type")
     wanted = Duration.ANNUAL if form in _ANNUAL_FORMS else Duration.QUARTERLY
-    for name, value in _flows(mapping(label.get("metrics"))):
+    for name, value in _flows(as_object(label.get("metrics"))):
         same = [one for figure, each in stated.items() if abs(figure - value) <= _ROUNDING * abs(value) for one in each]
         if not same:
             findings.add("figures_not_on_file")
@@ -129,10 +129,10 @@ def _examine_period(
 
 
 def _flows(metrics: JsonObject) -> Iterator[tuple[str, float]]:
-    """The label's flows, and the depreciation and amortisation that its EBITDA implies."""
+    """Yield the label's flows, and the depreciation and amortisation implied by its EBITDA."""
     for name in _FLOWS:
-        if (value := number(metrics.get(name))) is not None:
+        if (value := as_number(metrics.get(name))) is not None:
             yield name, value
-    ebitda, operating = number(metrics.get("ebitda")), number(metrics.get("operating_income"))
+    ebitda, operating = as_number(metrics.get("ebitda")), as_number(metrics.get("operating_income"))
     if ebitda is not None and operating is not None:
         yield _DEPRECIATION, ebitda - operating

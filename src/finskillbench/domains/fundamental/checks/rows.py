@@ -1,7 +1,4 @@
-"""The facts panel read back by company, for the checks: rows as filed, and derived rows with the parents they name.
-
-The check of the segments panel: breakdowns that add up to revenue.
-"""
+"""Facts panel by company for the checks, and the check of the segments panel."""
 
 from __future__ import annotations
 
@@ -21,14 +18,14 @@ from finskillbench.domains.fundamental.rederive.identities import Restated, rest
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 
-_TERM = re.compile(r"(?:^| ([+-]) )(\S+) (\w+) (?:(\d{4}-\d\d-\d\d)\.\.)?(\d{4}-\d\d-\d\d)")
+_OPERAND = re.compile(r"(?:^| ([+-]) )(\S+) (\w+) (?:(\d{4}-\d\d-\d\d)\.\.)?(\d{4}-\d\d-\d\d)")
 
 Period = tuple[str, date | None, date]
 """Metric, first and last day."""
 
 
-class Row(NamedTuple):
-    """A figure of one company."""
+class PanelRow(NamedTuple):
+    """Figure of one company."""
 
     metric: str
     start: date | None
@@ -42,81 +39,81 @@ class Row(NamedTuple):
 
     @property
     def period(self) -> Period:
-        """What the row is about."""
+        """Metric, first and last day of the row."""
         return self.metric, self.start, self.end
 
     @property
     def where(self) -> str:
-        """The row as a finding names it."""
+        """Label of the row in findings."""
         return f"{self.metric} {self.start or ''}..{self.end} {self.filed}"
 
 
-class _Term(NamedTuple):
-    """One of the figures that a derived row says it comes from."""
+class _Operand(NamedTuple):
+    """Operand named in the parents of a derived row."""
 
     sign: int
     accession: str
     period: Period
 
 
-def terms_of(parents: str) -> list[_Term]:
-    """The figures that a text of parents names; ValueError where it cannot be read."""
-    found, place = list[_Term](), 0
-    for match in _TERM.finditer(parents):
+def parse_operands(parents: str) -> list[_Operand]:
+    """Parse the operands in a text of parents; ValueError if it is malformed."""
+    found, place = list[_Operand](), 0
+    for match in _OPERAND.finditer(parents):
         if match.start() != place:
             break
         sign, accession, metric, start, end = match.groups()
         first = None if start is None else date.fromisoformat(start)
-        found.append(_Term(-1 if sign == "-" else 1, accession, (metric, first, date.fromisoformat(end))))
+        found.append(_Operand(-1 if sign == "-" else 1, accession, (metric, first, date.fromisoformat(end))))
         place = match.end()
     if place != len(parents) or not found:
         raise ValueError(f"parents {parents[:60]!r} cannot be read")
     return found
 
 
-class Company:
-    """The figures of one company: those that filings state or sum up, and the quarters that are differences.
+class CompanyRows:
+    """Figures of one company: stated or summed, and quarters derived as differences.
 
-    filed, differences : by period, in order of filing; sums : with their terms; days : on which each filing was filed.
+    filed, differences : by period, in order of filing. sums : with their operands. days : filing date by accession.
     """
 
-    def __init__(self, symbol: str, rows: Iterable[Row]) -> None:
+    def __init__(self, symbol: str, rows: Iterable[PanelRow]) -> None:
         self.symbol = symbol
-        self.filed: dict[Period, list[Row]] = defaultdict(list)
-        self.differences: dict[Period, list[Row]] = defaultdict(list)
-        self.sums: list[tuple[Row, list[_Term]]] = []
+        self.filed: dict[Period, list[PanelRow]] = defaultdict(list)
+        self.differences: dict[Period, list[PanelRow]] = defaultdict(list)
+        self.sums: list[tuple[PanelRow, list[_Operand]]] = []
         self.days: dict[str, date] = {}
         self._restated: dict[str, Restated] = {}
         for row in sorted(rows, key=lambda row: row.filed):
-            terms = terms_of(row.parents) if row.derived else []
-            if terms and all(term.period[0] == row.metric for term in terms):
+            operands = parse_operands(row.parents) if row.derived else []
+            if operands and all(term.period[0] == row.metric for term in operands):
                 self.differences[row.period].append(row)
                 continue
             self.filed[row.period].append(row)
             self.days[row.accession] = row.filed
-            if terms:
-                self.sums.append((row, terms))
+            if operands:
+                self.sums.append((row, operands))
 
     def restated(self, metric: str) -> Restated:
-        """What filings restate of a metric."""
+        """Return the periods of a metric that each filing restates."""
         if metric not in self._restated:
-            told = ((start, end, rows) for (name, start, end), rows in self.filed.items() if name == metric)
-            self._restated[metric] = restatements_of(told)
+            versions = ((start, end, rows) for (name, start, end), rows in self.filed.items() if name == metric)
+            self._restated[metric] = restatements_of(versions)
         return self._restated[metric]
 
-    def on(self, period: Period, day: date) -> Row | None:
-        """The figure of a period that filings had stated by a day."""
+    def known_on(self, period: Period, day: date) -> PanelRow | None:
+        """Return the figure of a period known on a day."""
         return current(self.filed.get(period, ()), day)
 
 
-def current(rows: Sequence[Row], day: date) -> Row | None:
-    """The last of some rows, in order of filing, up to a day."""
+def current(rows: Sequence[PanelRow], day: date) -> PanelRow | None:
+    """Return the last row filed up to a day; rows are in order of filing."""
     place = bisect_right(rows, day, key=lambda row: row.filed)
     return rows[place - 1] if place else None
 
 
-def since(rows: Sequence[Row], row: Row) -> date:
-    """The day on which the value of a row was first told without another in between."""
+def unchanged_since(rows: Sequence[PanelRow], row: PanelRow) -> date:
+    """Return the day since which the value of a row has not changed."""
     day = row.filed
     for other in reversed(rows[: rows.index(row)]):
         if other.value != row.value:
@@ -125,35 +122,35 @@ def since(rows: Sequence[Row], row: Row) -> date:
     return day
 
 
-def companies(facts: pl.DataFrame, findings: Findings) -> Iterator[Company]:
-    """Every company; one whose rows cannot be read is a finding."""
-    fields = facts.drop_nulls(["symbol", "metric", "end", "filed", "value"]).select("symbol", *Row._fields)
-    found: dict[str, list[Row]] = defaultdict(list)
+def by_company(facts: pl.DataFrame, findings: Findings) -> Iterator[CompanyRows]:
+    """Yield the rows of each company; report a company whose rows cannot be read."""
+    fields = facts.drop_nulls(["symbol", "metric", "end", "filed", "value"]).select("symbol", *PanelRow._fields)
+    found: dict[str, list[PanelRow]] = defaultdict(list)
     for symbol, *row in fields.iter_rows():
-        found[symbol].append(Row(*row))
+        found[symbol].append(PanelRow(*row))
     for symbol, rows in found.items():
         with examining(symbol, findings):
-            yield Company(symbol, rows)
+            yield CompanyRows(symbol, rows)
 
 
 _SHOWN = 10
-"""Rows of a panel that are named before the rest are only counted."""
+"""Panel rows listed by name; the rest are counted."""
 _NAMED_BY = ("symbol", "metric", "axis", "start", "end", "filed", "accession")
 
 
 def period_end(episode: Episode) -> date:
-    """Last day of the period that an episode is about; KeyError or ValueError if it does not say."""
+    """Return the last day of an episode's period; KeyError or ValueError if it is absent or invalid."""
     field = "current_period_end" if episode.sub_task == "driver_decomposition" else "period_end"
     return date.fromisoformat(episode.input[field])
 
 
 def fail_rows(frame: pl.DataFrame, message: str, findings: Findings) -> None:
-    """Add a defect for each row, as `add_rows` does."""
+    """Add a failure for each row, see `add_rows`."""
     add_rows(frame, message, findings.fail)
 
 
 def add_rows(frame: pl.DataFrame, message: str, add: Callable[[object, str], None]) -> None:
-    """Add a finding for each row, by company, subject and period; of many the first few and their number."""
+    """Add a finding for each of the first rows, and one with their total number."""
     names = [name for name in _NAMED_BY if name in frame.columns]
     for row in frame.head(_SHOWN).select(names).iter_rows():
         add(" ".join(str(value) for value in row if value is not None), message)
@@ -163,11 +160,11 @@ def add_rows(frame: pl.DataFrame, message: str, add: Callable[[object, str], Non
 
 _SAME = 1e-9
 _Filed = tuple[date, date, date, dict[str, float]]
-"""A breakdown as filed: its first and last day, the day of filing, and revenue by member."""
+"""First day, last day, filing date, and revenue by member."""
 
 
-def segments(subject: Subject, findings: Findings) -> None:
-    """Each breakdown has members of one axis that add up to the revenue of its period, as it was known by then."""
+def check_segments(subject: Subject, findings: Findings) -> None:
+    """Check that the members of each breakdown are on one axis and add up to the revenue known at filing."""
     panels = subject.panels(findings)
     if panels is None:
         return
@@ -177,7 +174,7 @@ def segments(subject: Subject, findings: Findings) -> None:
     key = ["symbol", "axis", "start", "end", "accession"]
     twice = table.filter(pl.struct(*key, "segment").is_duplicated())
     fail_rows(twice, "segments: a member is there twice", findings)
-    by_symbol = {company.symbol: company for company in companies(panels.facts, Findings())}
+    by_symbol = {company.symbol: company for company in by_company(panels.facts, Findings())}
     for symbol, axis, start, end, accession, filed, members, total in (
         table.group_by(*key, maintain_order=True)
         .agg(pl.col("filed").first(), members=pl.len(), total=pl.col("value").sum())
@@ -188,7 +185,7 @@ def segments(subject: Subject, findings: Findings) -> None:
         findings.expect(members > 1, where, "has one member only")
         company = by_symbol.get(symbol)
         period = ("revenue", start, end)
-        known = None if company is None else company.on(period, filed)
+        known = None if company is None else company.known_on(period, filed)
         if company is not None and known is None:
             known = current(company.differences.get(period, ()), filed)
         if known is None:
@@ -207,7 +204,7 @@ def segments(subject: Subject, findings: Findings) -> None:
 
 
 def _check_derived(table: pl.DataFrame, findings: Findings) -> None:
-    """A derived breakdown against the two that it is the difference of, where the panel has both."""
+    """Check a derived breakdown against its two parents where the panel has both."""
     by_company: dict[tuple[str, str], list[_Filed]] = defaultdict(list)
     derived: list[tuple[str, str, date, date, date, dict[str, float]]] = []
     grouped: Mapping[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
@@ -225,7 +222,7 @@ def _check_derived(table: pl.DataFrame, findings: Findings) -> None:
             for whole, less in _parents(by_company[symbol, axis], start, end, filed)
             if members.keys() <= whole.keys() and members.keys() <= less.keys()
         ]
-        if not left:  # a parent did not add up by itself, or names its members otherwise
+        if not left:  # a parent did not add up, or names its members differently
             findings.add("derived_without_parents")
             continue
         agrees = any(
@@ -239,7 +236,7 @@ def _check_derived(table: pl.DataFrame, findings: Findings) -> None:
 def _parents(
     filed: list[_Filed], start: date, end: date, day: date
 ) -> Iterator[tuple[dict[str, float], dict[str, float]]]:
-    """Pairs of breakdowns public on a day that leave a quarter: years to date, or a half and its second quarter."""
+    """Yield pairs of breakdowns known on a day whose difference is a quarter: years to date, or a half and its second."""
     known = [one for one in filed if one[2] <= day]
     for (first, stop, on, whole), (begin, until, since, less) in product(known, repeat=2):
         years_to_date = first == begin and stop == end and until == start - timedelta(days=1)

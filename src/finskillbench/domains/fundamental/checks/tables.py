@@ -21,7 +21,7 @@ from finskillbench.domains.fundamental.rederive.definitions import (
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
-from finskillbench.scoring.values import mapping
+from finskillbench.scoring.values import as_object
 
 FLOWS = (
     "revenue",
@@ -44,7 +44,6 @@ FLOWS = (
     "eps_diluted",
     "diluted_shares",
 )
-"""Metrics over a period."""
 INSTANTS = (
     "total_assets",
     "total_liabilities",
@@ -59,20 +58,19 @@ INSTANTS = (
     "cash",
     "shares_outstanding",
 )
-"""Metrics at a date."""
 UNITS = dict.fromkeys((*FLOWS, *INSTANTS), "USD") | {
     "eps_diluted": "USD/shares",
     "diluted_shares": "shares",
     "shares_outstanding": "shares",
 }
 PERIODIC = frozenset(form + suffix for form in (*FORMS, "10-QT", "10-KT") for suffix in ("", "/A"))
-"""Reports whose figures may enter a label; a proxy statement or an 8-K repeats some."""
+"""Reports whose figures may enter a label; proxy statements and 8-Ks are excluded."""
 
 _LATE_DAYS = 5
 
 
-def forms(subject: Subject, findings: Findings) -> None:
-    """Facts come from periodic reports that the filings list; an episode is of the first report of its period."""
+def check_forms(subject: Subject, findings: Findings) -> None:
+    """Check that facts come from listed periodic reports, and that an episode is of the first report of its period."""
     panels = subject.panels(findings)
     if panels is None:
         return
@@ -94,7 +92,7 @@ def forms(subject: Subject, findings: Findings) -> None:
     )
     other_day = joined.filter((late < 0) | (late > _LATE_DAYS))
     fail_rows(other_day, "facts: was not filed on the day of its filing", findings)
-    # EDGAR dates what was accepted after hours differently in its two services; known later is no look-ahead.
+    # # EDGAR's two services date filings accepted after hours differently; a later date causes no look-ahead.
     for symbol, accession in (
         joined.filter(late.is_between(1, _LATE_DAYS)).select("symbol", "accession").unique().rows()
     ):
@@ -132,12 +130,12 @@ def _check_report(episode: Episode, first: Mapping[tuple[str, date], tuple[str, 
         episode.task_id,
         f"is of a {form} to {end}, the filings have {'none' if report is None else f'a {report[0]}'}",
     )
-    in_metadata = mapping(episode.metadata).get("form_type")
+    in_metadata = as_object(episode.metadata).get("form_type")
     findings.expect(in_metadata in (None, form), episode.task_id, f"metadata says {in_metadata}, the input {form}")
 
 
-def durations(subject: Subject, findings: Findings) -> None:
-    """Periods are classified by their dates; flows have a first day, balances none; episodes are of whole periods."""
+def check_durations(subject: Subject, findings: Findings) -> None:
+    """Check duration classes, that flows have a start and balances none, and that episode periods exist."""
     panels = subject.panels(findings)
     if panels is None:
         return
@@ -179,8 +177,8 @@ def _check_periods(episode: Episode, known: set[tuple[str, date, str]], findings
         )
 
 
-def units(subject: Subject, findings: Findings) -> None:
-    """Every metric is known and in its unit, every value a number; nothing is in thousands or millions."""
+def check_metric_units(subject: Subject, findings: Findings) -> None:
+    """Check that each metric is known and in its unit, each value finite, and no figure in thousands or millions."""
     panels = subject.panels(findings)
     if panels is None:
         return
@@ -202,10 +200,10 @@ def units(subject: Subject, findings: Findings) -> None:
 _SCALES = (1e3, 1e6)
 _SAME_FIGURE = 0.005
 _SAME_PRODUCT = 0.2
-"""Earnings per share have few digits, and preferred dividends come off net income."""
+"""Tolerance for few-digit earnings per share and preferred dividends."""
 _LEAST_EPS = 0.05
 _FEWER = ((300.0, 3e3), (3e5, 3e6))
-"""How many times fewer shares than before speak of thousands or millions: no split is so large."""
+"""Drops in share count that indicate thousands or millions; splits are smaller."""
 _FILINGS_BEFORE = 8
 
 _PERIOD = ["symbol", "metric", "start", "end"]
@@ -214,10 +212,9 @@ _EARNED = ("net_income", "eps_diluted", "diluted_shares")
 
 
 def check_scale(panels: Panels, episodes: Iterable[Episode], findings: Findings) -> None:
-    """Add figures that are out of scale with others of their period or filing, or with filings before.
+    """Report figures out of scale with others of their period, their filing, or earlier filings.
 
-    A warning where the filer tagged them so and no episode is about their period while they are current: its user
-    cannot mend a filing, and no label rests on it.
+    A warning if the filer tagged them so and no episode uses the period while they are current; otherwise a failure.
     """
     facts = panels.facts.filter(pl.col("value").is_finite())
     products = _products(facts)
@@ -227,7 +224,7 @@ def check_scale(panels: Panels, episodes: Iterable[Episode], findings: Findings)
     )
     of_shares = facts.filter(pl.col("unit") == "shares").join(shares, on=[*_FILING, "metric"], how="semi")
     ever = pl.lit(date.max).alias("until")
-    ends = _ends(episodes, findings)
+    ends = _episode_periods(episodes, findings)
     for message, by, rows in (
         ("facts: one filing's figure is a power of ten of another's", _PERIOD, _shrunk(facts)),
         (
@@ -241,7 +238,7 @@ def check_scale(panels: Panels, episodes: Iterable[Episode], findings: Findings)
             of_shares.with_columns(ever),
         ),
     ):
-        judged = rows.with_columns(aside=_as_filed(rows, panels.filed) & ~_asked(rows, ends))
+        judged = rows.with_columns(aside=_as_filed(rows, panels.filed) & ~_used_by_episode(rows, ends))
         wrong = judged.group_by(by).agg(pl.col("aside").all(), last_filed=pl.col("filed").max()).sort(by)
         wrong = wrong.rename({} if "filed" in by else {"last_filed": "filed"})
         add_rows(wrong.filter(~pl.col("aside")), message, findings.fail)
@@ -252,7 +249,7 @@ def check_scale(panels: Panels, episodes: Iterable[Episode], findings: Findings)
 
 
 def _shrunk(facts: pl.DataFrame) -> pl.DataFrame:
-    """The figures that are a thousandth or a millionth of another of their period, `until` that one was filed."""
+    """Return figures a thousandth or millionth of another of their period; `until` is that one's filing date."""
     size = pl.col("value").abs()
     ratio = (size.max() / size.min()).over(_PERIOD)
     scaled = facts.filter(size > 0).with_columns(size=size, ratio=ratio).filter(_scaled(_SAME_FIGURE))
@@ -262,7 +259,7 @@ def _shrunk(facts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _products(facts: pl.DataFrame) -> pl.DataFrame:
-    """By filing the `ratio` of net income to earnings per share times shares."""
+    """Return by filing the `ratio` of net income to earnings per share times shares."""
     key = [*_FILING, "start", "end"]
     income, per_share, shares = (
         facts.filter(pl.col("metric") == name).select(*key, pl.col("value").alias(name)) for name in _EARNED
@@ -273,7 +270,7 @@ def _products(facts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_fewer_shares(facts: pl.DataFrame, borne_out: pl.DataFrame) -> pl.DataFrame:
-    """symbol, metric, filed, accession whose least number of shares is out of scale with the filings before.
+    """Return symbol, metric, filed, accession with share counts out of scale with earlier filings.
 
     borne_out : symbol, accession of filings whose earnings per share agree with their diluted shares.
     """
@@ -294,15 +291,15 @@ def _of_fewer_shares(facts: pl.DataFrame, borne_out: pl.DataFrame) -> pl.DataFra
 
 
 def _scaled(within: float) -> pl.Expr:
-    """Whether `ratio` is a power of a thousand, or its inverse."""
+    """Match a `ratio` near a power of a thousand or its inverse."""
     scales = [scale for size in _SCALES for scale in (size, 1 / size)]
     return pl.any_horizontal([(pl.col("ratio") / scale - 1).abs() < within for scale in scales])
 
 
 def _as_filed(rows: pl.DataFrame, filed: pl.DataFrame) -> pl.Series:
-    """Whether the filer tagged each figure so, and later figures do not contradict an earlier right one.
+    """Mark figures that the filer tagged so and that precede the correct figure of the same period.
 
-    Derived figures count as tagged: other checks compute them again from the figures that they name.
+    Derived figures count as tagged; other checks recompute them.
     """
     figure = ["symbol", "tag", "start", "end", "unit", "value"]
     first = filed.group_by(figure).agg(tagged=pl.col("filed").min())
@@ -311,8 +308,8 @@ def _as_filed(rows: pl.DataFrame, filed: pl.DataFrame) -> pl.Series:
     return joined.select((tagged & (pl.col("filed") < pl.col("until"))).fill_null(value=False)).to_series()
 
 
-def _ends(episodes: Iterable[Episode], findings: Findings) -> pl.DataFrame:
-    """What episodes are about: symbol, day, and the first and last day on which a period of the label may end."""
+def _episode_periods(episodes: Iterable[Episode], findings: Findings) -> pl.DataFrame:
+    """Return symbol, day, and first and last possible period end of each episode's label."""
     found: list[tuple[str, date, date, date]] = []
     for episode in episodes:
         with examining(episode.task_id, findings):
@@ -329,12 +326,12 @@ def _ends(episodes: Iterable[Episode], findings: Findings) -> pl.DataFrame:
     return pl.DataFrame(found, schema=schema, orient="row")
 
 
-def _asked(rows: pl.DataFrame, ends: pl.DataFrame) -> pl.Series:
-    """Whether an episode is about the period of each figure on a day on which the figure is current."""
+def _used_by_episode(rows: pl.DataFrame, ends: pl.DataFrame) -> pl.Series:
+    """Mark figures whose period an episode uses on a day when they are current."""
     numbered = rows.with_row_index("row")
-    asked = numbered.join(ends, on="symbol").filter(
+    used = numbered.join(ends, on="symbol").filter(
         pl.col("end").is_between("first", "last")
         & (pl.col("filed") <= pl.col("day"))
         & (pl.col("day") < pl.col("until"))
     )
-    return numbered["row"].is_in(asked["row"].unique().implode())
+    return numbered["row"].is_in(used["row"].unique().implode())

@@ -1,1 +1,1 @@
-"""Answers to the tasks of this domain that the audit scores: cheats, shortcuts, ladders from right to wrong."""
+"""Answers scored by the audit: exploits, shortcuts and graded examples."""

@@ -1,4 +1,4 @@
-"""Ladders of the fundamental subtasks: answers to a label from right to wrong, as an analyst's reviewer ranks them."""
+"""Graded examples of the fundamental subtasks: answers from right to wrong with expected score ranges."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from finskillbench.scoring.values import is_array, is_object
 
 _INVENTED = {"beneish_m_score": -2.5, "beneish_flag": False}
 _THIRD = 3
-"""Signals that another base quarter must turn before it is called wrong: a third of the nine."""
+"""Minimum signals that another base quarter must change to count as wrong: a third of the nine."""
 
 
-def normalization(label: Label[FilingInput]) -> Iterator[GradedExample]:
-    """Rounding, one wrong figure, an invented one, the year to date for the quarter, the wrong scale or sign."""
+def normalization_examples(label: Label[FilingInput]) -> Iterator[GradedExample]:
+    """Yield rounded, slightly wrong, invented, year-to-date, misscaled and inverted answers."""
     expected = dict(label.truth.expected_output)
     metrics: Mapping[str, float | None] = expected["metrics"]
     yield from _rounded(expected)
@@ -43,8 +43,8 @@ def normalization(label: Label[FilingInput]) -> Iterator[GradedExample]:
     yield GradedExample("nothing known", {"metrics": dict.fromkeys(metrics)}, 0, 0)
 
 
-def earnings_quality(label: Label[FilingInput]) -> Iterator[GradedExample]:
-    """Rounding, an invented or wrong M-score, ratios left out, signals wrong one by one, the wrong base quarter."""
+def earnings_quality_examples(label: Label[FilingInput]) -> Iterator[GradedExample]:
+    """Yield rounded answers, a wrong or invented M-score, missing ratios, wrong signals and a wrong base quarter."""
     expected = dict(label.truth.expected_output)
     signals: dict[str, int | None] = expected["piotroski_components"]
     score, known = expected["beneish_m_score"], expected["beneish_m_score"] is not None
@@ -65,8 +65,8 @@ def earnings_quality(label: Label[FilingInput]) -> Iterator[GradedExample]:
         yield GradedExample("M-score and its flag invented", expected | _INVENTED, 0.7, 0.83)
         if not expected["flags"]:
             yield unrated
-    given = [value for value in signals.values() if value is not None]
-    usual = int(2 * sum(given) >= len(given))
+    known_signals = [value for value in signals.values() if value is not None]
+    usual = int(2 * sum(known_signals) >= len(known_signals))
     one = next(name for name, value in signals.items() if value == usual)
     yield GradedExample("a signal wrong", _with_signals(expected, signals | {one: 1 - usual}), 0.3, 0.75)
     turned = {name: None if value is None else 1 - value for name, value in signals.items()}
@@ -79,8 +79,8 @@ def earnings_quality(label: Label[FilingInput]) -> Iterator[GradedExample]:
     )
 
 
-def driver_decomposition(label: Label[QuartersInput]) -> Iterator[GradedExample]:
-    """Rounding, drivers and the change left out, segments invented, everything inverted, the wrong base quarter."""
+def driver_decomposition_examples(label: Label[QuartersInput]) -> Iterator[GradedExample]:
+    """Yield rounded answers, missing drivers, invented segments, inverted signs and a wrong base quarter."""
     expected = dict(label.truth.expected_output)
     segments, ratios = expected["top_revenue_drivers"], expected["margin_drivers"]
     yield from _rounded(expected)
@@ -106,14 +106,14 @@ def driver_decomposition(label: Label[QuartersInput]) -> Iterator[GradedExample]
 
 
 def _rounded(expected: dict[str, Any]) -> Iterator[GradedExample]:
-    """The label as it is, with six decimals, and with three significant digits."""
+    """Yield the label exactly, with six decimals, and with three significant digits."""
     yield GradedExample("the truth", copy.deepcopy(expected), 1.0, 1.0)
     yield GradedExample("six decimals", _mapped(expected, lambda value: round(value, 6)), 1.0, 1.0)
     yield GradedExample("three significant digits", _mapped(expected, lambda value: float(f"{value:.3g}")), 0.9, 1.0)
 
 
 def _mapped(value: Any, change: Callable[[float], float]) -> Any:
-    """A JSON value with a change of every number that is no whole one."""
+    """Apply a change to every float in a JSON value."""
     if is_object(value):
         return {key: _mapped(item, change) for key, item in value.items()}
     if is_array(value):
@@ -126,7 +126,7 @@ def _times(value: float | None, factor: float) -> float | None:
 
 
 def _year_to_date(task_input: FilingInput, metrics: Mapping[str, float | None]) -> dict[str, float | None] | None:
-    """The metrics with the flows of the half year or the nine months; None where the filing has no such periods."""
+    """Return the metrics with half-year or nine-month flows; None if these are not on file."""
     facts, end = VisibleFacts(filing_facts(task_input)[0]), date.fromisoformat(task_input["period_end"])
     longer: tuple[Kind, Kind] = ("half", "nine_months")
     for kind in longer if task_input["form_type"] == "10-Q" else ():
@@ -137,7 +137,7 @@ def _year_to_date(task_input: FilingInput, metrics: Mapping[str, float | None]) 
 
 
 def _another_base(task_input: FilingInput) -> dict[str, Any] | None:
-    """Earnings quality against the quarter before instead of the year before."""
+    """Return earnings quality against the quarter before instead of the year before."""
     facts, end = VisibleFacts(filing_facts(task_input)[0]), date.fromisoformat(task_input["period_end"])
     before = facts.preceding(end, QUARTER_APART)
     if before is None:
@@ -146,7 +146,7 @@ def _another_base(task_input: FilingInput) -> dict[str, Any] | None:
 
 
 def _with_signals(expected: dict[str, Any], signals: Mapping[str, int | None]) -> dict[str, Any]:
-    """The answer with other signals and their sum."""
+    """Return the answer with other signals and their sum."""
     known = [value for value in signals.values() if value is not None]
     total = None if expected["piotroski_score"] is None else sum(known)
     return {**expected, "piotroski_components": dict(signals), "piotroski_score": total}
@@ -157,7 +157,7 @@ def _differing(left: Mapping[str, int | None], right: Mapping[str, int | None]) 
 
 
 def _alike(left: Sequence[Mapping[str, Any]], right: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether two comparisons say nearly the same of a ratio, as they do where one quarter stands out."""
+    """Return True if two comparisons nearly agree on a ratio, as when one quarter is an outlier."""
     sizes = {row["driver"]: row["delta_pp"] for row in left}
     return any(
         row["driver"] in sizes and abs(sizes[row["driver"]] - row["delta_pp"]) < 0.05 * max(1.0, abs(row["delta_pp"]))
@@ -166,7 +166,7 @@ def _alike(left: Sequence[Mapping[str, Any]], right: Sequence[Mapping[str, Any]]
 
 
 def _turned(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A driver with its direction and its sizes inverted."""
+    """Invert the direction and sizes of a driver."""
     opposite = {"increase": "decrease", "decrease": "increase"}
     sizes = {name: -value for name, value in row.items() if isinstance(value, int | float)}
     return {**row, **sizes, "direction": opposite[row["direction"]]}

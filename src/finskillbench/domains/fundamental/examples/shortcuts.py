@@ -1,7 +1,7 @@
-"""Standard shortcuts and mistakes on the three fundamental subtasks, from what an agent sees.
+"""Common shortcuts and mistakes on the fundamental subtasks, built from the input that an agent sees.
 
-Each function returns those of one subtask as `{name: answer}`. A period that is not on file, or that is the one asked
-for (the year to date of a first quarter), is left out: the mistake cannot be made there.
+Each function returns `{name: answer}` for one subtask. Periods that are not on file, or equal the right one (the
+year to date of a first quarter), are omitted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from finskillbench.domains.fundamental.rederive.definitions import (
     Kind,
     VisibleFacts,
     a_year_apart,
-    compared,
+    comparable_quarters,
     period_of,
     segment_changes,
 )
@@ -37,17 +37,17 @@ _OTHER = {"increase": "decrease", "decrease": "increase"}
 
 
 def _filed(facts: VisibleFacts, end: date, kind: Kind) -> bool:
-    """Whether any flow of a period is on file."""
+    """Return True if any flow of a period is on file."""
     return any(METRICS[metric].kind != "instant" for metric in facts.figures(end, kind))
 
 
 def _to_date(facts: VisibleFacts, end: date) -> Kind | None:
-    """The longest period on file that ends on a day, if it is longer than a quarter."""
+    """Return the longest period on file ending on a day, if longer than a quarter."""
     return next((kind for kind in reversed(LENGTHS) if kind != "quarterly" and _filed(facts, end, kind)), None)
 
 
 def _longer(facts: VisibleFacts, rows: Sequence[FactRow], end: date) -> tuple[Figures, Figures] | None:
-    """The figures to date and those of a year before; of a first quarter the last fiscal year's."""
+    """Return year-to-date figures of now and a year before; for a first quarter, the last fiscal year's."""
     kind = _to_date(facts, end)
     if kind is None:
         ends = {date.fromisoformat(row["end"]) for row in rows if row["start"] is not None and row["end"] < str(end)}
@@ -59,8 +59,8 @@ def _longer(facts: VisibleFacts, rows: Sequence[FactRow], end: date) -> tuple[Fi
     return None if before is None else (facts.figures(end, kind), facts.figures(before, kind))
 
 
-def normalization(task_input: FilingInput) -> dict[str, JsonObject]:
-    """Other periods than the one asked for, other units, and constants."""
+def normalization_shortcuts(task_input: FilingInput) -> dict[str, JsonObject]:
+    """Return the metrics of other periods, in other units, and constants."""
     facts = VisibleFacts(filing_facts(task_input)[0])
     end, kind = date.fromisoformat(task_input["period_end"]), period_of(task_input["form_type"])
     before, year_before = facts.preceding(end, QUARTER_APART), facts.preceding(end, YEAR_APART)
@@ -88,8 +88,8 @@ def normalization(task_input: FilingInput) -> dict[str, JsonObject]:
     }
 
 
-def earnings_quality(task_input: FilingInput) -> dict[str, JsonObject]:
-    """Other quarters and comparisons than those asked for, other lengths of period, and constant verdicts."""
+def earnings_quality_shortcuts(task_input: FilingInput) -> dict[str, JsonObject]:
+    """Return scores of other quarters, comparisons and period lengths, and constant verdicts."""
     rows = filing_facts(task_input)[0]
     facts, end = VisibleFacts(rows), date.fromisoformat(task_input["period_end"])
     now, before, year_before = a_year_apart(facts, end)
@@ -98,12 +98,14 @@ def earnings_quality(task_input: FilingInput) -> dict[str, JsonObject]:
     unknown: JsonObject = {**dict.fromkeys(levels), "piotroski_components": dict.fromkeys(COMPONENTS), "flags": []}
     found: dict[str, JsonObject] = {"the two quarters the wrong way round": quality(before, now).answer}
     if previous is not None:
-        found["the quarter before for the one a year before"] = quality(*compared(facts, end, previous)).answer
+        found["the quarter before for the one a year before"] = quality(
+            *comparable_quarters(facts, end, previous)
+        ).answer
         found["the quarter before's scores"] = quality(*a_year_apart(facts, previous)[:2]).answer
     if year_before is not None:
         found["the scores of a year before"] = quality(*a_year_apart(facts, year_before)[:2]).answer
         if (two_years := facts.preceding(year_before, YEAR_APART)) is not None:
-            found["two years before for one"] = quality(*compared(facts, end, two_years)).answer
+            found["two years before for one"] = quality(*comparable_quarters(facts, end, two_years)).answer
     if (longer := _longer(facts, rows, end)) is not None:
         found["figures of a longer period for the quarter's"] = quality(*longer).answer
     return found | {
@@ -128,8 +130,8 @@ def _constant(favourable: Collection[str]) -> JsonObject:
     }
 
 
-def driver_decomposition(task_input: QuartersInput) -> dict[str, JsonObject]:
-    """Other pairs of periods than the one asked for, other units, and parts of the answer."""
+def driver_decomposition_shortcuts(task_input: QuartersInput) -> dict[str, JsonObject]:
+    """Return drivers of other pairs of periods, in other units, and partial answers."""
     rows, segments = filing_facts(task_input)
     facts = VisibleFacts(rows)
     end, prior_end = (date.fromisoformat(task_input[f]) for f in ("current_period_end", "prior_period_end"))
@@ -137,10 +139,12 @@ def driver_decomposition(task_input: QuartersInput) -> dict[str, JsonObject]:
     def changes(now: date, before: date) -> list[SegmentChange]:
         return segment_changes(segments, facts, now, before)
 
-    figures, moved = compared(facts, end, prior_end), changes(end, prior_end)
+    figures, moved = comparable_quarters(facts, end, prior_end), changes(end, prior_end)
     right = decomposed(*figures, moved)
     found: dict[str, JsonObject] = {
-        "the two quarters the wrong way round": decomposed(*compared(facts, prior_end, end), changes(prior_end, end)),
+        "the two quarters the wrong way round": decomposed(
+            *comparable_quarters(facts, prior_end, end), changes(prior_end, end)
+        ),
         "directions swapped": _listed(right, lambda entry: {**entry, "direction": _OTHER[entry["direction"]]}),
         "amounts in millions, percentages as decimals": _scaled(right),
         "the largest segment as the only driver": {
@@ -152,11 +156,11 @@ def driver_decomposition(task_input: QuartersInput) -> dict[str, JsonObject]:
     }
     year_before, before = facts.preceding(end, YEAR_APART), facts.preceding(prior_end, QUARTER_APART)
     if year_before is not None:
-        pair = compared(facts, end, year_before)
+        pair = comparable_quarters(facts, end, year_before)
         found["the quarter a year before for the one before"] = decomposed(*pair, changes(end, year_before))
     if before is not None:
         found["the pair of quarters before"] = decomposed(
-            *compared(facts, prior_end, before), changes(prior_end, before)
+            *comparable_quarters(facts, prior_end, before), changes(prior_end, before)
         )
     if kind := _to_date(facts, end):
         found["figures to date for the quarter's"] = decomposed(facts.figures(end, kind), figures[1], [])
@@ -164,12 +168,12 @@ def driver_decomposition(task_input: QuartersInput) -> dict[str, JsonObject]:
 
 
 def _listed(answer: dict[str, Any], change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-    """The answer with every entry of both lists changed."""
+    """Apply a change to every entry of both lists."""
     return {**answer, **{key: [change(entry) for entry in answer[key]] for key in _LISTS}}
 
 
 def _scaled(answer: dict[str, Any]) -> dict[str, Any]:
-    """Amounts in millions, and percentages as decimals."""
+    """Return amounts in millions and percentages as decimals."""
     sizes = {"magnitude_usd": 1 / _MILLION, "contribution_pct": 0.01, "delta_pp": 0.01}
 
     def scaled(entry: dict[str, Any]) -> dict[str, Any]:

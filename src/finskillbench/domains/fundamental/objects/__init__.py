@@ -1,1 +1,1 @@
-"""What the fundamental subtasks share: the catalog, the reports that episodes can be about, the pools drawn from."""
+"""Reports, candidate pools and difficulty of the fundamental subtasks."""

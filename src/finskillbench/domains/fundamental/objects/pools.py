@@ -1,4 +1,4 @@
-"""The episodes of a fundamental subtask: labels that the raw files bear out, pooled, drawn evenly and written down."""
+"""Build the episodes of a fundamental subtask: prove, pool and draw labels."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.domains.building import BuildContext, Task, conventions, drawn, shuffled
+from finskillbench.domains.building import BuildContext, BuiltTask, draw_evenly, merge_conventions, shuffled
 from finskillbench.domains.checks.agreement import leaf_by_leaf
 from finskillbench.domains.fundamental.inputs import CONVENTIONS
-from finskillbench.domains.fundamental.objects.reports import SKILL, Case, FundamentalObjects, Report
-from finskillbench.domains.fundamental.objects.work import difficulty, of_segments
+from finskillbench.domains.fundamental.objects.reports import SKILL, FundamentalObjects, PeriodicReport, ReportCase
+from finskillbench.domains.fundamental.objects.work import difficulty_level, is_segment_total
 from finskillbench.domains.fundamental.rederive.definitions import periods_of
 from finskillbench.domains.fundamental.rederive.identities import Fault
 from finskillbench.domains.fundamental.rederive.witness import refuted
 from finskillbench.engines.accounting import drivers, quality
 from finskillbench.engines.accounting.statements import NORMALISED
 from finskillbench.episode import Episode, JsonObject, Prompt, Truth
-from finskillbench.scoring.values import is_object, share
+from finskillbench.scoring.values import is_object, ratio_or_zero
 from finskillbench.sources.edgar.numerals import CANONICAL
 
 FACTS_REFERENCE = "panels/facts.parquet"
@@ -32,35 +32,34 @@ METRICS_OF: Mapping[str, tuple[str, ...]] = {
     "earnings_quality": quality.METRICS,
     "driver_decomposition": drivers.METRICS,
 }
-"""Subtask to the metrics that its labels are made of."""
+"""Subtask -> metrics used by its labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A label as derived from the panels, and as derived a second time from the raw files.
+    """Label derived from the panels, and rederived from the raw files.
 
-    prior_end, second_prior_end : the end of the quarter compared with, None where there is none.
-    traits : what the draw keeps even.
-    decisions : how many of its figures filings do not simply state, see `work`.
-    whole : whether it leaves nothing of weight unknown; the catalog says what share of the episodes must be.
-    doubtful : whether a verdict hangs on rounding; then the label is no episode.
-    meaningful : whether an analyst would sign every figure, see `meaning`; else it is no episode either.
+    prior_end, rederived_prior_end : end of the comparison quarter, None if there is none. traits : balanced by the
+        draw.
+    decisions : see `count_decisions`. whole : no important value is unknown; the catalog sets the required share.
+    doubtful : rounding decides a verdict. meaningful : every figure is plausible, see `work`. Doubtful or meaningless
+    labels are excluded.
     """
 
-    report: Report
+    report: PeriodicReport
     expected: dict[str, Any]
-    second: dict[str, Any]
+    rederived: dict[str, Any]
     traits: tuple[Hashable, ...]
     decisions: int
     whole: bool
     prior_end: date | None = None
-    second_prior_end: date | None = None
+    rederived_prior_end: date | None = None
     doubtful: bool = False
     meaningful: bool = True
 
 
-Derive = Callable[[Case, Mapping[str, int]], Candidate | None]
-"""The label of a report for one subtask; None where its filings do not support one.
+Derive = Callable[[ReportCase, Mapping[str, int]], Candidate | None]
+"""Derive the label of a report for one subtask; None if its filings do not support one.
 
 The second argument is the catalog's `least`: how much of an answer the filings must support.
 """
@@ -68,7 +67,7 @@ The second argument is the catalog's `least`: how much of an answer the filings 
 
 @dataclass(slots=True)
 class Pool:
-    """What a subtask draws its episodes from, with the count of what was left out on the way."""
+    """Labels available to a subtask, with counts of excluded ones."""
 
     proved: list[Candidate] = field(default_factory=list[Candidate])
     examined: int = 0
@@ -81,9 +80,9 @@ class Pool:
     disagreements: list[str] = field(default_factory=list[str])
 
     def add(self, candidate: Candidate | None, faults: Iterable[Fault] = ()) -> None:
-        """Take up the label of one report, or count why it is left out.
+        """Add the label of one report, or count why it is excluded.
 
-        faults : the identities that the statements behind the label break; then it is no episode.
+        faults : identities that the statements behind the label break.
         """
         self.examined += 1
         if candidate is None:
@@ -100,30 +99,30 @@ class Pool:
         else:
             leaves = leaf_by_leaf(
                 {"prior_end": str(candidate.prior_end)} | candidate.expected,
-                {"prior_end": str(candidate.second_prior_end)} | candidate.second,
+                {"prior_end": str(candidate.rederived_prior_end)} | candidate.rederived,
             )
             wrong = next((leaf for leaf in leaves if not leaf.agrees), None)
             if wrong is None:
                 self.proved.append(candidate)
             else:
-                sides = f"({wrong.first!r} and {wrong.second!r})"
+                sides = f"({wrong.left!r} and {wrong.right!r})"
                 what = "is in one derivation only" if wrong.absent else sides
                 report = candidate.report
                 self.disagreements.append(f"{report.symbol} {report.period_end} {wrong.path} {what}")
 
     @property
     def whole(self) -> list[Candidate]:
-        """Those that leave nothing of weight unknown."""
+        """Labels without important unknown values."""
         return [label for label in self.proved if label.whole]
 
     def drawn(self, wanted: int, whole: float, rng: np.random.Generator) -> list[Candidate]:
-        """As many as are wanted, evenly by their traits; fewer where labels that are whole are too few for their share.
+        """Draw labels evenly by traits; fewer than wanted if there are too few whole ones.
 
-        whole : the least share of those that are whole.
+        whole : minimum share of whole labels.
         """
 
         def some(of: Sequence[Candidate], count: int) -> list[Candidate]:
-            return drawn(of, lambda label: label.traits, count, rng, lambda label: label)
+            return draw_evenly(of, lambda label: label.traits, count, rng, lambda label: label)
 
         first = some(self.whole, math.ceil(whole * wanted))
         taken = set(map(id, first))
@@ -131,11 +130,11 @@ class Pool:
         return first + some(rest, min(wanted, int(len(first) / whole)) - len(first))
 
     def figures(self, labels: Sequence[Candidate]) -> dict[str, Any]:
-        """Counts for the manifest of a pool from which `labels` were drawn.
+        """Return pool statistics for the manifest; `labels` are the ones drawn.
 
-        agreement : the share of the labels derived twice that agree. whole : the share of the episodes that are, see
-        `Candidate`. decided : the share with a figure that filings do not simply state. nulls : the share of the parts
-        of the labels that are null.
+        agreement : share of rederived labels that agree. whole, decided : shares of drawn labels that are whole, and
+            that
+        have a figure needing a decision. nulls : share of null values in the drawn labels.
         """
         parts = [part for label in labels for part in _parts(label.expected)]
         compared = len(self.proved) + len(self.disagreements)
@@ -150,14 +149,13 @@ class Pool:
             "agreed": len(self.proved),
             "agreement": len(self.proved) / compared if compared else None,
             "drawn": len(labels),
-            "whole": share(sum(label.whole for label in labels), len(labels)),
-            "decided": share(sum(label.decisions > 0 for label in labels), len(labels)),
-            "nulls": share(sum(part is None for part in parts), len(parts)),
+            "whole": ratio_or_zero(sum(label.whole for label in labels), len(labels)),
+            "decided": ratio_or_zero(sum(label.decisions > 0 for label in labels), len(labels)),
+            "nulls": ratio_or_zero(sum(part is None for part in parts), len(parts)),
         }
 
 
 def _parts(value: object) -> Iterator[object]:
-    """The leaves of a label."""
     if is_object(value):
         for item in value.values():
             yield from _parts(item)
@@ -170,12 +168,11 @@ def build_tasks(
     objects: FundamentalObjects,
     name: str,
     derive: Derive,
-    task: Callable[[Candidate, str], Task],
-) -> list[Task]:
-    """The episodes of one subtask: as many of the proved labels as the catalog asks for, drawn evenly by their traits.
+    task: Callable[[Candidate, str], BuiltTask],
+) -> list[BuiltTask]:
+    """Build the episodes of one subtask from proved labels, drawn evenly by their traits.
 
-    Reports are examined in their random order until there are enough or none is left. The catalog says how large a
-    share of the episodes must be whole; their difficulty is their number of decisions.
+    Reports are examined in random order until the pool suffices. The catalog sets the share of whole labels.
     """
     wanted, whole = objects.catalog["episodes"][name], objects.catalog["whole"][name]
     pool = Pool()
@@ -204,20 +201,20 @@ def build_tasks(
             f"{len(pool.whole)} labels are whole, and {whole:.0%} of the episodes must be."
         )
     bounds = objects.catalog["difficulty"][name]
-    return shuffled([task(label, difficulty(label.decisions, bounds)) for label in chosen], rng)
+    return shuffled([task(label, difficulty_level(label.decisions, bounds)) for label in chosen], rng)
 
 
-def _faults(case: Case, name: str, label: Candidate) -> Iterator[Fault]:
-    """Yield what refutes the statements behind a label."""
+def _faults(case: ReportCase, name: str, label: Candidate) -> Iterator[Fault]:
+    """Yield the faults of the statements behind a label."""
     periods = periods_of(name, label.report.form, label.report.period_end, label.prior_end)
     yield from refuted(case.source, case.witnesses, METRICS_OF[name], periods)
     if name != _WITHOUT_OPERATING_INCOME:
         for statement in (case.reported, case.quarter, case.before):
-            if of_segments(case.said, statement):
+            if is_segment_total(case.filed_values, statement):
                 yield Fault("operating_income", f"{statement.end}: operating income is not that of the statement")
 
 
-def finished(
+def assemble_task(
     label: Candidate,
     level: str,
     name: str,
@@ -225,9 +222,8 @@ def finished(
     fields: JsonObject,
     definitions: Mapping[str, str],
     prompt: Prompt,
-) -> Task:
-    """The task of a label; `fields` are its inputs beside the facts and the conventions, which
-    `definitions` complete."""
+) -> BuiltTask:
+    """Return the task of a label; `fields` and `definitions` complete the common inputs and conventions."""
     report = label.report
     task_input = {
         "symbol": report.symbol,
@@ -239,11 +235,11 @@ def finished(
             "as_of": report.filed.isoformat(),
             "since": report.since.isoformat(),
         },
-        "conventions": conventions(CONVENTIONS, definitions),
+        "conventions": merge_conventions(CONVENTIONS, definitions),
     }
     metadata = {"form_type": report.form, "year": str(report.filed.year)}
-    return Task(
+    return BuiltTask(
         Episode(task_id, SKILL, name, report.filed, level, task_input, prompt, metadata),
         Truth(task_id, name, label.expected, {}),
-        {"kind": "rederived", "accession": report.accession, "decisions": label.decisions, "second": label.second},
+        {"kind": "rederived", "accession": report.accession, "decisions": label.decisions, "second": label.rederived},
     )

@@ -1,6 +1,5 @@
-"""The independent derivation of the fundamental labels, written from the definitions that the agent reads.
+"""Independent derivation of the fundamental labels, written from the conventions in the tasks.
 
-It shares no code with the engines, the panels or any table library. `answers` holds the arithmetic, `visible` the facts
-that an episode may see, `identities` what the figures of one statement must satisfy, and `witness` what other facts of
-the company say of each figure.
+Shares no code with the engines, the panels or table libraries. `answers` holds the arithmetic, `definitions` the
+visible facts, `identities` the checks within a statement, and `witness` the checks against other facts.
 """

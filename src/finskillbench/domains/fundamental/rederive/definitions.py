@@ -1,7 +1,4 @@
-"""Periods and limits of the definitions, and what a source of figures must offer.
-
-Figures of the second derivation from what an episode may see: the rows of its `filing_facts`.
-"""
+"""Periods and limits of the conventions, and the facts that an episode may see."""
 
 from __future__ import annotations
 
@@ -25,74 +22,74 @@ LENGTHS: dict[Kind, tuple[int, int]] = {
 }
 """Days of a period, first and last day counted."""
 SHORTER: dict[str, Kind] = {"half": "quarterly", "nine_months": "half", "annual": "nine_months"}
-"""What leaves a quarter when it is taken from a longer period that starts on the same day."""
+"""Longer period -> the one with the same start that ends a quarter earlier."""
 QUARTER_APART = (70, 125, 91)
 YEAR_APART = (350, 380, 365)
-"""Least, greatest and usual days from the end of a quarter to that of the next, or of the same one a year later."""
+"""Least, greatest and usual days between ends of consecutive quarters, and of quarters a year apart."""
 LATELY = (60, 400)
-"""Days before a quarter with which the quarters end that it is held against."""
+"""Days before a quarter's end within which preceding quarters are compared with it."""
 FORMS = ("10-Q", "10-K", "20-F", "40-F")
-"""Forms that an episode may be about; a 10-Q is of a quarter, the others of a year."""
+"""Forms of episodes; a 10-Q covers a quarter, the others a year."""
 AXES = ("product_segment", "geographic_segment")
 SEGMENT_GAP = 0.01
-"""Share of revenue by which the segments of an axis may miss it."""
+"""Share of revenue by which the segments of an axis may differ from it."""
 MOST_SEGMENTS = 5
 
 
-class Source(Protocol):
-    """The figures of one company as they were public on one day."""
+class FigureSource(Protocol):
+    """Figures of one company as public on one day."""
 
     def figures(self, end: date, kind: Kind) -> Figures:
-        """Flows of the period of a kind that ends on a day, and the balance sheet of that day."""
+        """Return flows of the period of a kind ending on a day, and the balance sheet of that day."""
         ...
 
     def tags(self, end: date, kind: Kind) -> Mapping[str, str]:
-        """Under which tag each of those figures stands, as far as it is said."""
+        """Return the known tags of those figures."""
         ...
 
     def quarters_before(self, metric: str, end: date) -> list[float]:
-        """A flow in the quarters that end up to a year before a day."""
+        """Return a flow in the quarters that end up to a year before a day."""
         ...
 
     def preceding(self, end: date, distance: tuple[int, int, int]) -> date | None:
-        """Last day of the quarter that ends so many days before; None where nothing is known of one."""
+        """Return the end of the quarter at a distance before a day; None if no such quarter is known."""
         ...
 
 
-def compared(source: Source, end: date, prior_end: date | None) -> tuple[Figures, Figures]:
-    """A quarter and an earlier one, of which only figures under the same tag count: others are of another basis."""
+def comparable_quarters(source: FigureSource, end: date, prior_end: date | None) -> tuple[Figures, Figures]:
+    """Return a quarter and an earlier one, the latter limited to figures under the same tag."""
     now = source.figures(end, "quarterly")
     if prior_end is None:
         return now, {}
-    here, there = source.tags(end, "quarterly"), source.tags(prior_end, "quarterly")
+    tags, prior_tags = source.tags(end, "quarterly"), source.tags(prior_end, "quarterly")
     before = source.figures(prior_end, "quarterly")
-    return now, {name: value for name, value in before.items() if _alike(name, here, there)}
+    return now, {name: value for name, value in before.items() if _same_tag(name, tags, prior_tags)}
 
 
-def a_year_apart(source: Source, end: date) -> tuple[Figures, Figures, date | None]:
-    """A quarter, the same quarter a year before, and its last day; without figures where there is none.
+def a_year_apart(source: FigureSource, end: date) -> tuple[Figures, Figures, date | None]:
+    """Return a quarter, the same quarter a year before, and its last day; empty and None if unknown.
 
-    Diluted shares are those of the years that end with the quarters where they are not known of both quarters.
+    Diluted shares are those of the years ending with the quarters unless both quarters have them.
     """
     prior_end, shares = source.preceding(end, YEAR_APART), "diluted_shares"
-    now, before = compared(source, end, prior_end)
+    now, before = comparable_quarters(source, end, prior_end)
     if prior_end is None:
         return now, before, None
     if now.get(shares) is None or source.figures(prior_end, "quarterly").get(shares) is None:
         years = [source.figures(day, "annual").get(shares) for day in (end, prior_end)]
-        if None not in years and _alike(shares, *(source.tags(day, "annual") for day in (end, prior_end))):
+        if None not in years and _same_tag(shares, *(source.tags(day, "annual") for day in (end, prior_end))):
             now, before = {**now, shares: years[0]}, {**before, shares: years[1]}
     return now, before, prior_end
 
 
-def _alike(name: str, here: Mapping[str, str], there: Mapping[str, str]) -> bool:
-    return name not in here or name not in there or here[name] == there[name]
+def _same_tag(name: str, tags: Mapping[str, str], prior_tags: Mapping[str, str]) -> bool:
+    return name not in tags or name not in prior_tags or tags[name] == prior_tags[name]
 
 
-@lru_cache(maxsize=2**14)  # of a company's facts some thousand share a few dozen periods
+@lru_cache(maxsize=2**14)  # a company's filings share a few hundred periods
 @lru_cache(maxsize=2**14)  # a company's filings share a few hundred periods
 def kind_of(start: date | None, end: date) -> str:
-    """Class of a period by its length; "instant" without a first day."""
+    """Return the class of a period by its length; "instant" without a first day."""
     if start is None:
         return "instant"
     days = (end - start).days + 1
@@ -100,32 +97,31 @@ def kind_of(start: date | None, end: date) -> str:
 
 
 def period_of(form: str) -> Kind:
-    """What a form reports on; ValueError for a form that no episode may be about."""
+    """Return the kind of period a form covers; ValueError for a form without episodes."""
     if form not in FORMS:
         raise ValueError(f"{form!r} is none of {', '.join(FORMS)}")
     return "quarterly" if form == "10-Q" else "annual"
 
 
 def periods_of(sub_task: str, form: str, end: date, prior_end: date | None) -> list[tuple[date, Kind]]:
-    """The periods whose statements a label rests on: that of the form, or two quarters."""
+    """Return the periods behind a label: that of the form, or two quarters."""
     if sub_task == "normalization":
         return [(end, period_of(form))]
     return [(day, "quarterly") for day in (end, prior_end) if day is not None]
 
 
-def nearest_first(end: date, others: Iterable[date], distance: tuple[int, int, int]) -> list[date]:
-    """Days that lie so many days before one, the nearest to the usual distance first and of two the later."""
+def nearest_first(end: date, days: Iterable[date], distance: tuple[int, int, int]) -> list[date]:
+    """Return days at a distance before one, nearest to the usual distance first, the later of a tie."""
     least, most, usual = distance
-    fitting = [day for day in others if least <= (end - day).days <= most]
+    fitting = [day for day in days if least <= (end - day).days <= most]
     return sorted(fitting, key=lambda day: (abs((end - day).days - usual), (end - day).days))
 
 
 Breakdown = Mapping[str, float]
-"""Segment to its revenue of one quarter."""
 
 
 class VisibleFacts:
-    """The facts that an episode may see, by kind of period and last day; a `Source`."""
+    """Facts visible to an episode, by kind of period and last day; a `FigureSource`."""
 
     def __init__(self, rows: Sequence[FactRow]) -> None:
         found: dict[tuple[str, date], dict[str, FactRow]] = defaultdict(dict)
@@ -136,51 +132,49 @@ class VisibleFacts:
         self._found = dict(found)
 
     def figures(self, end: date, kind: Kind) -> Figures:
-        """Flows of the period of a kind that ends on a day, and the balance sheet of that day."""
+        """See `FigureSource.figures`."""
         return {metric: float(row["value"]) for metric, row in self._rows(end, kind)}
 
     def tags(self, end: date, kind: Kind) -> Mapping[str, str]:
-        """The tag of each of those figures."""
+        """See `FigureSource.tags`."""
         return {metric: row["tag"] for metric, row in self._rows(end, kind)}
 
     def row(self, metric: str, end: date, kind: Kind) -> FactRow | None:
-        """The row of one figure."""
+        """Return the row of one figure."""
         return dict(self._rows(end, kind)).get(metric)
 
     def _rows(self, end: date, kind: Kind) -> list[tuple[str, FactRow]]:
-        """Metric and row of the period of a kind that ends on a day, and of that day."""
         return [one for period in (kind, "instant") for one in self._found.get((period, end), {}).items()]
 
     def quarters_before(self, metric: str, end: date) -> list[float]:
-        """A flow in the quarters that end up to a year before a day."""
+        """See `FigureSource.quarters_before`."""
         least, most = LATELY
         quarters = [day for kind, day in self._found if kind == "quarterly" and least <= (end - day).days <= most]
         found = (self._found["quarterly", day].get(metric) for day in sorted(quarters))
         return [float(row["value"]) for row in found if row is not None]
 
     def preceding(self, end: date, distance: tuple[int, int, int]) -> date | None:
-        """The nearest of the days, so many days before, with which a quarter ends of which anything is known."""
+        """See `FigureSource.preceding`."""
         ends = [day for kind, day in self._found if kind == "quarterly"]
         return next(iter(nearest_first(end, ends, distance)), None)
 
 
 def _rank(row: FactRow) -> tuple[bool, str, str, str, float, str]:
-    """Reported before derived, then the last filed; the same period may be given two first days."""
+    """Rank reported before derived, then by filing; a period may appear with two first days."""
     start, value = str(row["start"]), float(row["value"])
     return not row["derived"], row["filed"], row["accession"], start, value, row["tag"]
 
 
-@lru_cache(maxsize=2**14)  # of a company's facts some thousand share a few dozen periods
+@lru_cache(maxsize=2**14)  # thousands of facts share a few dozen periods
 def _period(start: str | None, end: str) -> tuple[str, date]:
-    """Kind and last day of a row's period."""
     last = date.fromisoformat(end)
     return kind_of(None if start is None else date.fromisoformat(start), last), last
 
 
 def segment_changes(rows: Sequence[SegmentRow], facts: VisibleFacts, end: date, prior_end: date) -> list[SegmentChange]:
-    """The largest changes of the segments of the first axis that explains the change of revenue; no more than five.
+    """Return the largest changes of the segments of the first axis that explains the change of revenue.
 
-    That is an axis with the same segments in both quarters that adds up to revenue in both.
+    Such an axis has the same segments in both quarters and adds up to revenue in both.
     """
     parts = [_breakdowns(rows, day) for day in (end, prior_end)]
     revenues = [facts.figures(day, "quarterly").get("revenue") for day in (end, prior_end)]
@@ -198,7 +192,7 @@ def _whole(parts: Breakdown, revenue: float | None) -> bool:
 
 
 def _breakdowns(rows: Sequence[SegmentRow], end: date) -> dict[str, Breakdown]:
-    """Revenue of the quarter that ends on a day by axis and segment, as the last filing breaks it down."""
+    """Return revenue of the quarter ending on a day by axis and segment, from the latest filing."""
     found: dict[str, dict[tuple[str, str, str], dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     for row in rows:
         day = date.fromisoformat(row["end"])

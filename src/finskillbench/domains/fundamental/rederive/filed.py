@@ -1,4 +1,4 @@
-"""A company's figures as filed, by concept: every version of each, and the last one by a day."""
+"""Figures of a company as filed, by concept, with every version."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import pairwise, product, starmap
 from typing import Any, NamedTuple
 
 from finskillbench.domains.fundamental.rederive.definitions import QUARTER_APART, SHORTER, YEAR_APART, Kind, kind_of
-from finskillbench.domains.fundamental.rederive.identities import another
+from finskillbench.domains.fundamental.rederive.identities import differs_beyond_rounding
 from finskillbench.sums import exact_sum
 
 Span = tuple[date | None, date]
@@ -20,11 +20,11 @@ _MEZZANINE = re.compile(
 )
 _WHOLE_MEZZANINE = re.compile(r"TemporaryEquityCarryingAmountIncluding\w*")
 _ADDED_UP = re.compile(r"RedeemableNoncontrollingInterestEquity(Common|Preferred|Other)\w*")
-_SHARE_OF_OTHERS = re.compile(r"RedeemableNoncontrollingInterest\w*|OtherMinorityInterests")
+_NONCONTROLLING = re.compile(r"RedeemableNoncontrollingInterest\w*|OtherMinorityInterests")
 
 
 class FiledRow(NamedTuple):
-    """One figure of one filing; `tag` without taxonomy."""
+    """Figure of a filing; `tag` without taxonomy."""
 
     tag: str
     start: date | None
@@ -35,7 +35,7 @@ class FiledRow(NamedTuple):
 
 
 class AsFiled:
-    """One company's figures by concept, every version of each; as for agents, a repetition is no version.
+    """Figures of one company by concept and version; an unchanged repetition is not a version.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class AsFiled:
 
     def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
         self._found: dict[str, dict[Span, list[FiledRow]]] = defaultdict(lambda: defaultdict(list))
-        days: dict[date, date] = {}  # rows repeat their days and accession numbers: each is kept once
+        days: dict[date, date] = {}  # rows repeat days and accession numbers: share one object of each
         filings: dict[str, str] = {}
         for row in sorted(starmap(FiledRow, rows), key=lambda row: (row.filed, row.accession)):
             versions = self._found[row.tag][row.start, row.end]
@@ -61,18 +61,18 @@ class AsFiled:
         self._names: dict[str, tuple[str, ...]] = {}
 
     def tags(self, names: str) -> tuple[str, ...]:
-        """Concepts on file whose whole name matches a pattern."""
+        """Return the concepts on file whose whole name matches a pattern."""
         if names not in self._names:
             pattern = re.compile(names)
             self._names[names] = tuple(sorted(tag for tag in self._found if pattern.fullmatch(tag)))
         return self._names[names]
 
     def versions(self, tag: str, span: Span) -> list[FiledRow]:
-        """Versions of a period under a concept, in order of filing."""
+        """Return the versions of a period under a concept, in order of filing."""
         return self._found[tag][span] if tag in self._found and span in self._found[tag] else []
 
     def of(self, tag: str, end: date, kind: Kind, day: date) -> FiledRow | None:
-        """Last figure by a day of a concept at `end`, or of the period of a kind that ends then."""
+        """Return the last figure by a day of a concept at `end`, or of the period of a kind ending then."""
         instant = self._last(tag, (None, end), day)
         known = self.stated(tag, end, kind, day) if instant is None else [instant]
         if known or kind != "quarterly":
@@ -80,7 +80,7 @@ class AsFiled:
         return self.left(tag, end, day)
 
     def left(self, tag: str, end: date, day: date) -> FiledRow | None:
-        """Quarter as the year to date less the shorter one, of one basis, as both were last filed by a day."""
+        """Derive a quarter from two year-to-date figures on one basis, as last filed by a day."""
         least, most, _ = QUARTER_APART
         for start in self._ends.get((tag, end), ()):
             whole = self._last(tag, (start, end), day)
@@ -101,17 +101,17 @@ class AsFiled:
                 row.start, row.end
             ):
                 for before, after in pairwise(versions):
-                    if after.accession == row.accession and another(after.value, before.value):
+                    if after.accession == row.accession and differs_beyond_rounding(after.value, before.value):
                         return True
         return False
 
     def stated(self, tag: str, end: date, kind: Kind, day: date) -> list[FiledRow]:
-        """Last figures by a day of a concept for the very periods of a kind that end on `end`."""
+        """Return the last figures by a day of a concept for periods of exactly that kind."""
         spans = [(start, end) for start in self._ends.get((tag, end), ()) if kind_of(start, end) == kind]
         return [row for span in spans if (row := self._last(tag, span, day)) is not None]
 
     def values(self, tag: str, end: date, kind: Kind, day: date) -> set[float]:
-        """Values on file by a day of a concept and a period: each version, each difference of two."""
+        """Return all values of a concept and period by a day: each version, each difference of two."""
         rows = list(self.versions(tag, (None, end)))
         found = set[float]()
         least, most, _ = QUARTER_APART
@@ -130,7 +130,7 @@ class AsFiled:
         return next((row for row in reversed(self.versions(tag, span)) if row.filed <= day), None)
 
     def mezzanine(self, end: date, day: date) -> list[float]:
-        """Possible values of temporary equity and redeemable interests on a day: a total, or its parts added up."""
+        """Return possible values of temporary equity and redeemable interests: a total, or its parts added up."""
         found = {
             tag: row.value
             for tag in self.tags(_MEZZANINE.pattern)
@@ -140,7 +140,7 @@ class AsFiled:
         if whole:
             return whole
         added_up = exact_sum(value for tag, value in found.items() if _ADDED_UP.fullmatch(tag))
-        shared = {tag: value for tag, value in found.items() if _SHARE_OF_OTHERS.fullmatch(tag)}
-        others = {value for tag, value in shared.items() if not _ADDED_UP.fullmatch(tag)} or {added_up}
-        own = {value for tag, value in found.items() if tag not in shared} or {0.0}
-        return sorted(one + other for one, other in product(own, others)) if found else []
+        shared = {tag: value for tag, value in found.items() if _NONCONTROLLING.fullmatch(tag)}
+        noncontrolling = {value for tag, value in shared.items() if not _ADDED_UP.fullmatch(tag)} or {added_up}
+        temporary_equity = {value for tag, value in found.items() if tag not in shared} or {0.0}
+        return sorted(one + other for one, other in product(temporary_equity, noncontrolling)) if found else []

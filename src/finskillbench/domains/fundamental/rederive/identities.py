@@ -1,10 +1,6 @@
-"""Whether a company's statements hold together: the arithmetic that every figure of a label must bear.
+"""Accounting identities of statements, restatements between filings, and figures of the panels as a `FigureSource`.
 
-A witness of its own: it knows no tags, only that parts add up to their totals as far as both are known.
-
-Whether two figures stand on one basis: what a filing restates of the year before, in plain Python.
-
-The figures of the panels as the independent derivation reads them.
+Identities know no tags, only that known parts add up to known totals.
 """
 
 from __future__ import annotations
@@ -21,19 +17,17 @@ from finskillbench.domains.fundamental.rederive.answers import Figures
 from finskillbench.domains.fundamental.rederive.definitions import (
     LATELY,
     YEAR_APART,
+    FigureSource,
     Kind,
-    Source,
     kind_of,
     nearest_first,
 )
 from finskillbench.engines.accounting.periods import Duration
-from finskillbench.engines.accounting.statements import Ledger, Statement
+from finskillbench.engines.accounting.statements import CompanyFacts, Statement
 from finskillbench.sums import exact_sum
 
 
-class Filed(Protocol):
-    """A figure of a filing."""
-
+class FiledFigure(Protocol):
     @property
     def value(self) -> float: ...
     @property
@@ -41,43 +35,43 @@ class Filed(Protocol):
 
 
 Restated = Mapping[str, set[tuple[str, date]]]
-"""Accession to the kinds and last days of the periods of which the filing says another figure than was filed before."""
+"""Accession -> kinds and last days of the periods for which the filing changes an earlier figure."""
 
 
-def restatements_of(versions: Iterable[tuple[date | None, date, Sequence[Filed]]]) -> Restated:
-    """What filings restate of one metric, from the versions of each of its periods in order of filing."""
+def restatements_of(versions: Iterable[tuple[date | None, date, Sequence[FiledFigure]]]) -> Restated:
+    """Return the restatements of one metric from its versions by period, in order of filing."""
     found: dict[str, set[tuple[str, date]]] = defaultdict(set)
-    for start, end, told in versions:
-        for before, after in pairwise(told):
-            if another(after.value, before.value):
+    for start, end, figures in versions:
+        for before, after in pairwise(figures):
+            if differs_beyond_rounding(after.value, before.value):
                 found[after.accession].add((kind_of(start, end), end))
     return found
 
 
-def recast(restated: Restated, accession: str, start: date | None, end: date) -> bool:
-    """Whether a filing that tells a period restates the same one of the year before."""
+def restates_prior_year(restated: Restated, accession: str, start: date | None, end: date) -> bool:
+    """Return True if a filing restates the same period of the year before."""
     least, most, _ = YEAR_APART
     kind = kind_of(start, end)
     return any(kind == other and least <= (end - before).days <= most for other, before in restated.get(accession, ()))
 
 
-def another(value: float, before: float) -> bool:
-    """Whether two filings' figures differ by more than rounding: 0.05 %, or a unit of the last place up to 1 %."""
-    return abs(value - before) > max(1.0, 0.0005 * abs(before), min(unit_of(value), 0.01 * abs(before)))
+def differs_beyond_rounding(value: float, before: float) -> bool:
+    """Return True if figures differ by more than rounding: 0.05 %, or a unit of the last place up to 1 %."""
+    return abs(value - before) > max(1.0, 0.0005 * abs(before), min(rounding_unit(value), 0.01 * abs(before)))
 
 
-def _slack(*terms: float) -> float:
-    """By how much rounded figures may miss a sum: 2.5 units of the last place to which all of them are rounded."""
-    return 2.5 * min(map(unit_of, terms))
+def _slack(*figures: float) -> float:
+    """Return the tolerance of a sum of rounded figures: 2.5 units of the last place common to all."""
+    return 2.5 * min(map(rounding_unit, figures))
 
 
-def unit_of(value: float) -> float:
-    """What a figure is rounded to: a million, a hundred thousand, a thousand or one."""
+def rounding_unit(value: float) -> float:
+    """Return the unit a figure is rounded to: a million, a hundred thousand, a thousand or one."""
     return next((unit for unit in (1e6, 1e5, 1e3) if value % unit == 0), 1.0)
 
 
 class Fault(NamedTuple):
-    """An identity that figures break, by its name, and what shows it."""
+    """Broken identity, with the evidence."""
 
     identity: str
     message: str
@@ -89,56 +83,57 @@ NOT_NEGATIVE = frozenset(
         "operating_expenses",
     }
 )
-"""Expenses; one below zero has its sign or its element wrong."""
+"""Expenses, which are never negative."""
 IDENTITIES = (
     *("gross_profit", "operating_income", "balance_sheet", "cash_flow", "quarters", "sign", "pattern"),
     *("filed", "witness", "null"),
 )
 """Revenue less cost is gross profit; that less operating expenses operating income; assets are liabilities and equity;
 the sections of the cash flow statement are the change in cash; quarters are what the year to date leaves; no expense is
-negative and no margin above 1; nothing is ten times the quarters before; filings say each figure, no other fact
-refutes it, and none fills what is null."""
+negative and no margin above 1; nothing is ten times the quarters before; every figure is filed, no other fact refutes
+it, and no null is on file.
+"""
 _BALANCE = 0.01
-"""Share of total assets by which liabilities and equity may miss them: rounding, figures of other dates."""
+"""Share of total assets by which liabilities and equity may differ from them: rounding, other dates."""
 _CASH = 0.1
-"""Share of the greatest section by which cash flows may miss the change in cash: cash of businesses held for sale."""
-_BESIDE = 0.02
-"""Share of revenue that operating items outside the expenses filed may take."""
+"""Share of the largest section by which cash flows may differ from the change in cash: cash held for sale."""
+_OTHER_ITEMS = 0.02
+"""Share of revenue for operating items outside the expenses filed."""
 _TIMES, _LEAST = 10.0, 4
-"""So many times the median of the quarters before, of which there must be some, is out of pattern."""
+"""Multiple of the median of preceding quarters that breaks the pattern, and the minimum number of these."""
 _MOVED = 2.0
-"""So many times, in the same direction, tell that another line moved as well."""
+"""Multiple in the same direction by which another line counts as changed too."""
 _SCALED = 100.0
-"""So many times is a scale that every line of a filing may be out by: no acquisition explains it."""
+"""Multiple that indicates a wrong scale of a whole filing; acquisitions are smaller."""
 PATTERN = frozenset({"revenue", "cost_of_revenue", "depreciation_amortization", "sga"})
-"""Metrics whose quarters resemble those before."""
+"""Metrics whose quarters resemble the preceding ones."""
 
 
-def faults(source: Source, periods: Iterable[tuple[date, Kind]]) -> Iterator[Fault]:
-    """What the statements of some periods break, as far as they are known; a pattern that of the first period alone."""
+def faults(source: FigureSource, periods: Iterable[tuple[date, Kind]]) -> Iterator[Fault]:
+    """Yield the identities broken by the known statements of some periods; patterns of the first period only."""
     for place, (end, kind) in enumerate(periods):
         figures = source.figures(end, kind)
-        for fault in broken(figures):
+        for fault in broken_identities(figures):
             yield fault._replace(message=f"{kind} to {end}: {fault.message}")
         if place or kind != "quarterly":
             continue
         times = {
-            metric: times_before(value, source.quarters_before(metric, end))
+            metric: multiple_of_median(value, source.quarters_before(metric, end))
             for metric in sorted(PATTERN)
             if (value := figures.get(metric)) is not None
         }
         for metric, one in times.items():
-            # A business that was bought or sold moves the other lines as well.
-            others = [other for name, other in times.items() if name != metric and other is not None]
-            moved = [other for other in others if (other > _MOVED if (one or 1.0) > 1 else other < 1 / _MOVED)]
-            alone = 2 * len(moved) < max(1, len(others))
+            # # An acquisition or sale changes the other lines as well.
+            other_times = [other for name, other in times.items() if name != metric and other is not None]
+            moved = [other for other in other_times if (other > _MOVED if (one or 1.0) > 1 else other < 1 / _MOVED)]
+            alone = 2 * len(moved) < max(1, len(other_times))
             if one is not None and max(one, 1 / one) > (_TIMES if alone else _SCALED):
                 message = f"{kind} to {end}: {metric} {figures[metric]:.12g} is out of its pattern"
                 yield Fault("pattern", message)
 
 
-def broken(figures: Figures) -> Iterator[Fault]:
-    """The identities that the figures of one period break."""
+def broken_identities(figures: Figures) -> Iterator[Fault]:
+    """Yield the identities broken by the figures of one period."""
     known = {name: value for name, value in figures.items() if value is not None}
     yield from _income(known)
     yield from _sheet(known)
@@ -166,7 +161,7 @@ def _income(known: Mapping[str, float]) -> Iterator[Fault]:
     left = [whole - spent - income for whole in (revenue, gross) if whole is not None]
     if cost is not None:
         left.append(revenue - cost - spent - income)
-    if min(map(abs, left)) > _BESIDE * abs(revenue):
+    if min(map(abs, left)) > _OTHER_ITEMS * abs(revenue):
         yield Fault("operating_income", f"revenue {revenue:.12g}, expenses {spent:.12g} do not leave {income:.12g}")
 
 
@@ -185,7 +180,7 @@ def _sheet(known: Mapping[str, float]) -> Iterator[Fault]:
     gap = min((left, left - known.get("minority_interest", 0.0)), key=abs)
     turned = min((left + 2.0 * equity, gap + 2.0 * equity), key=abs)
     mirrored = equity < 0 and abs(turned) <= _BALANCE * total
-    if gap < -_BALANCE * total or mirrored:  # what lies between the two is for the witnesses
+    if gap < -_BALANCE * total or mirrored:  # `witness` checks items between liabilities and equity
         yield Fault("balance_sheet", f"{total:.12g} - {owed:.12g} - {equity:.12g} leaves {gap:.12g}")
 
 
@@ -201,23 +196,23 @@ def _cash(known: Mapping[str, float]) -> Iterator[Fault]:
         yield Fault("cash_flow", f"the sections miss the change in cash by {gap:.12g}")
 
 
-def times_before(value: float, before: Iterable[float]) -> float | None:
-    """How many times the median of the quarters before it a figure is; None with too few of them."""
+def multiple_of_median(value: float, before: Iterable[float]) -> float | None:
+    """Return a figure as a multiple of the median of preceding quarters; None with too few of them."""
     sizes = [abs(other) for other in before if other]
     return abs(value) / median(sizes) if len(sizes) >= _LEAST and value else None
 
 
-def torn(quarter: float, left: float) -> bool:
-    """Whether a quarter is another figure than what the year to date leaves of a period."""
+def contradicts_remainder(quarter: float, left: float) -> bool:
+    """Return True if a quarter differs from the remainder of the year to date."""
     return abs(quarter - left) > max(2.0 * _slack(quarter, left), 0.005 * abs(quarter))
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerSource:
-    """One company's figures as they were public on one day, of the periods that a label may be of; a `Source`.
+    """Figures of one company public on one day, for the periods of a label; a `FigureSource`.
 
-    statements : by kind and last day. ends : of all quarters. lately : metric to its quarters in the year before, where
-    these have a pattern.
+    statements : by kind and last day. ends : of all quarters. lately : metrics of `PATTERN` -> quarters of the year
+        before.
     """
 
     statements: Mapping[tuple[str, date], Statement]
@@ -225,8 +220,8 @@ class LedgerSource:
     lately: Mapping[str, list[float]]
 
     @classmethod
-    def of(cls, ledger: Ledger, end: date, others: Iterable[date], years: Iterable[date] = ()) -> Self:
-        """From all rows of the company, of a period, of other quarters and of other years."""
+    def of(cls, ledger: CompanyFacts, end: date, other_ends: Iterable[date], years: Iterable[date] = ()) -> Self:
+        """Select the statements of a period, of other quarters and of other years."""
         least, most = LATELY
         ends = ledger.ends(Duration.QUARTERLY)
         lately: dict[str, list[float]] = {}
@@ -235,25 +230,25 @@ class LedgerSource:
             for metric in PATTERN & rows.keys():
                 lately.setdefault(metric, []).append(float(rows[metric]["value"]))
         wanted = [
-            *((Duration.QUARTERLY, day) for day in (end, *others)),
+            *((Duration.QUARTERLY, day) for day in (end, *other_ends)),
             *((Duration.ANNUAL, day) for day in (end, *years)),
         ]
         statements = {(str(kind), day): ledger.statement(day, kind) for kind, day in wanted}
         return cls(statements, ends, lately)
 
     def figures(self, end: date, kind: Kind) -> Figures:
-        """Flows of the period of a kind that ends on a day, and the balance sheet of that day."""
+        """See `FigureSource.figures`."""
         return self.statements[kind, end].values
 
     def tags(self, end: date, kind: Kind) -> Mapping[str, str]:
-        """The tag of each of those figures."""
+        """See `FigureSource.tags`."""
         return self.statements[kind, end].tags
 
     def quarters_before(self, metric: str, end: date) -> list[float]:
-        """A flow in the quarters that end up to a year before a day, that of the period."""
+        """See `FigureSource.quarters_before`; only for the period of the label."""
         del end
         return self.lately.get(metric, [])
 
     def preceding(self, end: date, distance: tuple[int, int, int]) -> date | None:
-        """The nearest of the days, so many days before, with which a quarter ends of which anything is known."""
+        """See `FigureSource.preceding`."""
         return next(iter(nearest_first(end, self.ends, distance)), None)

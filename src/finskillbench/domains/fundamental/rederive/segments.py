@@ -1,7 +1,7 @@
-"""Revenue by segment of the second derivation, straight from the XBRL instances with all their dimensions.
+"""Revenue by segment for the independent derivation, directly from XBRL instances in plain Python.
 
-Plain Python, with its own choice of tags and axes. A document belongs to the filing that its name says, else to the one
-whose company facts repeat its figures. A quarter is looked up when it is asked for.
+Tags and axes are chosen independently of the panels. A document is assigned to the filing in its name, else to the
+filing whose company facts repeat its figures.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ _XBRL_AXES = {
 _ITEMS, _OPERATING = "ConsolidationItemsAxis", "OperatingSegmentsMember"
 _DAY = timedelta(days=1)
 _TRIED = 4096
-"""Choices of a tag for each segment that are tried, where several tags state one."""
+"""Maximum combinations tried where several tags state a segment."""
 
 _Span = tuple[date, date]
 _Dimensions = tuple[tuple[str, str], ...]
-"""Axes and members by their local names: `us-gaap` held most axes before `srt` did."""
+"""Axes and members by local name; axes moved from `us-gaap` to `srt`."""
 _Versions = dict[_Span, list[tuple[date, float]]]
-"""What was filed of each period, and when."""
+"""Period -> (filing date, value) of each version."""
 _Pair = tuple[float, float]
 """Revenue of the quarter and of the quarter before."""
 
 
 class RawSegments:
-    """One company's revenue as its instances break it down.
+    """Revenue breakdowns of one company from its instances.
 
     Parameters
     ----------
     instances : its documents, in any order.
-    rows : mappings with tag, start, end, value, accession, form and filed: the company's facts.
+    rows : the company's facts, mappings with tag, start, end, value, accession, form and filed.
     """
 
     def __init__(self, instances: Iterable[Instance], rows: Iterable[Mapping[str, Any]]) -> None:
@@ -64,7 +64,7 @@ class RawSegments:
                     self._take(filed, fact, (fact.start, fact.end))
 
     def _take(self, filed: date, fact: InstanceFact, span: _Span) -> None:
-        """One figure; a filing that says another thing than an earlier one recasts its breakdown."""
+        """Add a figure; a value that differs from an earlier filing marks the breakdown as recast."""
         dimensions = tuple((_local(axis), _key(member)) for axis, member in fact.dimensions)
         self._cells[dimensions][fact.tag].setdefault(span, []).append((filed, fact.value))
         day, value = self._latest.get((dimensions, span), (filed, fact.value))
@@ -76,11 +76,10 @@ class RawSegments:
     def explaining(
         self, axis: str | None, shown: Mapping[str, float], end: date, prior_end: date, day: date
     ) -> list[SegmentChange]:
-        """The largest changes of the segments that explain the change of revenue from a quarter to the next.
+        """Return the largest segment changes that explain the change of revenue between two quarters.
 
-        axis, shown : the axis of the other derivation and the segments that it shows of the quarter; their names are
-        labels, so that each is looked for among the members. A breakdown of an earlier axis that it passed over is
-        given instead, under the members' own names.
+        axis, shown : axis and segments of the panel derivation; their names are labels to be matched to members. If an
+        earlier axis explains the change, its breakdown is returned under the members' own names.
         """
         for kind in AXES:
             if kind == axis:
@@ -94,7 +93,7 @@ class RawSegments:
         return []
 
     def _named(self, kind: str, shown: Mapping[str, float], end: date, prior_end: date, day: date) -> dict[str, _Pair]:
-        """Both quarters of each segment, from members on one axis that together make revenue; {} where none do."""
+        """Return both quarters of each segment from members on one axis that add up to revenue, else {}."""
         totals = self._totals(end, prior_end, day)
         for members in self._tables(kind, end, prior_end, day).values():
             columns = [_candidates(name, value, members) for name, value in shown.items()]
@@ -104,9 +103,9 @@ class RawSegments:
         return {}
 
     def _whole(self, kind: str, end: date, prior_end: date, day: date) -> dict[str, _Pair]:
-        """A breakdown under one tag whose members, all of them, make revenue in both quarters; {} where there is none.
+        """Return a breakdown under one tag whose members all add up to revenue in both quarters, else {}.
 
-        Nothing is held constant beside its axis: a part of revenue can add up to it by chance.
+        Only facts with a single dimension count: a part of revenue can match it by chance.
         """
         totals = self._totals(end, prior_end, day)
         by_tag: dict[tuple[str, str], dict[str, list[float | None]]] = defaultdict(dict)
@@ -127,9 +126,9 @@ class RawSegments:
     def _tables(
         self, kind: str, end: date, prior_end: date, day: date
     ) -> dict[tuple[str, _Dimensions], dict[str, list[_Pair]]]:
-        """Members by XBRL axis and by what is held constant beside it, with what tags say of both quarters.
+        """Return members by XBRL axis and constant other dimension, with both quarters' values.
 
-        What reconciles segments to the total stands with them; its own axis is that of consolidation items alone.
+        Includes reconciling items, which are on the axis of consolidation items alone.
         """
         tables: dict[tuple[str, _Dimensions], dict[str, list[_Pair]]] = defaultdict(dict)
         reconciling: dict[str, list[_Pair]] = {}
@@ -153,7 +152,7 @@ class RawSegments:
         return self._pairs((), end, prior_end, day)
 
     def _pairs(self, dimensions: _Dimensions, end: date, prior_end: date, day: date) -> list[_Pair]:
-        """What tags say of both quarters, one tag each: standards change the tag of a line."""
+        """Return values of both quarters under each pair of tags: standards change the tag of a line."""
         columns = [
             dict.fromkeys(
                 value
@@ -165,7 +164,7 @@ class RawSegments:
         return [(now, before) for now in columns[0] for before in columns[1]]
 
     def _quarter(self, dimensions: _Dimensions, tag: str, end: date, day: date) -> float | None:
-        """The quarter that ends on a day as last filed, else as the last filing that allows it leaves it."""
+        """Return the quarter ending on a day as last filed, else as derived by the last filing that allows it."""
         spans = self._cells[dimensions][tag]
         stated = [
             version
@@ -177,29 +176,33 @@ class RawSegments:
         if stated:
             return max(stated)[1]
         axes = frozenset(axis for axis, _ in dimensions)
-        recast = {filed for filed, others in self._recast if others == axes}
+        recast = {filed for filed, recast_axes in self._recast if recast_axes == axes}
         left = [(filed, value) for filed, value in _differences(spans, end, recast) if filed <= day]
         return max(left)[1] if left else None
 
 
 def _differences(spans: _Versions, end: date, recast: set[date]) -> Iterator[tuple[date, float]]:
-    """What a year to date leaves when a shorter one is taken from it, or a half its second quarter; and when.
+    """Yield (filing date, value) of quarters derived from years to date, or from a half and its second quarter.
 
-    recast : days of filings that say another thing of the breakdown than was filed before: theirs mix with no other.
+    recast : dates of filings that change the breakdown; their figures are not combined with others.
     """
     least, most, _ = QUARTER_APART
     for (start, last), versions in spans.items():
         if last == end:
             shorter_kind = SHORTER.get(kind_of(start, end))
-            others = [
+            shorter_spans = [
                 (first, stop)
                 for first, stop in spans
                 if first == start and least <= (end - stop).days <= most and kind_of(first, stop) == shorter_kind
             ]
         else:
-            second = (end + _DAY, last)
-            others = [second] if second in spans and kind_of(start, end) == kind_of(*second) == "quarterly" else []
-        for other in others:
+            second_quarter = (end + _DAY, last)
+            shorter_spans = (
+                [second_quarter]
+                if second_quarter in spans and kind_of(start, end) == kind_of(*second_quarter) == "quarterly"
+                else []
+            )
+        for other in shorter_spans:
             for filed, value in versions:
                 public = [version for version in spans[other] if version[0] <= filed]
                 if public and (public[-1][0] == filed or (last == end and filed not in recast)):
@@ -207,7 +210,7 @@ def _differences(spans: _Versions, end: date, recast: set[date]) -> Iterator[tup
 
 
 def _dated(instances: list[Instance], rows: list[Mapping[str, Any]]) -> Iterator[tuple[date, Instance]]:
-    """Each filing's first document with the day of the filing; documents of unknown filings are left out."""
+    """Yield each filing's first document with the filing date; skip documents of unknown filings."""
     filed = {row["accession"]: row["filed"] for row in rows}
     holders: dict[tuple[Any, ...], set[str]] = defaultdict(set)
     forms = {row["accession"]: row["form"] for row in rows}
@@ -231,10 +234,10 @@ def _dated(instances: list[Instance], rows: list[Mapping[str, Any]]) -> Iterator
 
 
 def _candidates(name: str, value: float, members: Mapping[str, list[_Pair]]) -> list[_Pair]:
-    """What tags say of the member that a label names.
+    """Return the values of the member that a label names.
 
-    Labels shorten ("Corporate" is CorporateNonSegmentMember) and spell countries out; of countries it is the one whose
-    revenue is nearest, since their codes say no name.
+    Labels shorten ("Corporate" is CorporateNonSegmentMember) and spell out countries. Country codes are matched by the
+    nearest revenue.
     """
     plain = _plain(name)
     shortened = [member for member in members if _plain(member).startswith(plain)]
@@ -246,7 +249,7 @@ def _candidates(name: str, value: float, members: Mapping[str, list[_Pair]]) -> 
 
 
 def _makes_up(parts: Iterable[_Pair], totals: Iterable[_Pair]) -> bool:
-    """Whether parts add up to one of the totals in both quarters."""
+    """Return True if parts add up to one of the totals in both quarters."""
     sums = [fsum(column) for column in zip(*parts, strict=True)]
     return bool(sums) and any(
         all(abs(part - whole) <= SEGMENT_GAP * abs(whole) for part, whole in zip(sums, total, strict=True))
@@ -263,7 +266,7 @@ def _key(member: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """Letters and digits of a member's name or label, without what taxonomies append."""
+    """Return the letters and digits of a member's name or label, without taxonomy suffixes."""
     plain = re.sub(r"[^a-z0-9]", "", name.lower())
     for suffix in ("domain", "member", "segment", "segments"):
         plain = plain.removesuffix(suffix) or plain

@@ -1,9 +1,8 @@
-"""Witnesses of the figures of a label: other facts that the company filed, which must agree with them.
+"""Confirm or refute the figures of a label by other facts of the company.
 
-A witness knows neither the tags that the panels chose nor their order. It reads concepts by their names: what the
-taxonomy adds up (assets are current and other assets), what is said twice (net income is earnings per share times
-shares), and what a part may not exceed (depreciation and amortisation). A figure of a period is what was last filed of
-it by a day, else the difference of two periods under one concept.
+Concepts are matched by name, independent of the tags chosen by the panels: taxonomy sums (current and other assets),
+equalities (net income is earnings per share times shares), and bounds (depreciation and amortisation). A figure is
+the last one filed by a day, else the difference of two periods under one concept.
 """
 
 from __future__ import annotations
@@ -16,22 +15,28 @@ from itertools import product
 from typing import NamedTuple
 
 from finskillbench.domains.fundamental.rederive.answers import Figures
-from finskillbench.domains.fundamental.rederive.definitions import Kind, Source
+from finskillbench.domains.fundamental.rederive.definitions import FigureSource, Kind
 from finskillbench.domains.fundamental.rederive.filed import AsFiled
-from finskillbench.domains.fundamental.rederive.identities import NOT_NEGATIVE, Fault, faults, torn, unit_of
+from finskillbench.domains.fundamental.rederive.identities import (
+    NOT_NEGATIVE,
+    Fault,
+    contradicts_remainder,
+    faults,
+    rounding_unit,
+)
 from finskillbench.sums import exact_sum
 
 _AVERAGES = ("eps_diluted", "diluted_shares")
-"""Metrics of which a year is not the sum of its quarters."""
+"""Metrics that are not sums of their quarters."""
 _WITHIN = 0.0175
-"""Share by which earnings per share times shares may miss net income: both are rounded, and some shares participate."""
+"""Share by which earnings per share times shares may differ from net income: rounding, participating shares."""
 _PART = 0.02
 """Share by which parts in notes may exceed the total of the cash flow statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """Concepts any of which may stand in an identity, by a pattern of their whole names."""
+    """Concepts for one term of an identity, as a pattern of whole names."""
 
     names: str
     sign: int = 1
@@ -42,8 +47,8 @@ class _Term:
 class Identity:
     """A metric as the sum of terms.
 
-    strict : it refutes a figure that no identity confirms. computed : only one that no filing states itself, since what
-    lies between liabilities and equity may be filed under names of the filer's own.
+    strict : refutes a figure that no identity confirms. computed : refutes only figures that no filing states directly,
+    since items between liabilities and equity may carry custom names.
     """
 
     name: str
@@ -54,11 +59,11 @@ class Identity:
 
 _COSTS = "CostOfRevenue|CostOfGoodsAndServicesSold|CostOfGoodsSold|CostOfServices"
 _EQUITY = "StockholdersEquity"
-_WITH_OTHERS = "StockholdersEquityIncludingPortionAttributableToNoncontrollingInterest"
+_TOTAL_EQUITY = "StockholdersEquityIncludingPortionAttributableToNoncontrollingInterest"
 _FLOW = "NetCashProvidedByUsedIn{}Activities"
 _CHANGE = "CashCash.*PeriodIncreaseDecreaseIncludingExchangeRateEffect|CashAndCashEquivalentsPeriodIncreaseDecrease"
 _PREFERRED = "PreferredStockDividends.*|DividendsPreferredStock"
-_OTHERS = "MinorityInterest|ProfitLoss|NetIncomeLossAttributableToNoncontrollingInterest"
+_NONCONTROLLING = "MinorityInterest|ProfitLoss|NetIncomeLossAttributableToNoncontrollingInterest"
 _MEZZANINE = _Term("mezzanine equity", -1, optional=True)
 """Temporary equity and redeemable interests, see `AsFiled.mezzanine`."""
 
@@ -104,7 +109,7 @@ IDENTITIES: Mapping[str, tuple[Identity, ...]] = {
     ),
     "total_liabilities": (
         Identity("current and other liabilities", (_Term("LiabilitiesCurrent"), _Term("LiabilitiesNoncurrent"))),
-        Identity("assets less all equity", (_Term("Assets"), _Term(_WITH_OTHERS, -1), _MEZZANINE), computed=True),
+        Identity("assets less all equity", (_Term("Assets"), _Term(_TOTAL_EQUITY, -1), _MEZZANINE), computed=True),
         Identity(
             "assets less equity",
             (_Term("Assets"), _Term(_EQUITY, -1), _Term("MinorityInterest", -1, True), _MEZZANINE),
@@ -118,7 +123,7 @@ IDENTITIES: Mapping[str, tuple[Identity, ...]] = {
             computed=True,
         ),
         Identity(
-            "all equity less the share of others", (_Term(_WITH_OTHERS), _Term("MinorityInterest", -1)), computed=True
+            "all equity less the share of others", (_Term(_TOTAL_EQUITY), _Term("MinorityInterest", -1)), computed=True
         ),
     ),
 }
@@ -144,7 +149,7 @@ _PLAIN: Mapping[str, str] = {
     "ppe_net": "PropertyPlantAndEquipmentNet",
     "long_term_debt": "LongTermDebtNoncurrent",
 }
-"""Concepts whose name is the metric: a label is not null where one of them is filed."""
+"""Concepts named like the metric; if one is filed, the label must not be null."""
 _DEPRECIATION = re.compile(
     r"(?!.*(Financ|Debt|Discount|Premium|Loan|Lease|RightOfUse|Accumulated|Future|Expense(Year|Next|After|Rem)|PriorService"
     r"|Deferred|Commission|Contract|OtherComprehensive|DefinedBenefit|Restructuring|Discontinued|Disposal|Acquisition"
@@ -152,8 +157,8 @@ _DEPRECIATION = re.compile(
 )
 
 
-class Comparison(NamedTuple):
-    """Value of a figure by an identity, whether it agrees, and whether a difference refutes the figure."""
+class WitnessComparison(NamedTuple):
+    """Value of a figure by an identity; `strict` if a difference refutes the figure."""
 
     agrees: bool
     name: str
@@ -171,7 +176,7 @@ class Witnesses:
     def faults(
         self, figures: Figures, tags: Mapping[str, str], metrics: Iterable[str], end: date, kind: Kind
     ) -> Iterator[Fault]:
-        """Yield the figures that no filing holds, that witnesses refute, or that are null though they are filed.
+        """Yield figures that no filing holds, that witnesses refute, or that are null although filed.
 
         tags : the concepts of each figure, joined by their signs.
         """
@@ -194,8 +199,8 @@ class Witnesses:
             if metric == "depreciation_amortization":
                 yield from self._depreciation(value, end, kind)
 
-    def comparable(self, source: Source, metrics: Iterable[str], end: date, prior_end: date) -> Iterator[Fault]:
-        """Yield the figures that count as of two bases though filings give both, unchanged, under one concept."""
+    def comparable(self, source: FigureSource, metrics: Iterable[str], end: date, prior_end: date) -> Iterator[Fault]:
+        """Yield figures treated as two bases although filings give both, unchanged, under one concept."""
         (now, tags), (before, prior_tags) = (
             (source.figures(day, "quarterly"), source.tags(day, "quarterly")) for day in (end, prior_end)
         )
@@ -215,31 +220,35 @@ class Witnesses:
             tag = tags.get(metric, "")
             for stated in self.filed.stated(tag, end, "quarterly", self.day) if metric not in _AVERAGES else ():
                 left = self.filed.left(tag, end, self.day)
-                if left is not None and left.accession == stated.accession and torn(stated.value, left.value):
+                if (
+                    left is not None
+                    and left.accession == stated.accession
+                    and contradicts_remainder(stated.value, left.value)
+                ):
                     yield Fault(
                         "quarters", f"{metric} to {end} is {stated.value:.12g}, the year leaves {left.value:.12g}"
                     )
 
-    def compare(self, metric: str, value: float, tag: str, end: date, kind: Kind) -> Iterator[Comparison]:
+    def compare(self, metric: str, value: float, tag: str, end: date, kind: Kind) -> Iterator[WitnessComparison]:
         """Compare a figure with every identity whose terms are on file, see `IDENTITIES`."""
         for identity in IDENTITIES.get(metric, ()):
             for total, slack in self._totals(identity, end, kind):
                 strict = identity.strict and not (identity.computed and tag.isalnum())
-                yield Comparison(abs(total - value) <= slack, identity.name, total, strict)
+                yield WitnessComparison(abs(total - value) <= slack, identity.name, total, strict)
         if metric == "net_income":
             yield from self._per_share(value, end, kind)
 
     def on_file(self, tag: str, end: date, kind: Kind) -> set[float]:
         """Return the values on file of a sum of concepts, joined by their signs."""
-        terms = [(-1 if sign == "-" else 1, name) for sign, name in re.findall(r"([+-]?)(\w+)", tag)]
-        columns = [self.filed.values(name, end, kind, self.day) for _, name in terms]
+        signed_concepts = [(-1 if sign == "-" else 1, name) for sign, name in re.findall(r"([+-]?)(\w+)", tag)]
+        columns = [self.filed.values(name, end, kind, self.day) for _, name in signed_concepts]
         return {
-            exact_sum(sign * value for (sign, _), value in zip(terms, chosen, strict=True))
+            exact_sum(sign * value for (sign, _), value in zip(signed_concepts, chosen, strict=True))
             for chosen in product(*columns)
         }
 
     def _filled(self, metric: str, end: date, kind: Kind) -> Iterator[Fault]:
-        """Yield a figure that is null though a concept that names it is filed."""
+        """Yield a null figure for which a concept of that name is filed."""
         if metric in _AVERAGES:
             return
         for tag in self.filed.tags(_PLAIN.get(metric, "")):
@@ -257,17 +266,17 @@ class Witnesses:
                 return
             columns.append([term.sign * value for value in known or [0.0]])
         for chosen in product(*columns):
-            units = [unit_of(value) for value in chosen if value]
+            units = [rounding_unit(value) for value in chosen if value]
             yield exact_sum(chosen), (len(units) + 1) / 2 * min(units, default=1.0)
 
     def _known(self, names: str, end: date, kind: Kind) -> list[float]:
         found = (self.filed.of(tag, end, kind, self.day) for tag in self.filed.tags(names))
         return [row.value for row in found if row is not None]
 
-    def _per_share(self, value: float, end: date, kind: Kind) -> Iterator[Comparison]:
-        """Compare net income with earnings per share times shares, preferred dividends added where they are filed."""
+    def _per_share(self, value: float, end: date, kind: Kind) -> Iterator[WitnessComparison]:
+        """Compare net income with earnings per share times shares, plus preferred dividends where filed."""
         preferred = [0.0, *self._known(_PREFERRED, end, kind)]
-        has_others = bool(self._known(_OTHERS, end, kind))
+        has_noncontrolling = bool(self._known(_NONCONTROLLING, end, kind))
         for earned, count in (
             ("EarningsPerShareDiluted", "WeightedAverageNumberOfDilutedSharesOutstanding"),
             ("EarningsPerShareBasic", "WeightedAverageNumberOfSharesOutstandingBasic"),
@@ -278,12 +287,12 @@ class Witnesses:
                     total = per_share.value * shares.value + dividends
                     slack = 0.0051 * shares.value + _WITHIN * abs(value)
                     scaled = abs(total) < abs(value) / 100  # shares filed in thousands or millions
-                    # Less than net income can be what preferred stock takes; more cannot.
-                    strict = not scaled and (total > value or has_others)
-                    yield Comparison(abs(total - value) <= slack, f"{earned} times shares", total, strict)
+                    # # Preferred stock can explain a product below net income, not above it.
+                    strict = not scaled and (total > value or has_noncontrolling)
+                    yield WitnessComparison(abs(total - value) <= slack, f"{earned} times shares", total, strict)
 
     def _depreciation(self, value: float, end: date, kind: Kind) -> Iterator[Fault]:
-        """Yield the parts of depreciation and amortisation that exceed it, both kinds together among them."""
+        """Yield parts of depreciation and amortisation, or their sum, that exceed the total."""
         parts = {
             tag: row.value
             for tag in self.filed.tags(_DEPRECIATION.pattern)
@@ -293,14 +302,14 @@ class Witnesses:
         depreciated = parts.get("Depreciation", 0.0)
         parts["Depreciation and amortization"] = depreciated + amortised if depreciated and amortised else 0.0
         for tag, part in parts.items():
-            if part > (1 + _PART) * value + max(unit_of(part), unit_of(value)):
+            if part > (1 + _PART) * value + max(rounding_unit(part), rounding_unit(value)):
                 yield Fault("witness", f"{kind} to {end}: depreciation_amortization is {value:.12g}, {tag} {part:.12g}")
 
 
 def refuted(
-    source: Source, witnesses: Witnesses, metrics: Collection[str], periods: Sequence[tuple[date, Kind]]
+    source: FigureSource, witnesses: Witnesses, metrics: Collection[str], periods: Sequence[tuple[date, Kind]]
 ) -> Iterator[Fault]:
-    """Yield what refutes the statements of a label: their own arithmetic, and other facts of the company."""
+    """Yield faults of the statements behind a label, by their own arithmetic and by other facts."""
     yield from faults(source, periods)
     for end, kind in periods:
         figures, tags = source.figures(end, kind), source.tags(end, kind)

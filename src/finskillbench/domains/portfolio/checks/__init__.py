@@ -1,1 +1,1 @@
-"""What is checked of portfolio construction beside its labels: panels, and the tasks as a whole."""
+"""Checks of portfolio construction beyond labels: panels and task sets."""

@@ -1,4 +1,4 @@
-"""Whether a portfolio manager would sign the inputs and tell the tasks apart: signs, ranges, objectives, duplicates."""
+"""Economic plausibility of portfolio tasks: signs, ranges, objectives, duplicates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import polars as pl
 
 from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.portfolio import rederive
-from finskillbench.domains.portfolio.worth import LEAST_SPAN, distinct
+from finskillbench.domains.portfolio.worth import LEAST_SPAN, count_distinct
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.optimise import optimise
@@ -22,7 +22,7 @@ from finskillbench.findings import Findings
 from finskillbench.panels import Panels
 
 OTHER_OBJECTIVE = 0.3
-"""What the optimum of another objective may earn, on the mean of a tier."""
+"""Maximum mean score, by tier, of the optimum of another objective."""
 DISTINCT = 7 / 8
 _RETURNS = (-0.30, 0.40)
 _ABOVE_CASH = 0.75
@@ -35,8 +35,8 @@ _WEIGHTS = {
 _JUDGED = ("unconstrained_optimization", "constrained_optimization")
 
 
-def economics(subject: Subject, findings: Findings) -> None:
-    """Returns beat cash, labels have positive Sharpe ratios, objectives separate, tasks have room and differ."""
+def check_portfolio_economics(subject: Subject, findings: Findings) -> None:
+    """Check that returns beat cash, Sharpe ratios are positive, objectives separate, and scales and labels differ."""
     _check_returns(subject, findings)
     if not subject.edition.has_truth:
         return
@@ -50,7 +50,7 @@ def economics(subject: Subject, findings: Findings) -> None:
                 if name in _JUDGED and subject.built:
                     _separate(subject, episode, earned, spans)
         labels = [subject.edition.truth(episode.task_id).expected_output[field] for episode in episodes]
-        findings.figures[f"{name}_distinct"] = different = distinct(labels)
+        findings.figures[f"{name}_distinct"] = different = count_distinct(labels)
         enough = different >= DISTINCT * len(labels)
         findings.expect(enough, name, f"{different} of {len(labels)} labels differ by 0.05 or more")
     for tier, scores in earned.items():
@@ -61,7 +61,7 @@ def economics(subject: Subject, findings: Findings) -> None:
         mean = float(np.mean(widths))
         findings.figures[f"volatility_span_{tier}"] = round(mean, 4)
         wide = mean >= LEAST_SPAN or not tier.endswith("hard")
-        findings.expect(wide, tier, f"between scores of 0 and 1 lie {1e4 * mean:.0f} bp of volatility")
+        findings.expect(wide, tier, f"scores of 0 and 1 are only {1e4 * mean:.0f} bp of volatility apart")
 
 
 def _check_returns(subject: Subject, findings: Findings) -> None:
@@ -78,15 +78,14 @@ def _check_returns(subject: Subject, findings: Findings) -> None:
         findings.expect(above >= _ABOVE_CASH, day, f"only {above:.0%} of the names are expected to beat bills")
         low, high = float(expected.min()), float(expected.max())
         inside = _RETURNS[0] <= low and high <= _RETURNS[1]
-        findings.expect(inside, day, f"expected returns from {low:.0%} to {high:.0%} are none for listed companies")
+        findings.expect(inside, day, f"expected returns from {low:.0%} to {high:.0%} are implausible for stocks")
 
 
 def _check_label(subject: Subject, episode: Episode, field: str, findings: Findings) -> None:
-    """A label under max_sharpe earns more than bills."""
     if episode.input.get("objective") != Objective.MAX_SHARPE:
         return
     task_input = subject.input_of(episode)
-    tickers, sigma = rederive.covariance(task_input)
+    tickers, sigma = rederive.input_covariance(task_input)
     weights = rederive.vector(subject.edition.truth(episode.task_id).expected_output[field], tickers)
     excess = float(weights @ rederive.vector(task_input["expected_returns"], tickers)) - task_input["risk_free_rate"]
     sharpe = excess / math.sqrt(float(weights @ sigma @ weights))
@@ -97,7 +96,7 @@ def _check_label(subject: Subject, episode: Episode, field: str, findings: Findi
 def _separate(
     subject: Subject, episode: Episode, earned: dict[str, list[float]], spans: dict[str, list[float]]
 ) -> None:
-    """What the optima of the other objectives earn here, and how wide the scale is in volatility."""
+    """Collect scores of the other objectives' optima, and the width of the scale in volatility."""
     problem = problem_from(subject.input_of(episode))
     known = subject.edition.truth(episode.task_id).verification
     width = known["trivial_value"] - known["optimal_value"]
@@ -113,15 +112,15 @@ def _separate(
 
 
 _STEP = 1.10
-"""Change of the adjustment factor in a session that is a split or a spin-off: no ordinary dividend is a tenth."""
+"""Minimum change of the adjustment factor at a split or spin-off; ordinary dividends are below a tenth."""
 _JUMP = 1.3
-"""Change of a share count between two dates beyond which it is no issue and no buyback."""
+"""Maximum change of a share count that issues or buybacks explain."""
 _SPLIT = 5e-3
 _SESSIONS = 21
 
 
-def same_basis(subject: Subject, findings: Findings) -> None:
-    """Share counts step where and as prices do; closes are not adjusted ones; dollar volume is of traded prices."""
+def check_same_basis(subject: Subject, findings: Findings) -> None:
+    """Check that share counts and prices step together, closes are unadjusted, and dollar volume uses traded prices."""
     panels = subject.panels(findings)
     if panels is None:
         return
@@ -146,7 +145,7 @@ def same_basis(subject: Subject, findings: Findings) -> None:
         counts = panels.benchmark_weights.filter(pl.col("symbol") == symbol).sort("date").select("date", "shares")
         for (before, old), (after, new) in pairwise(counts.iter_rows()):
             if dates.index(after) > dates.index(before) + 1:
-                findings.add("left_out_between")  # while its count was unsure, as after a merger
+                findings.add("left_out_between")  # count uncertain, as after a merger
                 continue
             between = math.prod(step for at, step in steps if row[before] < at <= row[after])
             _compare(f"{symbol} {after}", new / old, between, findings)
@@ -156,7 +155,6 @@ def same_basis(subject: Subject, findings: Findings) -> None:
 
 
 def _steps(factor: np.ndarray) -> list[tuple[int, float]]:
-    """Rows at which the price of the day before counts for more adjusted shares than today's, and how many times."""
     known = np.flatnonzero(np.isfinite(factor))
     ratio = factor[known[:-1]] / factor[known[1:]]
     return [
@@ -166,7 +164,7 @@ def _steps(factor: np.ndarray) -> list[tuple[int, float]]:
 
 
 def _compare(where: str, shares: float, prices: float, findings: Findings) -> None:
-    """A count changes by more than issues explain only with a split of the prices, and with every split of them."""
+    """Check that the share count changes with every split of the prices, and otherwise only as issues explain."""
     left = shares / prices if _is_split(prices) else shares
     findings.widest("widest_change", math.exp(abs(math.log(left))))
     findings.expect(
@@ -178,17 +176,16 @@ def _compare(where: str, shares: float, prices: float, findings: Findings) -> No
 
 
 def _is_split(ratio: float) -> bool:
-    """Whether a step is that of a split, small whole numbers for each other; a spin-off changes no share count."""
+    """Return True for a ratio of small whole numbers; spin-offs change no share count."""
     large = max(ratio, 1 / ratio)
     return large > 1.2 and any(abs(large * d / round(large * d) - 1) < _SPLIT for d in (1, 2, 3, 4))
 
 
 def _check_dollar_volume(panels: Panels, close: np.ndarray, row: dict[object, int], findings: Findings) -> None:
-    """Average daily volume is the mean of close x volume, both as traded, over the month."""
     traded = close * panels.prices_of("volume").drop("date").to_numpy()
     place = {symbol: at for at, symbol in enumerate(panels.symbols)}
     for symbol, day, stated in panels.liquidity.select("symbol", "date", "average_daily_volume_usd").iter_rows():
         end = row[day]
         mean = float(traded[end - _SESSIONS + 1 : end + 1, place[symbol]].mean())
         agrees = math.isclose(stated, mean, rel_tol=1e-9)
-        findings.expect(agrees, f"{symbol} {day}", f"trades {stated:.4g} USD a session, its prices say {mean:.4g}")
+        findings.expect(agrees, f"{symbol} {day}", f"daily volume is {stated:.4g} USD, from prices {mean:.4g}")

@@ -24,18 +24,16 @@ from finskillbench.panels.market.prices import MAX_FILLED_SESSIONS
 from finskillbench.panels.market.regimes import JUMP_LIMIT
 from finskillbench.panels.reading import read_arrays
 from finskillbench.panels.store import DENSE_LIMIT
-from finskillbench.scoring.values import array, mapping
+from finskillbench.scoring.values import as_array, as_object
 
 _ROUNDING = 1e-9
 _RESIDUE = 1e-12
-"""What a solver may leave of a zero weight."""
 _VOLATILITY = (0.02, 2.0)
-"""Annual volatilities of listed companies; a daily covariance taken for an annual one lies below, percents above."""
-"""A benchmark weight above this leaves tracking-error limits little room."""
+"""Annual volatilities of listed companies; daily covariances are below the range, percentages above."""
 
 
-def prices(subject: Subject, findings: Findings) -> None:
-    """Prices are positive and on every month-end; gaps, fills, short histories and jumps are those of the report."""
+def check_prices(subject: Subject, findings: Findings) -> None:
+    """Check that prices are positive and cover month-ends, and that gaps, fills and jumps are reported."""
     panels = subject.panels(findings)
     if panels is None:
         return
@@ -84,7 +82,6 @@ def prices(subject: Subject, findings: Findings) -> None:
 
 
 def _not_positive(panels: Panels) -> list[tuple[str, date, int]]:
-    """Symbol, first date and number of dates of every price field that is not positive throughout."""
     found: list[tuple[str, date, int]] = []
     for field in ("open", "high", "low", "close", "adj_close"):
         table = panels.prices_of(field)
@@ -96,20 +93,19 @@ def _not_positive(panels: Panels) -> list[tuple[str, date, int]]:
 
 
 def _check_returns(panels: Panels, simple: np.ndarray, days: list[date], findings: Findings) -> None:
-    """The returns panel is what the prices say."""
     places = {symbol: place for place, symbol in enumerate(panels.symbols)}
     rows = {day: row for row, day in enumerate(days)}
     table = panels.returns.select("symbol", "date", "simple").drop_nulls()
     row = table["date"].replace_strict(rows, default=0).to_numpy()
     column = table["symbol"].replace_strict(places, default=0).to_numpy()
-    given = np.full((len(days), len(places)), np.nan)
-    given[row, column] = table["simple"].to_numpy()
-    differs = ~((np.abs(given[1:] - simple) <= _ROUNDING) | (np.isnan(given[1:]) & np.isnan(simple)))
+    panel_returns = np.full((len(days), len(places)), np.nan)
+    panel_returns[row, column] = table["simple"].to_numpy()
+    differs = ~((np.abs(panel_returns[1:] - simple) <= _ROUNDING) | (np.isnan(panel_returns[1:]) & np.isnan(simple)))
     for place in np.flatnonzero(differs.any(axis=0)):
         first = int(np.argmax(differs[:, place]))
         findings.fail(
             f"{panels.symbols[place]} {days[first + 1]}",
-            f"the return is {given[first + 1, place]:+.4%}, the prices say {simple[first, place]:+.4%} "
+            f"the return is {panel_returns[first + 1, place]:+.4%}, from prices {simple[first, place]:+.4%} "
             f"({int(differs[:, place].sum())} sessions differ)",
         )
 
@@ -121,13 +117,13 @@ def _check_jumps(panels: Panels, simple: np.ndarray, days: list[date], findings:
     for row, place in places.tolist():
         symbol, day = panels.symbols[place], days[row + 1]
         state = findings.warn if (symbol, day) in reported else findings.fail
-        unreported = "" if (symbol, day) in reported else ", which the report does not tell"
+        unreported = "" if (symbol, day) in reported else ", which is not in the report"
         state(f"{symbol} {day}", f"moves {simple[row, place]:+.1%} in a session{unreported}")
     findings.figures["jumps"] = len(places)
 
 
-def trading_days(subject: Subject, findings: Findings) -> None:
-    """As-of dates are NYSE sessions, month-ends in order, and those of the episodes."""
+def check_trading_days(subject: Subject, findings: Findings) -> None:
+    """Check that as-of dates are ordered NYSE month-end sessions and match the episodes."""
     panels = subject.panels(findings)
     if panels is None:
         return
@@ -155,8 +151,8 @@ def trading_days(subject: Subject, findings: Findings) -> None:
     findings.figures |= {"as_of_dates": len(stated), "sessions": len(days), "episodes": len(subject.episodes)}
 
 
-def point_in_time(subject: Subject, findings: Findings) -> None:
-    """Nothing an input holds was known, or happened, after its date."""
+def check_panel_point_in_time(subject: Subject, findings: Findings) -> None:
+    """Check that no input contains data known only after its date."""
     panels = subject.panels(findings)
     if panels is None:
         return
@@ -179,7 +175,7 @@ def point_in_time(subject: Subject, findings: Findings) -> None:
     for episode in subject.episodes:
         day = episode.as_of_date
         for name, value in episode.input.items():
-            reference = mapping(value).get("ref")
+            reference = as_object(value).get("ref")
             if isinstance(reference, str):
                 dated = reference.rsplit("/", 1)[-1].removesuffix(".npz")
                 findings.expect(dated <= str(day), episode.task_id, f"{name} is of {dated}, after {day}")
@@ -194,7 +190,6 @@ _MARKET_WEIGHTS = ("benchmark_weights", "market_cap_weights")
 
 
 def _seen(panels: Panels, day: date) -> dict[str, Any]:
-    """What the panels say of a date, under the names of the inputs."""
     symbols = panels.symbols_at(day)
     weights = dict(zip(symbols, panels.weights(day).tolist(), strict=True))
     betas = panels.exposures(day).tolist()
@@ -209,26 +204,23 @@ def _seen(panels: Panels, day: date) -> dict[str, Any]:
     }
 
 
-def _compare(task_id: str, given: Any, known: dict[str, Any], findings: Findings) -> None:
-    """An input states what the panels say of its date; of an approved list, what they say of its names.
-
-    The benchmark of a list is that of its names among themselves, capped by the same rule.
-    """
-    listed = set(map(str, array(mapping(given.get("covariance_matrix")).get("tickers"))))
-    for name in known.keys() & given.keys():
-        stated, said = given[name], known[name]
+def _compare(task_id: str, task_input: Any, known: dict[str, Any], findings: Findings) -> None:
+    """Compare an input with the panel values of its date; an approved list's benchmark is renormalised and capped."""
+    listed = set(map(str, as_array(as_object(task_input.get("covariance_matrix")).get("tickers"))))
+    for name in known.keys() & task_input.keys():
+        stated, expected = task_input[name], known[name]
         if listed and name != "risk_free_rate":
-            whole = mapping(said)
+            whole = as_object(expected)
             symbols = [symbol for symbol in whole if symbol in listed]
-            said = {symbol: whole[symbol] for symbol in symbols}
+            expected = {symbol: whole[symbol] for symbol in symbols}
             if name in _MARKET_WEIGHTS and len(symbols) < len(whole):
                 weights = capped(np.array([whole[symbol] for symbol in symbols], dtype=float))
-                said = dict(zip(symbols, weights.tolist(), strict=True))
-        findings.expect(stated == said, task_id, f"{name} is not what the panels say of its date")
+                expected = dict(zip(symbols, weights.tolist(), strict=True))
+        findings.expect(stated == expected, task_id, f"{name} differs from the panels at its date")
 
 
-def covariance(subject: Subject, findings: Findings) -> None:
-    """Symmetric, positive definite, annualised, and the Ledoit-Wolf estimate of the 252 sessions."""
+def check_covariance(subject: Subject, findings: Findings) -> None:
+    """Check that covariances are symmetric, positive definite, annualised Ledoit-Wolf estimates over 252 sessions."""
     panels = subject.panels(findings)
     if panels is None:
         return
@@ -247,7 +239,7 @@ def covariance(subject: Subject, findings: Findings) -> None:
 
 
 def _check_estimate(subject: Subject, panels: Panels, day: date, window: np.ndarray, findings: Findings) -> None:
-    """One estimate against the returns (T, n) of the panels' names in the sessions up to its date."""
+    """Check one estimate against the returns (T, n) of the panels' names up to its date."""
     where, estimate = f"covariance {day}", panels.covariance[day]
     strangers = sorted(set(estimate.symbols) - set(panels.symbols))
     findings.expect(not strangers, where, f"covers {', '.join(strangers)}, which the panels do not have")
@@ -280,22 +272,21 @@ def _check_estimate(subject: Subject, panels: Panels, day: date, window: np.ndar
 
 
 def _probes(n: int) -> np.ndarray:
-    """(n, 2) vectors that any altered entry of a matrix changes its product with."""
+    """Return (n, 2) vectors whose product with a matrix changes with any entry."""
     return np.column_stack([np.ones(n), np.cos(np.arange(n))])
 
 
 def _probed(estimate: Covariance) -> np.ndarray:
-    """(n, 3) variances and products with the probes over n: an estimate without its n x n array."""
+    """Return (n, 3) variances and products with the probes over n, without the n x n array."""
     n = len(estimate.symbols)
     return np.column_stack([estimate.variances(), estimate.times(_probes(n)) / n])
 
 
 def _ledoit_wolf(window: np.ndarray) -> np.ndarray:
-    """`_probed` of the annualised Ledoit-Wolf estimate of returns (T, n), from the formulas of the paper.
+    """Return `_probed` of the annualised Ledoit-Wolf estimate of returns (T, n), from the formulas of the paper.
 
     The covariance is (1 − s) S + s μ I with μ = tr S / n, s = min(b², d²) / d², d² = ||S − μI||² / n and
-    b² = Σ_t ||x_t x_t' − S||² / (n T²). Source: Ledoit & Wolf (2004), section 3.3. More names than sessions keep the
-    covariances of the leading components only.
+    b² = Σ_t ||x_t x_t' − S||² / (n T²). Source: Ledoit & Wolf (2004), section 3.3.
     """
     periods, n = window.shape
     x = window - window.mean(axis=0)
@@ -308,7 +299,7 @@ def _ledoit_wolf(window: np.ndarray) -> np.ndarray:
     share = min(noise, away) / away
     variances = np.einsum("tn,tn->n", x, x) / periods
     if n > WINDOW:
-        # The leading components from the eigenvectors of the Gram matrix; what they leave of a variance is specific.
+        # Leading components from the eigenvectors of the Gram matrix; the rest of each variance is specific.
         _, vectors = np.linalg.eigh(gram)
         lead = vectors[:, -LARGE_FACTORS:].T @ x / np.sqrt(periods)
         specific = variances - np.einsum("kn,kn->n", lead, lead)
@@ -320,7 +311,7 @@ def _ledoit_wolf(window: np.ndarray) -> np.ndarray:
 
 
 def _capped(weights: np.ndarray) -> np.ndarray:
-    """The weights under the cap on names: min(cap, m w) for the one multiple m with which they sum to 1."""
+    """Return min(cap, m w) with the multiple m for which the weights sum to 1."""
     cap = max(LARGEST, TIMES_EQUAL / len(weights))
     low, high = 1.0, cap / float(weights.min())
     for _ in range(200):
@@ -329,8 +320,8 @@ def _capped(weights: np.ndarray) -> np.ndarray:
     return np.minimum(cap, high * weights)
 
 
-def benchmark(subject: Subject, findings: Findings) -> None:
-    """Benchmark weights are by market capitalisation (shares x close) under the cap on names, and sum to 1."""
+def check_benchmark(subject: Subject, findings: Findings) -> None:
+    """Check that benchmark weights follow market capitalisation (shares x close), capped by name, and sum to 1."""
     panels = subject.panels(findings)
     if panels is None:
         return

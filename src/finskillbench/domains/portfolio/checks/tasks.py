@@ -1,4 +1,4 @@
-"""Checks of portfolio episodes: coverage, taxonomy, views, units, published limits and calls, limits that bind."""
+"""Checks of portfolio episodes: coverage, taxonomy, views, units, published limits and calls, binding limits."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from finskillbench.domains.checks.coverage import columns_of, episodes_and_files
 from finskillbench.domains.checks.examination import Subject, each_label, examining
 from finskillbench.domains.portfolio import rederive
 from finskillbench.engines.optimisation.certified import UndecidedError
-from finskillbench.engines.portfolio.mandates.binding import stated, without
+from finskillbench.engines.portfolio.mandates.binding import stated_limits, without
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode, JsonObject, Truth
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
-from finskillbench.scoring.values import array, is_object, mapping, number, numbers
+from finskillbench.scoring.values import as_array, as_number, as_object, is_object, numbers
 from finskillbench.sums import exact_sum
 
 
-def coverage(subject: Subject, findings: Findings) -> None:
-    """Every subtask has its episodes, dates and strata; episodes, truth and certificates are of the same tasks."""
+def check_portfolio_coverage(subject: Subject, findings: Findings) -> None:
+    """Check that every subtask has its episodes and objectives, with truth and certificates of the same tasks."""
     episodes_and_files(subject, findings, "portfolio")
     for subtask in subject.domain.subtasks:
         objectives = {episode.input.get("objective") for episode in subject.of(subtask.name)} - {None}
@@ -39,8 +39,8 @@ def coverage(subject: Subject, findings: Findings) -> None:
     findings.figures["as_of_dates"] = len(subject.edition.manifest["as_of_dates"])
 
 
-def taxonomy(subject: Subject, findings: Findings) -> None:
-    """One vocabulary of sectors and of factors, from the panels to the tool calls; no other."""
+def check_portfolio_taxonomy(subject: Subject, findings: Findings) -> None:
+    """Check that panels, inputs and tool calls use one vocabulary of sectors and of factors."""
     panels = subject.panels(Findings())
     sectors = dict(panels.sectors) if panels is not None else {}
     for symbol, sector in sectors.items():
@@ -58,19 +58,19 @@ def taxonomy(subject: Subject, findings: Findings) -> None:
 
 
 def _present(panels: Panels | None, day: date) -> set[str]:
-    """The sectors that a month-end has names of: in a small universe a sector may have none whose figures are known."""
+    """Return the sectors with names at a month-end; in small universes some have none."""
     if panels is None or day not in panels.covariance:
-        return set()  # a day that is no month-end is told by trading_days
+        return set()  # check_trading_days reports days that are not month-ends
     return {panels.sectors[symbol] for symbol in panels.symbols_at(day) if symbol in panels.sectors}
 
 
 def _check_episode(
     subject: Subject, episode: Episode, sectors: Mapping[str, str], present: set[str], findings: Findings
 ) -> None:
-    task_id, given = episode.task_id, episode.input
-    limits = mapping(given.get("constraints"))
-    caps = mapping(limits.get("sector_limits"))
-    mapped = mapping(given.get("sector_mapping"))
+    task_id, task_input = episode.task_id, episode.input
+    limits = as_object(task_input.get("constraints"))
+    caps = as_object(limits.get("sector_limits"))
+    mapped = as_object(task_input.get("sector_mapping"))
     unknown = sorted((set(mapped.values()) | set(caps)) - set(SECTORS))
     findings.expect(not unknown, task_id, f"sectors outside the vocabulary: {', '.join(unknown)}")
     if caps and not mapped:
@@ -81,18 +81,20 @@ def _check_episode(
     if mapped and sectors:
         agrees = all(sectors.get(symbol) == sector for symbol, sector in mapped.items())
         findings.expect(agrees, task_id, "sector_mapping is not that of the panels")
-    factors = set(array(limits.get("neutral_factors"))) - set(FACTORS)
+    factors = set(as_array(limits.get("neutral_factors"))) - set(FACTORS)
     findings.expect(not factors, task_id, f"unknown factors: {', '.join(sorted(map(str, factors)))}")
-    for ticker, betas in mapping(given.get("factor_exposures")).items():
+    for ticker, betas in as_object(task_input.get("factor_exposures")).items():
         findings.expect(tuple(betas) == FACTORS, task_id, f"factor_exposures of {ticker} name other factors")
-    if "sectors" in given:
+    if "sectors" in task_input:
         if present:
-            findings.expect(set(given["sectors"]) == present, task_id, "its sectors are not those of the month-end")
+            findings.expect(
+                set(task_input["sectors"]) == present, task_id, "its sectors are not those of the month-end"
+            )
         if subject.edition.has_truth:
-            call = mapping(subject.edition.truth(task_id).expected_output.get("optimizer_call"))
-            asked = mapping(call.get("constraints"))
-            named = {*mapping(asked.get("sector_limits")), *array(asked.get("excluded_sectors"))}
-            strangers = sorted(map(str, named - set(given["sectors"])))
+            call = as_object(subject.edition.truth(task_id).expected_output.get("optimizer_call"))
+            constraints = as_object(call.get("constraints"))
+            named = {*as_object(constraints.get("sector_limits")), *as_array(constraints.get("excluded_sectors"))}
+            strangers = sorted(map(str, named - set(task_input["sectors"])))
             findings.expect(not strangers, task_id, f"its call names sectors it does not list: {', '.join(strangers)}")
 
 
@@ -110,8 +112,8 @@ _TOLERANCE = 1e-9
 _YEAR, _MONTH = 252, 21
 
 
-def expected_returns(subject: Subject, findings: Findings) -> None:
-    """Bill rate, premium and alpha of every name at every month-end are what the definitions say, and add up."""
+def check_expected_returns(subject: Subject, findings: Findings) -> None:
+    """Check risk-free rate, premium and alpha of every name and month-end against their definitions and sum."""
     panels = subject.panels(findings)
     if panels is None:
         return
@@ -138,7 +140,7 @@ def _check_day(
     total = np.sum([weight * _standardised(rows[name]) for name, weight in _WEIGHTS.items()], axis=0)
     score = _standardised(pl.Series(total))
     weights = panels.benchmark_weights.filter(pl.col("date") == day).sort("symbol")["weight"].to_numpy()
-    # Beta to the benchmark by the covariance of the date: the benchmark's own premium is then the stated one.
+    # Beta to the benchmark by the covariance of the date, so that the benchmark's own premium is the stated one.
     covered = estimate.matrix() @ weights
     derived = {
         "low_volatility": -deviation,
@@ -162,7 +164,7 @@ def _check_day(
 
 
 def _standardised(signal: pl.Series) -> np.ndarray:
-    """Deviations from the mean in standard deviations over the names that have the signal, cut off; 0 without it."""
+    """Return clipped z-scores over the names that have the signal; 0 for the others."""
     values = signal.drop_nulls().to_numpy()
     spread = math.sqrt(float(((values - values.mean()) ** 2).mean())) if len(values) else 0.0
     if spread <= 1e-12 * float(np.abs(values).max(initial=0.0)):
@@ -172,18 +174,17 @@ def _standardised(signal: pl.Series) -> np.ndarray:
 
 _EXACT = 1e-8
 _DUST = 1e-4
-"""A weight below a basis point is no holding under any definition of one."""
 _RISK_FREE_SHARE = 0.5
-"""Annual returns of all names below this share of an annual risk-free rate are daily, or alphas."""
+"""Returns that are all below this share of the risk-free rate are daily, or alphas."""
 _FIGURE = re.compile(r"(?<!S&P )\b(\d+(?:\.\d+)?)\s*(%|per cent|percent|basis points|bps?\b)?")
-"""A figure in words with its unit; the S&P 500 is a name."""
+"""A number in text with its unit; "S&P 500" is excluded."""
 _UNITS = {"": 1.0, "%": 100.0, "per cent": 100.0, "percent": 100.0, "basis points": 1e4, "bp": 1e4, "bps": 1e4}
 
 
-def feasible(subject: Subject, findings: Findings) -> None:
-    """Every limit that an input sets holds for the weights of a published label."""
+def check_published_limits(subject: Subject, findings: Findings) -> None:
+    """Check that the weights of published labels satisfy the limits of their inputs."""
     if subject.built:
-        findings.skip("labels of our own build are held to their limits when they are derived again")
+        findings.skip("limits of built labels are checked when the labels are derived again")
         return
 
     def examine(episode: Episode, truth: Truth) -> None:
@@ -192,13 +193,13 @@ def feasible(subject: Subject, findings: Findings) -> None:
     each_label(subject, findings, examine)
 
 
-def units(subject: Subject, findings: Findings) -> None:
-    """Expected returns, covariance and the risk-free rate are of one unit and horizon, and say so."""
+def check_portfolio_units(subject: Subject, findings: Findings) -> None:
+    """Check that expected returns, covariance and risk-free rate share a stated unit and horizon."""
     each_label(subject, findings, lambda episode, _: _examine_units(episode, subject.input_of(episode), findings))
 
 
-def spec_agrees(subject: Subject, findings: Findings) -> None:
-    """A mandate in words and the call that it implies hold the same figures, each as often."""
+def check_mandate_calls(subject: Subject, findings: Findings) -> None:
+    """Check that a mandate's text and call contain the same numbers equally often."""
 
     def examine(episode: Episode, truth: Truth) -> None:
         _examine_call(episode, subject.input_of(episode), truth.expected_output, findings)
@@ -212,28 +213,27 @@ def _examine_limits(episode: Episode, task_input: JsonObject, label: JsonObject,
     if weights is None:
         return
     findings.add("labels")
-    limits = mapping(task_input.get("constraints"))
+    limits = as_object(task_input.get("constraints"))
     for name, excess in _excesses(weights, limits, task_input):
         findings.expect(excess <= _EXACT, episode.task_id, f"the label exceeds it by {excess:.2g}", name)
 
 
 def _excesses(weights: Mapping[str, float], limits: JsonObject, task_input: JsonObject) -> Iterator[tuple[str, float]]:
-    """By how much weights exceed each limit that needs no model."""
     yield "fully_invested", abs(exact_sum(weights.values()) - 1)
     if limits.get("long_only", True):
         yield "long_only", -min(weights.values())
-    if (cap := number(limits.get("max_weight"))) is not None:
+    if (cap := as_number(limits.get("max_weight"))) is not None:
         yield "max_weight", max(weights.values()) - cap
     held = sum(weight > _DUST for weight in weights.values())
-    if (least := number(limits.get("min_names"))) is not None:
+    if (least := as_number(limits.get("min_names"))) is not None:
         yield "min_names", least - held
-    sectors = mapping(task_input.get("sector_mapping"))
+    sectors = as_object(task_input.get("sector_mapping"))
     for sector, most in numbers(limits.get("sector_limits")).items():
         yield (
             f"sector_limits.{sector}",
             exact_sum(w for name, w in weights.items() if sectors.get(name) == sector) - most,
         )
-    before, turnover = numbers(task_input.get("current_portfolio")), number(limits.get("max_turnover"))
+    before, turnover = numbers(task_input.get("current_portfolio")), as_number(limits.get("max_turnover"))
     if before and turnover is not None:
         moved = exact_sum(
             abs(weights.get(name, 0.0) - before.get(name, 0.0)) for name in weights.keys() | before.keys()
@@ -242,30 +242,35 @@ def _excesses(weights: Mapping[str, float], limits: JsonObject, task_input: Json
 
 
 def _examine_units(episode: Episode, task_input: JsonObject, findings: Findings) -> None:
-    returns, rate = numbers(task_input.get("expected_returns")), number(task_input.get("risk_free_rate"))
+    returns, rate = numbers(task_input.get("expected_returns")), as_number(task_input.get("risk_free_rate"))
     if not returns:
         return
     findings.add("inputs")
-    if "units" not in mapping(task_input.get("conventions")):
-        findings.fail(episode.task_id, "are of a unit and horizon that nothing states", "expected_returns")
+    if "units" not in as_object(task_input.get("conventions")):
+        findings.fail(episode.task_id, "have no stated unit and horizon", "expected_returns")
     if rate is not None and rate > 0:
         highest = max(returns.values())
-        message = f"are at most {highest:.4f} beside an annual risk-free rate of {rate:.4f}: not of one horizon"
+        message = f"are at most {highest:.4f} with an annual risk-free rate of {rate:.4f}: horizons differ"
         findings.expect(highest > _RISK_FREE_SHARE * rate, episode.task_id, message, "expected_returns")
 
 
 def _examine_call(episode: Episode, task_input: JsonObject, label: JsonObject, findings: Findings) -> None:
-    words, call = task_input.get("scenario_description"), label.get("optimizer_call")
-    if not isinstance(words, str) or not is_object(call) or "conventions" in task_input or "sectors" in task_input:
-        return  # the texts of our own build are read word by word when their labels are derived again
+    description, call = task_input.get("scenario_description"), label.get("optimizer_call")
+    if (
+        not isinstance(description, str)
+        or not is_object(call)
+        or "conventions" in task_input
+        or "sectors" in task_input
+    ):
+        return  # texts of built editions are parsed when their labels are derived again
     findings.add("mandates")
-    said = Counter(round(float(figure) / _UNITS[unit or ""], 9) for figure, unit in _FIGURE.findall(words))
-    asked = Counter(round(value, 9) for value in _figures(call))
-    for figure in sorted(said - asked):
-        message = f"the words state {figure:g} {_times(said[figure])}, the call {_times(asked[figure])}"
+    in_text = Counter(round(float(figure) / _UNITS[unit or ""], 9) for figure, unit in _FIGURE.findall(description))
+    in_call = Counter(round(value, 9) for value in _figures(call))
+    for figure in sorted(in_text - in_call):
+        message = f"the text states {figure:g} {_times(in_text[figure])}, the call {_times(in_call[figure])}"
         findings.fail(episode.task_id, message, "optimizer_call")
-    for figure in sorted((asked - said).keys() - {0.0, 1.0}):
-        message = f"the call states {figure:g} {_times(asked[figure])}, the words {_times(said[figure])}"
+    for figure in sorted((in_call - in_text).keys() - {0.0, 1.0}):
+        message = f"the call states {figure:g} {_times(in_call[figure])}, the text {_times(in_text[figure])}"
         findings.fail(episode.task_id, message, "optimizer_call")
 
 
@@ -282,13 +287,12 @@ def _figures(value: Any) -> Iterator[float]:
 
 
 LEAST_BINDING = 0.25
-"""Share of the episodes of a tier that print a limit in which it binds."""
+"""Minimum share of a tier's episodes with a limit in which it binds."""
 _MOVED = 1e-6
-"""A weight that differs by more is another weight."""
 
 
-def limits_bind(subject: Subject, findings: Findings) -> None:
-    """Each kind of limit of a tier of constrained optimisation binds in a quarter of its episodes at least."""
+def check_limits_bind(subject: Subject, findings: Findings) -> None:
+    """Check that each kind of limit binds in at least a quarter of a tier's constrained-optimisation episodes."""
     if not subject.built or not subject.edition.has_truth:
         findings.skip("only a built edition with its truth is examined")
         return
@@ -298,7 +302,7 @@ def limits_bind(subject: Subject, findings: Findings) -> None:
             task_input = subject.input_of(episode)
             problem = problem_from(task_input)
             label = rederive.vector(subject.edition.truth(episode.task_id).expected_output["weights"], problem.tickers)
-            for name in stated(problem):
+            for name in stated_limits(problem):
                 try:
                     other = optimise(without(problem, name), unique=False).weights
                 except UndecidedError:

@@ -1,1 +1,1 @@
-"""Answers to the tasks of this domain that the audit scores: cheats, shortcuts, ladders from right to wrong."""
+"""Answers with which the audit tests the portfolio scorers: exploits, shortcuts, graded examples."""

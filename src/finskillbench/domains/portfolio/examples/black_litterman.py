@@ -1,7 +1,4 @@
-"""Standard mistakes with the Black-Litterman model: what each makes of the posterior and of the portfolio.
-
-Each is built from the task input alone; where a mistake changes the posterior, the engine solves the changed problem.
-"""
+"""Standard mistakes with the Black-Litterman model, and their effects on posterior and portfolio."""
 
 from __future__ import annotations
 
@@ -13,30 +10,30 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.examples import GradedExample, Label
-from finskillbench.domains.portfolio.examples.exploits import WORTHLESS, by_ticker, of_digits
+from finskillbench.domains.portfolio.examples.exploits import WORTHLESS, of_digits, weights_by_ticker
 from finskillbench.engines.fields import weights_from
 from finskillbench.engines.portfolio.black_litterman import (
+    AnalystView,
     Picks,
     Posterior,
-    View,
-    cut_off,
     idzorek,
     optimal_weights,
     picks_of,
-    posterior,
+    posterior_returns,
     view_variances,
+    without_shorts,
 )
 from finskillbench.engines.portfolio.mandates.fields import black_litterman_from, views_from
 from finskillbench.engines.portfolio.problem import PortfolioProblem
 from finskillbench.episode import JsonObject
 
 NO_CASH = 0.01
-"""Risk-free rate below which total and excess returns are so alike that nobody can be wrong about them."""
+"""Risk-free rate below which total and excess returns are nearly equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """Total returns (n,) as somebody submits them who makes the mistake, and how they find their weights (n,)."""
+    """Total returns (n,) under a mistake, and a function that returns its weights (n,)."""
 
     returns: Floats
     weights: Callable[[], Floats]
@@ -44,18 +41,18 @@ class Mistake:
 
 @dataclass(frozen=True)
 class _Reader:
-    """One task, and what another reading of its views makes of it."""
+    """One task, and the posterior under alternative readings of its views."""
 
     problem: PortfolioProblem
     prior: Floats
     market: Floats
-    views: Sequence[View]
+    views: Sequence[AnalystView]
     cash: float
     aversion: float
     tau: float
 
     def picks(
-        self, *, views: Sequence[View] | None = None, market: Floats | None = None, cash: float | None = None
+        self, *, views: Sequence[AnalystView] | None = None, market: Floats | None = None, cash: float | None = None
     ) -> Picks:
         return picks_of(
             self.problem.tickers,
@@ -65,26 +62,26 @@ class _Reader:
         )
 
     def optimum(self, mean: Floats, factor: float = 1.0) -> Callable[[], Floats]:
-        """The long-only optimum at a multiple of the risk aversion, found when it is asked for."""
+        """Return a lazy solver of the long-only optimum at a multiple of the risk aversion."""
         problem, aversion = self.problem, factor * self.aversion
         return lambda: (
             optimal_weights(problem.tickers, problem.risk, mean, risk_aversion=aversion, unique=False).weights
         )
 
     def mean(self, picks: Picks, uncertainty: Floats | None = None, prior: Floats | None = None) -> Floats:
-        """The posterior mean, by Idzorek's uncertainty and from the equilibrium unless others are passed."""
+        """Return the posterior mean, by default with Idzorek's uncertainty and the equilibrium prior."""
         risk = self.problem.risk
         if uncertainty is None:
             uncertainty = idzorek(picks.confidence, view_variances(risk, picks, self.tau))
-        return posterior(risk, self.prior if prior is None else prior, picks, uncertainty, tau=self.tau).mean
+        return posterior_returns(risk, self.prior if prior is None else prior, picks, uncertainty, tau=self.tau).mean
 
     def of(self, mean: Floats, cash: float | None = None) -> Mistake:
-        """The optimum under a mean, and the mean with cash added to it."""
+        """Return a mistake with the optimum under a mean and the mean plus cash."""
         return Mistake(mean + (self.cash if cash is None else cash), self.optimum(mean))
 
 
-def mistakes(task_input: Any, problem: PortfolioProblem, after: Posterior) -> dict[str, Mistake]:
-    """Return the mistakes that an episode allows, by name; `problem` and `after` are the right ones."""
+def view_mistakes(task_input: Any, problem: PortfolioProblem, after: Posterior) -> dict[str, Mistake]:
+    """Return the mistakes that apply to an episode, by name; `problem` and `after` are the correct ones."""
     reader = _Reader(
         problem,
         after.equilibrium,
@@ -142,7 +139,7 @@ def _of_cash(reader: _Reader, mean: Floats) -> dict[str, Mistake]:
 
 def _of_weights(reader: _Reader, mean: Floats) -> dict[str, Mistake]:
     returns, risk = mean + reader.cash, reader.problem.risk
-    free, invested = cut_off(risk, mean, risk_aversion=reader.aversion)
+    free, invested = without_shorts(risk, mean, risk_aversion=reader.aversion)
     equal = np.full(reader.problem.size, 1.0 / reader.problem.size)
     return {
         "risk aversion without the factor 1/2": Mistake(returns, reader.optimum(mean, 2.0)),
@@ -158,20 +155,20 @@ def shortcuts(task_input: Any) -> dict[str, JsonObject]:
     problem, after = black_litterman_from(task_input)
     return {
         name: {
-            "posterior_returns": by_ticker(problem, mistake.returns),
-            "optimal_weights": by_ticker(problem, mistake.weights()),
+            "posterior_returns": weights_by_ticker(problem, mistake.returns),
+            "optimal_weights": weights_by_ticker(problem, mistake.weights()),
         }
-        for name, mistake in mistakes(task_input, problem, after).items()
+        for name, mistake in view_mistakes(task_input, problem, after).items()
     }
 
 
 def graded_examples(label: Label[Any]) -> list[GradedExample]:
-    """Of Black-Litterman."""
+    """Return graded answers to Black-Litterman tasks."""
     task_input, truth = label.task_input, label.truth.expected_output
     problem, after = black_litterman_from(task_input)
     market = task_input["market_cap_weights"]
-    equal = by_ticker(problem, np.full(problem.size, 1.0 / problem.size))
-    prior = by_ticker(problem, after.equilibrium + task_input["risk_free_rate"])
+    equal = weights_by_ticker(problem, np.full(problem.size, 1.0 / problem.size))
+    prior = weights_by_ticker(problem, after.equilibrium + task_input["risk_free_rate"])
     tilted = {name: 0.95 * value + 0.05 * prior[name] for name, value in truth["posterior_returns"].items()}
     return [
         GradedExample("posterior and its optimum", truth, 1.0, 1.0),

@@ -1,4 +1,4 @@
-"""Shortcuts and the ladder of answers of unconstrained and constrained optimisation."""
+"""Shortcuts and graded examples of unconstrained and constrained optimisation."""
 
 from __future__ import annotations
 
@@ -13,68 +13,65 @@ from finskillbench.arrays import Floats
 from finskillbench.domains.examples import GradedExample, Label
 from finskillbench.domains.portfolio.examples.exploits import (
     WORTHLESS,
-    by_ticker,
     of_digits,
     other_objectives,
     too_wide,
     uncorrelated,
+    weights_by_ticker,
 )
 from finskillbench.domains.portfolio.worth import CONFUSED
 from finskillbench.engines.optimisation.certified import UndecidedError
-from finskillbench.engines.portfolio.mandates.binding import stated, without
+from finskillbench.engines.portfolio.mandates.binding import stated_limits, without
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import check_limits
 from finskillbench.engines.portfolio.optimise import optimise
-from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
+from finskillbench.engines.portfolio.problem import Objective, PortfolioLimits, PortfolioProblem
 from finskillbench.engines.portfolio.trivial import within_caps
 
 Json = dict[str, Any]
 
 
-def unconstrained(task_input: Any) -> dict[str, Json]:
-    """Of unconstrained optimisation."""
+def unconstrained_shortcuts(task_input: Any) -> dict[str, Json]:
+    """Return shortcut answers to unconstrained optimisation."""
     problem = problem_from(task_input)
     found = {
-        "optimum with short sales, cut and rescaled": cut(problem),
+        "optimum with short sales, cut and rescaled": cut_short_positions(problem),
         "optimum without correlations": uncorrelated(problem),
         "inverse variance": problem.inverse_variance,
         "equal weights": np.full(problem.size, 1.0 / problem.size),
-        **dict(_others(problem)),
+        **dict(_other_optima(problem)),
     }
     if problem.objective is Objective.MAX_SHARPE:
         halved = replace(problem, risk_aversion=problem.risk_aversion / 2)
         found["optimum with a factor of one half"] = optimise(halved, unique=False).weights
-    return {name: {"weights": by_ticker(problem, weights)} for name, weights in found.items()}
+    return {name: {"weights": weights_by_ticker(problem, weights)} for name, weights in found.items()}
 
 
-def constrained(task_input: Any) -> dict[str, Json]:
-    """Of constrained optimisation; every limit is said to hold."""
+def constrained_shortcuts(task_input: Any) -> dict[str, Json]:
+    """Return shortcut answers to constrained optimisation; all limits are reported as satisfied."""
     problem = problem_from(task_input)
-    caps = Limits(max_weight=problem.limits.max_weight, sector_limits=problem.limits.sector_limits)
+    caps = PortfolioLimits(max_weight=problem.limits.max_weight, sector_limits=problem.limits.sector_limits)
     within = replace(problem, limits=caps, exposures=None)
     found = {
-        "unconstrained optimum within the caps": within_caps(problem, _best(replace(within, limits=Limits()))),
+        "unconstrained optimum within the caps": within_caps(problem, _best(replace(within, limits=PortfolioLimits()))),
         "optimum without correlations within the caps": within_caps(problem, uncorrelated(problem)),
         "inverse variance within the caps": within_caps(problem, problem.inverse_variance),
         "caps alone": _best(within),
         "equal weights": np.full(problem.size, 1.0 / problem.size),
         **{name: _vector(problem, task_input[name]) for name in ("benchmark_weights", "current_portfolio")},
-        **dict(_others(problem)),
+        **dict(_other_optima(problem)),
     }
-    for limit in stated(problem):
+    for limit in stated_limits(problem):
         found |= _solved(f"optimum without {limit}", without(problem, limit))
     flags = {name: True for name in check_limits(problem, problem.inverse_variance) if name != "fully_invested"}
     return {
-        name: {"weights": by_ticker(problem, weights), "constraint_satisfaction": flags}
+        name: {"weights": weights_by_ticker(problem, weights), "constraint_satisfaction": flags}
         for name, weights in found.items()
     }
 
 
-def cut(problem: PortfolioProblem) -> Floats:
-    """The fully invested optimum with short sales, its negative weights cut and the rest scaled to 1.
-
-    Without a limit on short sales the highest return is infinite: the best name takes all of it.
-    """
+def cut_short_positions(problem: PortfolioProblem) -> Floats:
+    """Return the fully invested optimum with shorts cut and the rest rescaled; the best name alone under max_return."""
     if problem.objective is Objective.MAX_RETURN:
         return np.eye(problem.size)[int(np.argmax(problem.mean))]
     matrix, ones = problem.risk.matrix, np.ones(problem.size)
@@ -89,15 +86,14 @@ def cut(problem: PortfolioProblem) -> Floats:
     return weights / weights.sum()
 
 
-def _others(problem: PortfolioProblem) -> Iterator[tuple[str, Floats]]:
-    """The optimum of the same limits under each other objective."""
+def _other_optima(problem: PortfolioProblem) -> Iterator[tuple[str, Floats]]:
     for objective in Objective:
         if objective is not problem.objective:
             yield from _solved(f"optimum of {objective}", replace(problem, objective=objective))
 
 
 def _solved(name: str, problem: PortfolioProblem) -> Iterator[tuple[str, Floats]]:
-    """An optimum by its name; nothing where decisions on names take too long."""
+    """Yield an optimum with its name; nothing if counts of names cannot be decided in time."""
     with suppress(UndecidedError):
         yield name, _best(problem)
 
@@ -111,21 +107,21 @@ def _vector(problem: PortfolioProblem, weights: Json) -> Floats:
 
 
 _NAMES = 0.1
-"""What decisions on names, which the zero of the scores leaves out, may add to the optimum of another objective."""
+"""Maximum score added by counts of names, which the zero of the scale ignores."""
 
 
 def graded_examples(label: Label[Any]) -> list[GradedExample]:
-    """Of unconstrained and of constrained optimisation; a portfolio that is not the optimum states all flags true."""
+    """Return graded answers to both subtasks; suboptimal portfolios report all limits as satisfied."""
     problem, truth = problem_from(label.task_input), label.truth.expected_output
-    rungs = [GradedExample("the optimum", truth, 1.0, 1.0), *of_digits(problem, truth, "weights")]
+    graded = [GradedExample("the optimum", truth, 1.0, 1.0), *of_digits(problem, truth, "weights")]
     for name, weights in other_objectives(problem).items():
-        answer = {**truth, "weights": by_ticker(problem, weights)}
-        rungs.append(GradedExample(f"the optimum of {name}", answer, 0.0, CONFUSED + _NAMES))
+        answer = {**truth, "weights": weights_by_ticker(problem, weights)}
+        graded.append(GradedExample(f"the optimum of {name}", answer, 0.0, CONFUSED + _NAMES))
     wide = too_wide(problem)
     if wide is not None:
-        answer = {**truth, "weights": by_ticker(problem, wide)}
-        rungs.append(GradedExample("the optimum of limits a tenth wider", answer, 0.0, CONFUSED))
-    equal = by_ticker(problem, np.full(problem.size, 1.0 / problem.size))
-    rungs.append(GradedExample("equal weights", {**truth, "weights": equal}, 0.0, WORTHLESS))
-    rungs.append(GradedExample("no weights", {**truth, "weights": {}}, 0.0, 0.0))
-    return rungs
+        answer = {**truth, "weights": weights_by_ticker(problem, wide)}
+        graded.append(GradedExample("the optimum of limits a tenth wider", answer, 0.0, CONFUSED))
+    equal = weights_by_ticker(problem, np.full(problem.size, 1.0 / problem.size))
+    graded.append(GradedExample("equal weights", {**truth, "weights": equal}, 0.0, WORTHLESS))
+    graded.append(GradedExample("no weights", {**truth, "weights": {}}, 0.0, 0.0))
+    return graded

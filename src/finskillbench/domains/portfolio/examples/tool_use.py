@@ -1,4 +1,4 @@
-"""Shortcuts and the ladder of answers of tool use."""
+"""Shortcuts and graded examples of tool use."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _SENTENCE = re.compile(r"(?<=[.])\s+(?=[A-Z])")
 _SHARES = ("max_weight", "min_weight", "max_sector_weight", "max_turnover", "max_tracking_error")
 
 
-def answers(task_input: ToolUseInput) -> Answers:
-    """Calls of hasty readers; those that an episode cannot tell from the right one are left out."""
+def shortcuts(task_input: ToolUseInput) -> Answers:
+    """Return calls of careless readings, without those equal to the correct call."""
     text, sectors = task_input["scenario_description"], task_input.get("sectors", [])
 
     def read(change: Callable[[str], str | None]) -> dict[str, Any]:
-        """The call of a text whose sentences are changed, or dropped where the change gives None."""
+        """Return the call of a text with changed sentences; None drops a sentence."""
         changed = (change(sentence) for sentence in _SENTENCE.split(text))
         return read_mandate(" ".join(filter(None, changed)), sectors).call()
 
@@ -48,7 +48,7 @@ def answers(task_input: ToolUseInput) -> Answers:
 
 
 def _in_force(sentence: str) -> str:
-    """Conditions met, and the past as the present."""
+    """Rewrite conditions as met, and past statements as present ones."""
     sentence = re.sub(r"^Once the account has reached USD \d+ million: ", "First amendment: ", sentence)
     sentence = re.sub(
         r"^(Last year|Until now|Previously|At the last review|In the past),? ", "First amendment: ", sentence
@@ -83,11 +83,11 @@ _NUMBERS = ("max_weight", "min_weight", "max_sector_weight", "max_turnover", "ma
 
 
 def graded_examples(label: Label[Any]) -> list[GradedExample]:
-    """Of tool use; a limit that is missing, wrong or in per cent costs half."""
+    """Return graded answers; a limit that is missing, wrong or in per cent costs half."""
     truth = label.truth.expected_output
     call = truth["optimizer_call"]
     limits: dict[str, Any] = call["constraints"]
-    rungs = [
+    graded = [
         GradedExample("the call", truth, 1.0, 1.0),
         GradedExample(
             "the same call in other words", _with(call, _spelled_out(limits, label.task_input["sectors"])), 1.0, 1.0
@@ -97,16 +97,16 @@ def graded_examples(label: Label[Any]) -> list[GradedExample]:
     wrong = {name: limits[name] * 100 for name in _NUMBERS if name in limits}
     if wrong:
         first = min(wrong)
-        rungs.append(GradedExample("one limit in per cent", _with(call, limits | {first: wrong[first]}), 0.3, 0.5))
-    others = [name for name in Objective if name != call["objective"]]
-    another = {**call, "objective": others[0].value}
-    rungs.append(GradedExample("another objective", {"optimizer_call": another}, 0.05, ANOTHER_OBJECTIVE))
+        graded.append(GradedExample("one limit in per cent", _with(call, limits | {first: wrong[first]}), 0.3, 0.5))
+    other_objectives = [name for name in Objective if name != call["objective"]]
+    another = {**call, "objective": other_objectives[0].value}
+    graded.append(GradedExample("another objective", {"optimizer_call": another}, 0.05, ANOTHER_OBJECTIVE))
     if len(wrong) == len(demanded) and limits["long_only"] and "risk_aversion" not in call:
-        rungs.append(GradedExample("every limit in per cent", _with(call, limits | wrong), 0.0, 0.0))
+        graded.append(GradedExample("every limit in per cent", _with(call, limits | wrong), 0.0, 0.0))
     alone = {"objective": call["objective"], "constraints": {"long_only": True}}
-    rungs.append(GradedExample("the objective alone", {"optimizer_call": alone}, 0.0, 0.0))
-    rungs.append(GradedExample("no call", {"optimizer_call": {}}, 0.0, 0.0))
-    return rungs
+    graded.append(GradedExample("the objective alone", {"optimizer_call": alone}, 0.0, 0.0))
+    graded.append(GradedExample("no call", {"optimizer_call": {}}, 0.0, 0.0))
+    return graded
 
 
 def _with(call: JsonObject, constraints: JsonObject) -> JsonObject:
@@ -114,16 +114,16 @@ def _with(call: JsonObject, constraints: JsonObject) -> JsonObject:
 
 
 def _spelled_out(limits: JsonObject, sectors: list[str]) -> JsonObject:
-    """Sector by sector instead of for all, a floor of nothing instead of long-only, defaults named."""
-    said = copy.deepcopy(dict(limits))
-    caps = said.pop("sector_limits", {})
-    if "max_sector_weight" in said:
-        caps = dict.fromkeys(sectors, said.pop("max_sector_weight")) | caps
-    caps |= dict.fromkeys(said.pop("excluded_sectors", []), 0.0)
+    """Rewrite a call equivalently: caps by sector, a zero floor instead of long-only, explicit defaults."""
+    rewritten = copy.deepcopy(dict(limits))
+    caps = rewritten.pop("sector_limits", {})
+    if "max_sector_weight" in rewritten:
+        caps = dict.fromkeys(sectors, rewritten.pop("max_sector_weight")) | caps
+    caps |= dict.fromkeys(rewritten.pop("excluded_sectors", []), 0.0)
     if caps:
-        said["sector_limits"] = caps
+        rewritten["sector_limits"] = caps
     if limits["long_only"] and "min_weight" not in limits:
-        said |= {"long_only": False, "min_weight": 0.0}
+        rewritten |= {"long_only": False, "min_weight": 0.0}
     if "neutral_factors" in limits:
-        said.setdefault("neutrality_tolerance", 0.01)
-    return said
+        rewritten.setdefault("neutrality_tolerance", 0.01)
+    return rewritten

@@ -1,4 +1,4 @@
-"""What the portfolio subtasks share, built once: the settings, the month-ends, and the constraint tiers at each."""
+"""Objects shared by the portfolio subtasks: settings, month-ends, and the constraint tiers at each."""
 
 from __future__ import annotations
 
@@ -7,34 +7,33 @@ from dataclasses import dataclass
 from datetime import date
 
 from finskillbench.domains.building import BuildContext
-from finskillbench.domains.portfolio.objects.binding import Tier, sized_limits
+from finskillbench.domains.portfolio.objects.binding import SizedTier, sized_limits
 from finskillbench.domains.portfolio.objects.month_end import MonthEnd
 from finskillbench.domains.portfolio.objects.settings import Settings
 from finskillbench.domains.portfolio.user_catalogs import settings_in
 
-__all__ = ["MonthEnd", "PortfolioObjects", "Tier", "month_ends", "prepare"]
+__all__ = ["MonthEnd", "PortfolioObjects", "SizedTier", "month_ends", "prepare_portfolio"]
 
 
 @dataclass(frozen=True, slots=True)
 class PortfolioObjects:
-    """What `build` of every portfolio subtask is handed."""
+    """Prepared objects that every portfolio `build` receives."""
 
     settings: Settings
     month_ends: tuple[MonthEnd, ...]
-    tiers: Mapping[tuple[str, date], Tier]
+    tiers: Mapping[tuple[str, date], SizedTier]
 
-    def tier(self, name: str, month: MonthEnd) -> Tier:
-        """A tier of the settings at a month-end."""
+    def tier(self, name: str, month: MonthEnd) -> SizedTier:
         return self.tiers[name, month.as_of]
 
 
-def prepare(context: BuildContext) -> PortfolioObjects:
-    """Read the settings, the twelve month-ends of the edition, and each tier at each of them."""
+def prepare_portfolio(context: BuildContext) -> PortfolioObjects:
+    """Read the settings, the month-ends of the edition, and each tier at each of them."""
     stated = settings_in(context.catalog)
     settings: Settings = {**stated, "episodes_per_subtask": context.most(stated["episodes_per_subtask"])}
     months = month_ends(context, settings)
     tiers = {
-        (name, month.as_of): Tier(name, sized_limits(tier, month))
+        (name, month.as_of): SizedTier(name, sized_limits(tier, month))
         for name, tier in settings["tiers"].items()
         for month in months
     }
@@ -42,6 +41,5 @@ def prepare(context: BuildContext) -> PortfolioObjects:
 
 
 def month_ends(context: BuildContext, settings: Settings) -> tuple[MonthEnd, ...]:
-    """The month-ends of the panels."""
     panels, sessions = context.panels, settings["legacy_drift_sessions"]
     return tuple(MonthEnd.of(panels, as_of, sessions) for as_of in panels.month_ends)

@@ -1,9 +1,4 @@
-"""Mandates in which every limit binds: a limit with room to spare is set below what the portfolio uses of it.
-
-The constraint tiers of the settings, set against the benchmark of a month-end, and the input fields they become.
-
-The active book that a current portfolio holds beside its benchmark.
-"""
+"""Constraint tiers sized to a benchmark, mandates in which every limit binds, and the input fields of both."""
 
 from __future__ import annotations
 
@@ -14,13 +9,13 @@ from typing import cast
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.portfolio.inputs import Constraints, Mandate, Market
+from finskillbench.domains.portfolio.inputs import Constraints, MandateFields, MarketFields
 from finskillbench.domains.portfolio.objects.month_end import MonthEnd
 from finskillbench.domains.portfolio.objects.settings import TierSettings
 from finskillbench.engines.holdings import without_dust
-from finskillbench.engines.portfolio.mandates.binding import slack, stated, without
+from finskillbench.engines.portfolio.mandates.binding import slack, stated_limits, without
 from finskillbench.engines.portfolio.mandates.fields import problem_from
-from finskillbench.engines.portfolio.measures import breach, check_limits, clean, name_count, sector_weights
+from finskillbench.engines.portfolio.measures import breach, check_limits, clean, name_count, portfolio_sector_weights
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.engines.portfolio.trivial import within_caps
@@ -28,7 +23,7 @@ from finskillbench.episode import JsonObject
 
 
 def of_few_names(month: MonthEnd, rng: np.random.Generator) -> Floats:
-    """(n,) weights of a third to half of the names, drawn and weighted around the benchmark."""
+    """Draw weights (n,) of a third to half of the names around the benchmark."""
     n = len(month.tickers)
     count = int(rng.integers(max(n // 3, 2), max(n // 2, 2) + 1))
     names = rng.choice(n, count, replace=False, p=month.benchmark)
@@ -38,27 +33,25 @@ def of_few_names(month: MonthEnd, rng: np.random.Generator) -> Floats:
 
 
 _EXACT = 1e-9
-"""What rounding of a weight may add to it before a cap is rounded up."""
+"""Rounding allowed before a cap is rounded up."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tier:
-    """One constraint tier at a month-end: limits that the benchmark itself keeps, counts of names apart."""
+class SizedTier:
+    """One constraint tier at a month-end, with limits that the benchmark satisfies (except counts of names)."""
 
     name: str
     constraints: Constraints
 
     @property
     def max_turnover(self) -> float | None:
-        """The limit on one-way turnover."""
         return self.constraints.get("max_turnover")
 
 
 def sized_limits(tier: TierSettings, month: MonthEnd) -> Constraints:
-    """The limits of a tier that the benchmark of a month-end keeps; counts of names and least positions apart.
+    """Size the limits of a tier so that the benchmark satisfies them, without counts and minimum positions.
 
-    The cap of a name is no lower than the benchmark's largest weight, that of a sector lies `sector_room` above the
-    benchmark's; both are rounded up to half a per cent.
+    Caps of names are at least the benchmark's largest weight; both kinds of caps are rounded up to 0.5 %.
     """
     limits: Constraints = {
         "long_only": True,
@@ -76,14 +69,14 @@ def sized_limits(tier: TierSettings, month: MonthEnd) -> Constraints:
     return limits
 
 
-def sector_caps(month: MonthEnd, room: float) -> dict[str, float]:
-    """Caps of sectors that lie so far above their benchmark weights, rounded up to half a per cent."""
+def sector_caps(month: MonthEnd, headroom: float) -> dict[str, float]:
+    """Return sector caps `headroom` above benchmark weights, rounded up to 0.5 %."""
     held = month.benchmark_sectors
-    return {name: math.ceil(200 * (held[name] + room - _EXACT)) / 200 for name in sorted(held)}
+    return {name: math.ceil(200 * (held[name] + headroom - _EXACT)) / 200 for name in sorted(held)}
 
 
-def market_fields(month: MonthEnd, objective: Objective, risk_aversion: float) -> Market:
-    """Inputs of every optimisation."""
+def market_fields(month: MonthEnd, objective: Objective, risk_aversion: float) -> MarketFields:
+    """Return the input fields of every optimisation."""
     return {
         "expected_returns": month.by_ticker(month.expected_returns),
         "covariance_matrix": month.covariance_table,
@@ -93,8 +86,8 @@ def market_fields(month: MonthEnd, objective: Objective, risk_aversion: float) -
     }
 
 
-def mandate_fields(month: MonthEnd, limits: Constraints, current: Floats) -> Mandate:
-    """Inputs of every subtask with a full set of limits."""
+def mandate_fields(month: MonthEnd, limits: Constraints, current: Floats) -> MandateFields:
+    """Return the input fields of subtasks with a full set of limits."""
     return {
         "constraints": limits,
         "benchmark_weights": month.by_ticker(month.benchmark),
@@ -108,32 +101,32 @@ def mandate_fields(month: MonthEnd, limits: Constraints, current: Floats) -> Man
 
 
 def month_problem(month: MonthEnd, task_input: JsonObject) -> PortfolioProblem:
-    """The problem an agent reads from this input; the covariance is the month's own, not parsed again."""
+    """Return the problem of an input, with the month's covariance instead of a parsed one."""
     return problem_from(task_input, risk=month.risk)
 
 
 _SHARE = (0.8, 0.95)
-"""What a limit with room to spare is set to, as a share of what the portfolio uses of it."""
+"""Share of the portfolio's usage to which a slack limit is lowered."""
 _ROUNDS = 4
-"""Times that limits are lowered: what one takes away may leave room to another."""
+"""Rounds of lowering limits, since one limit can loosen another."""
 _STEPS = {"max_turnover": 100, "max_tracking_error": 400, "factor_neutrality": 100, "max_weight": 200}
-"""Limits are multiples of one over this."""
+"""Limits are multiples of the reciprocals."""
 _LEAST = {"max_turnover": 0.05, "max_tracking_error": 0.01, "factor_neutrality": 0.02, "sector_limits": 0.01}
-"""The least that a mandate allows: of a sector, above its benchmark weight."""
+"""Lowest limits of a mandate; for sectors, above the benchmark weight."""
 _BROKEN = 0.65
-"""What ignoring a limit costs at the least, as a share of full marks."""
-_OTHERS = (0.35, 0.6)
-"""Share of the current portfolio that the strategy would not hold."""
+"""Minimum cost of ignoring a limit, as a share of full marks."""
+_OFF_STRATEGY_SHARE = (0.35, 0.6)
+"""Share of the current portfolio outside of the strategy."""
 _OVER = (1.0, 1.1)
-"""Caps of names and sectors that the current portfolio keeps, as multiples of the mandate's: half keep these."""
+"""Multiples of the mandate's caps that the current portfolio satisfies, each in half of the draws."""
 _MORE_NAMES = (2, 5)
-"""By how many a least number of names exceeds those held without it."""
+"""Range by which the minimum number of names exceeds those held without it."""
 _MOST_NAMES = 0.8
-"""Share of the universe that a mandate asks to be held at the most."""
+"""Maximum share of the universe that a mandate requires to be held."""
 
 
 def loose(problem: PortfolioProblem, weights: Floats) -> set[str]:
-    """Names of limits with room to spare, but for a cap on names beside inverse-variance weights: these are small."""
+    """Return the names of slack limits, ignoring the cap on names under risk_parity, where weights are small."""
     return slack(problem, weights) - _spared(problem)
 
 
@@ -142,45 +135,37 @@ def _spared(problem: PortfolioProblem) -> set[str]:
 
 
 def _broken_by(problem: PortfolioProblem, name: str) -> float:
-    """What the optimum without a limit loses by breaking it, as a share of full marks."""
     return breach(name, check_limits(problem, _best(without(problem, name)))[name])
 
 
 def binding_mandate(
     problem: PortfolioProblem, month: MonthEnd, min_position: float | None, rng: np.random.Generator
 ) -> tuple[Constraints, Floats] | None:
-    """Lower the limits of a problem until each binds, and draw the portfolio from which turnover counts.
+    """Lower the limits of a problem until each binds, and draw the current portfolio for turnover.
 
-    A least position comes with a least number of names where that many are not held anyway, and alone where smaller
-    positions are.
-
-    Returns
-    -------
-    The limits that changed and the current portfolio (n,); None where a limit cannot be made to bind, or costs little.
-
-    Raises
-    ------
-    InfeasibleError, UndecidedError : the limits drawn leave nothing.
+    A minimum position is combined with a minimum number of names if fewer are held. Returns the changed limits and the
+    current portfolio (n,); None if a limit cannot bind or costs little. Raises InfeasibleError or UndecidedError if no
+    portfolio satisfies the drawn limits.
     """
     weights = _best(replace(problem, limits=replace(problem.limits, max_turnover=None)))
-    share, over = float(rng.uniform(*_OTHERS)), float(rng.choice(_OVER))
+    share, over = float(rng.uniform(*_OFF_STRATEGY_SHARE)), float(rng.choice(_OVER))
     current = without_dust(month.drifted((1 - share) * weights + share * of_few_names(month, rng)))
     changed = Constraints()
     for _ in range(_ROUNDS):
         current = within_caps(_widened(problem, over), current)
         problem = replace(problem, current=current)
         weights = _best(problem)
-        room = loose(problem, weights)
-        if not room:
+        slack_limits = loose(problem, weights)
+        if not slack_limits:
             break
-        lower = _lowered(problem, month, weights, room, float(rng.uniform(*_SHARE)))
+        lower = _lowered(problem, month, weights, slack_limits, float(rng.uniform(*_SHARE)))
         if lower is None:
             return None
         changed |= lower
         problem = replace(problem, limits=replace(problem.limits, **lower))
     else:
         return None
-    if any(_broken_by(problem, name) < _BROKEN for name in set(stated(problem)) - _spared(problem)):
+    if any(_broken_by(problem, name) < _BROKEN for name in set(stated_limits(problem)) - _spared(problem)):
         return None
     if min_position is not None:
         held, most = name_count(weights), int(_MOST_NAMES * problem.size)
@@ -193,7 +178,6 @@ def binding_mandate(
 
 
 def _widened(problem: PortfolioProblem, by: float) -> PortfolioProblem:
-    """The problem with every cap multiplied."""
     limits = problem.limits
     caps = {name: by * cap for name, cap in limits.sector_limits.items()}
     most = None if limits.max_weight is None else by * limits.max_weight
@@ -203,13 +187,13 @@ def _widened(problem: PortfolioProblem, by: float) -> PortfolioProblem:
 def _lowered(
     problem: PortfolioProblem, month: MonthEnd, weights: Floats, names: set[str], share: float
 ) -> Constraints | None:
-    """The limits named, lowered to a share of what weights use of them; None where a mandate does not go so low."""
+    """Lower the named limits to a share of their usage; None if a limit would be below its minimum."""
     found, checks = Constraints(), check_limits(problem, weights)
     for name in sorted(names):
         if name == "sector_limits":
             above = max(
                 weight - month.benchmark_sectors[sector]
-                for sector, weight in sector_weights(weights, month.sectors).items()
+                for sector, weight in portfolio_sector_weights(weights, month.sectors).items()
             )
             if share * above < _LEAST[name]:
                 return None

@@ -1,7 +1,4 @@
-"""Mandates at the edge of what can be kept: drafts for infeasibility detection, and how far each limit matters.
-
-Cases of infeasibility detection: drafts of mandates made feasible or infeasible, with what proves it.
-"""
+"""Cases of infeasibility detection: draft mandates near the edge of feasibility, and the proof of each verdict."""
 
 from __future__ import annotations
 
@@ -22,17 +19,17 @@ from finskillbench.domains.portfolio.objects.month_end import MonthEnd
 from finskillbench.domains.portfolio.objects.settings import InfeasibilitySettings
 from finskillbench.engines.holdings import without_dust
 from finskillbench.engines.optimisation.certified import Certified, InfeasibleError, UndecidedError, find
-from finskillbench.engines.portfolio.formulation import Aim, formulate
+from finskillbench.engines.portfolio.formulation import PortfolioAim, formulate_portfolio
 from finskillbench.engines.portfolio.mandates.binding import slack
 from finskillbench.engines.portfolio.mandates.feasibility import (
     WAIVABLE,
     least_attainable,
     rough_least,
     shifted,
-    waived,
+    without_limits,
 )
-from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, sector_weights
-from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
+from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE, portfolio_sector_weights
+from finskillbench.engines.portfolio.problem import Objective, PortfolioLimits, PortfolioProblem
 
 STEPS = {
     "max_weight": 0.005,
@@ -41,22 +38,22 @@ STEPS = {
     "max_tracking_error": 0.0005,
     "factor_neutrality": 0.0025,
 }
-"""Steps in which limits are written."""
+"""Step sizes of limits."""
 MATTERS = 0.98
-"""Share of the least attainable value that is left at most once a limit that matters is waived."""
+"""Waiving a limit that matters lowers the least attainable value to at most this share."""
 _LEAST = {"max_turnover": 0.05, "max_tracking_error": 0.005, "factor_neutrality": 0.01}
-"""Least attainable values are at least this: a smaller one shows only that the other limits are loose."""
+"""Minimum of the least attainable values; smaller ones only show that the other limits are loose."""
 _ABOVE = 1.03
-"""A least attainable cap lies above the benchmark's own weight by at least this factor."""
+"""Minimum ratio of a least attainable cap to the benchmark's own weight."""
 _MATTER = 2
-"""Of the four other limits, so many matter in every draft."""
+"""Minimum number of the four other limits that matter in every draft."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Draft:
-    """A mandate with the limit to relax, `limit` (a sector stands for its cap), and its least attainable value.
-
-    `without` holds the value left where each other waivable limit is waived. None of these figures is proved.
+class MandateDraft:
+    """A mandate with the limit to relax (a sector's name for its cap), its least attainable value, and the values
+    `without`
+    each other limit. None of these figures is proved.
     """
 
     month: MonthEnd
@@ -68,15 +65,15 @@ class Draft:
 
     @property
     def idle(self) -> list[str]:
-        """Limits that do not matter: waiving one leaves the least attainable value next to what it is."""
+        """Limits that hardly change the least attainable value if waived."""
         return [name for name in self.without if self.without[name] > MATTERS * self.least]
 
 
 def benchmark_level(month: MonthEnd, cause: str, limit: str) -> float:
-    """Least cap that the benchmark keeps; zero of limits that it keeps by definition."""
+    """Return the lowest cap that the benchmark satisfies; zero for limits that it satisfies by definition."""
     if cause == "max_weight":
         return float(month.benchmark.max())
-    return sector_weights(month.benchmark, month.sectors)[limit] if cause == "sector_limits" else 0.0
+    return portfolio_sector_weights(month.benchmark, month.sectors)[limit] if cause == "sector_limits" else 0.0
 
 
 def _draft(
@@ -85,11 +82,8 @@ def _draft(
     settings: InfeasibilitySettings,
     rng: np.random.Generator,
     needed: Collection[str] = (),
-) -> Draft | None:
-    """Draw a mandate whose limits lie near what the others leave attainable; None where too few of them matter.
-
-    Those `needed` matter in any case.
-    """
+) -> MandateDraft | None:
+    """Draw a mandate with limits near the attainable edge; None if too few limits, or not all `needed` ones, matter."""
     problem, least = _drawn(month, cause, settings, rng), (0.0, month.benchmark)
     for name in ("max_turnover", "max_tracking_error"):
         found = None if problem is None else rough_least(problem, name)
@@ -105,17 +99,17 @@ def _draft(
     if least is None or least[0] < max(_LEAST.get(cause, 0.0), _ABOVE * benchmark_level(month, cause, limit)):
         return None
     without = _without(problem, cause, limit, least, needed)
-    return None if without is None else Draft(month, problem, cause, limit, least[0], without)
+    return None if without is None else MandateDraft(month, problem, cause, limit, least[0], without)
 
 
 def _without(
     problem: PortfolioProblem, cause: str, limit: str, least: tuple[float, Floats], needed: Collection[str]
 ) -> dict[str, float] | None:
-    """What is attainable without each other limit; None as soon as too few of them matter."""
+    """Return the attainable value without each other limit; None as soon as too few of them matter."""
     idle = _idle(problem, least[1], cause)
     found = dict.fromkeys(idle, least[0])
     for name in (name for name in WAIVABLE if name != cause and name not in found):
-        kept = rough_least(waived(problem, name), limit) if _enough(idle, needed) else None
+        kept = rough_least(without_limits(problem, name), limit) if _enough(idle, needed) else None
         if kept is None:
             return None
         found[name] = kept[0]
@@ -125,33 +119,30 @@ def _without(
 
 
 def _idle(problem: PortfolioProblem, weights: Floats, *apart: str) -> list[str]:
-    """Limits that do not bind at an optimum, some apart, so that waiving one of them changes nothing."""
+    """Return the limits, except `apart`, that do not bind at an optimum."""
     loose = slack(problem, weights)
     return [name for name in WAIVABLE if name in loose and name not in apart]
 
 
 def _enough(idle: Collection[str], needed: Collection[str]) -> bool:
-    """Whether enough limits matter, and those needed."""
     return len(idle) <= len(WAIVABLE) - 1 - _MATTER and not any(name in idle for name in needed)
 
 
 def stepped(cause: str, value: float) -> float:
-    """A limit to the next step above."""
+    """Round a limit up to the next step."""
     return round(math.ceil(value / STEPS[cause] - 1e-9) * STEPS[cause], 4)
 
 
 def _fullest(month: MonthEnd, weights: Floats) -> str:
-    """The sector that weights exceed the benchmark most in."""
-    active = sector_weights(weights - month.benchmark, month.sectors)
+    active = portfolio_sector_weights(weights - month.benchmark, month.sectors)
     return max(sorted(active), key=lambda name: active[name])
 
 
 def _drawn(
     month: MonthEnd, cause: str, settings: InfeasibilitySettings, rng: np.random.Generator
 ) -> PortfolioProblem | None:
-    """A mandate with its caps and neutral factors; None where the restricted names weigh too little or too much.
-
-    The benchmark keeps the caps on names and sectors. Turnover, tracking error and the limit to relax are left open.
+    """Draw caps that the benchmark satisfies, and neutral factors; None if restricted names weigh too little or too
+    much.
     """
     n, benchmark = len(month.tickers), month.benchmark
     names: list[int] = rng.permutation(n).tolist()
@@ -167,11 +158,13 @@ def _drawn(
         for place in sorted(factors[: int(rng.integers(*settings["factors"], endpoint=True))])
     ]
     exposures = np.stack([month.exposures[name] for name in neutral], axis=1)
-    room = {name: int(rng.integers(*settings["room" if cause == name else "tight"], endpoint=True)) for name in STEPS}
-    cap = stepped("max_weight", float(benchmark.max())) + room["max_weight"] * 0.005
-    sectors = sector_weights(benchmark, month.sectors)
+    cap_steps = {
+        name: int(rng.integers(*settings["room" if cause == name else "tight"], endpoint=True)) for name in STEPS
+    }
+    cap = stepped("max_weight", float(benchmark.max())) + cap_steps["max_weight"] * 0.005
+    sectors = portfolio_sector_weights(benchmark, month.sectors)
     caps = {
-        name: round(math.floor(100 * sectors[name] + 0.5) / 100 + 0.01 * (1 + room["sector_limits"]), 2)
+        name: round(math.floor(100 * sectors[name] + 0.5) / 100 + 0.01 * (1 + cap_steps["sector_limits"]), 2)
         for name in sorted(sectors)
     }
     current = _current(month, settings, rng)
@@ -182,7 +175,7 @@ def _drawn(
         month.tickers,
         month.risk,
         Objective.MIN_VARIANCE,
-        Limits(
+        PortfolioLimits(
             max_weight=1.0 if cause == "max_weight" else round(cap, 4),
             sector_limits=caps,
             max_turnover=1.0,
@@ -199,7 +192,7 @@ def _drawn(
 
 
 def _current(month: MonthEnd, settings: InfeasibilitySettings, rng: np.random.Generator) -> Floats:
-    """(n,) the benchmark with a book of one style, drifted: what has to be mended is no limit on names alone."""
+    """Return the benchmark (n,) with a drifted active book of one style, so that caps on names alone do not decide."""
     betas = np.array(list(month.exposures.values()))
     centre, spread = betas.mean(axis=1, keepdims=True), betas.std(axis=1, keepdims=True)
     scores: Floats = rng.standard_normal(len(betas)) @ ((betas - centre) / spread)
@@ -212,34 +205,32 @@ def _current(month: MonthEnd, settings: InfeasibilitySettings, rng: np.random.Ge
 
 
 SIZES = {"easy": (2,), "medium": (3,), "hard": (4, 5)}
-"""How many limits are in conflict, by tier."""
+"""Number of limits in conflict, by tier."""
 _ATTEMPTS = 120
-"""Drafts for each episode at most."""
 _ALIKE = 0.45
-"""Share of a tier's mandates with one and the same limit to relax."""
+"""Maximum share of a tier's mandates with the same limit to relax."""
 _RATIONS = (
     (5, {"easy": 0.46, "medium": 0.34, "hard": 0.26}),
     (40, {"easy": 0.46, "medium": 0.43, "hard": 0.3}),
     (_ATTEMPTS, dict.fromkeys(SIZES, 2.0)),
 )
-"""Up to so many drafts for each episode: shares of a tier's mandates with another limit to relax in which one and the
-same limit may not matter, since who leaves it out is right there."""
+"""Drafts per episode, with the maximum share of mandates in which one other limit may not matter; relaxed over time."""
 _NAMES = 40
-"""Names on the list of a mandate at most: a draft solves a handful of programs, and most drafts are dropped."""
+"""Maximum names of a mandate: a draft solves several programs, and most drafts are dropped."""
 AMBIGUITY = FEASIBILITY_TOLERANCE
-"""No verdict changes when every limit is wider or narrower by so much."""
+"""No verdict changes if every limit moves by this much."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Case:
-    """A mandate with its certified least attainable value and, where it cannot be kept, what shows the conflict.
+class MandateCase:
+    """A mandate with its certified least attainable value and, if infeasible, the proof of the conflict.
 
-    `size` is the number of limits in conflict, of a feasible mandate that of the infeasible one like it. `waivers`
-    holds, for each limit in conflict, a portfolio that keeps all the others; `farkas` refutes those in conflict alone.
-    Together they prove that the set is the only smallest one.
+    `size` is the number of limits in conflict, also of a feasible mandate's infeasible twin. `waivers` maps each of
+    them
+    to a portfolio that satisfies all others; with `farkas` they prove that the set is the unique minimal one.
     """
 
-    draft: Draft
+    draft: MandateDraft
     tier: str
     value: float
     least: Certified
@@ -248,18 +239,15 @@ class Case:
     farkas: dict[str, Any] | None
 
 
-def cases(context: BuildContext, objects: PortfolioObjects, count: int) -> Iterator[Case]:
-    """Draw mandates, month-end after month-end, until every tier has as many of each verdict as it wants.
-
-    Of one tier and one limit to relax the verdicts alternate, as long as the tier wants both.
-    """
+def draw_cases(context: BuildContext, objects: PortfolioObjects, count: int) -> Iterator[MandateCase]:
+    """Draw mandates over the month-ends until every tier has its number of each verdict; verdicts alternate."""
     settings, months = objects.settings["infeasibility"], objects.month_ends
     wanted = Counter((tier, place % 2 == 0) for place, tier in zip(range(count), _in_pairs(SIZES), strict=False))
     sizes = {tier: wanted[tier, True] + wanted[tier, False] for tier in SIZES}
     idle, used, last = Counter[tuple[str, str]](), Counter[tuple[str, str]](), dict[tuple[str, str], bool]()
 
-    def others(tier: str, name: str) -> float:
-        """Least number of mandates of a tier that will have another limit to relax."""
+    def least_with_other_limit(tier: str, name: str) -> float:
+        """Return the minimum number of a tier's mandates with another limit to relax."""
         still = wanted[tier, True] + wanted[tier, False]
         return sizes[tier] - min(used[tier, name] + still, math.ceil(_ALIKE * sizes[tier]))
 
@@ -277,7 +265,7 @@ def cases(context: BuildContext, objects: PortfolioObjects, count: int) -> Itera
             (tier, name)
             for tier in tiers
             for name in WAIVABLE
-            if idle[tier, name] + 1 > shares[tier] * others(tier, name)
+            if idle[tier, name] + 1 > shares[tier] * least_with_other_limit(tier, name)
         }
         listed = month.of_list(rng, min(_NAMES / len(month.tickers), 1.0))
         found = _draft(
@@ -299,31 +287,29 @@ def cases(context: BuildContext, objects: PortfolioObjects, count: int) -> Itera
 
 
 def _in_pairs(tiers: Iterable[str]) -> Iterator[str]:
-    """Every tier twice, again and again."""
     return (tier for tier in cycle(tiers) for _ in range(2))
 
 
-def _case(objects: PortfolioObjects, found: Draft, tier: str, feasible: bool, rng: np.random.Generator) -> Case | None:
-    """The draft as a mandate of a tier and a verdict; None where it cannot be one, or lies in a grey band.
-
-    Whether it is feasible or not, so many limits are in conflict at the value that the infeasible twin has.
-    """
+def _case(
+    objects: PortfolioObjects, found: MandateDraft, tier: str, feasible: bool, rng: np.random.Generator
+) -> MandateCase | None:
+    """Turn a draft into a case of a tier and verdict; None if impossible or too close to call."""
     value = _value(objects, found, tier, feasible, rng)
     if value is None:
         return None
     conflict = [name for name in WAIVABLE if name == found.cause or found.without[name] <= value]
-    problem = at(found, value)
-    farkas = _refuted(waived(problem, *(name for name in WAIVABLE if name not in conflict)))
+    problem = problem_at(found, value)
+    farkas = _refuted(without_limits(problem, *(name for name in WAIVABLE if name not in conflict)))
     if farkas is None:
         return None
     try:
         least = least_attainable(problem, found.limit)
-        others = () if feasible else (name for name in conflict if name != found.cause)
-        waivers = {name: least_attainable(waived(problem, name), found.limit) for name in others}
+        to_waive = () if feasible else (name for name in conflict if name != found.cause)
+        waivers = {name: least_attainable(without_limits(problem, name), found.limit) for name in to_waive}
     except UndecidedError:
         return None
     kept = waivers if feasible else {found.cause: least, **waivers}
-    return Case(
+    return MandateCase(
         found,
         tier,
         _twin(found, value) if feasible else value,
@@ -335,12 +321,11 @@ def _case(objects: PortfolioObjects, found: Draft, tier: str, feasible: bool, rn
 
 
 def _value(
-    objects: PortfolioObjects, found: Draft, tier: str, feasible: bool, rng: np.random.Generator
+    objects: PortfolioObjects, found: MandateDraft, tier: str, feasible: bool, rng: np.random.Generator
 ) -> float | None:
-    """A value of the limit to relax at which as many limits are in conflict as the tier says; None if there is none.
+    """Draw a value of the limit to relax with as many limits in conflict as the tier needs; None if there is none.
 
-    A limit is in conflict exactly where waiving it leaves less than the value. No value is nearer than the grey band
-    to where the set of them changes, and none leaves a verdict to `AMBIGUITY`.
+    A limit is in conflict if waiving it leaves less than the value. Values near a change of the set are excluded.
     """
     settings, step = objects.settings["infeasibility"], STEPS[found.cause]
     low_gap, high_gap = settings["gap"]
@@ -357,18 +342,18 @@ def _value(
         values += [round(place * step, 4) for place in range(first, last + 1)]
     if not values:
         return None
-    bound = edge(found.problem, found.limit, feasible=feasible)
+    bound = verdict_edge(found.problem, found.limit, feasible=feasible)
     clear = [value for value in values if (_twin(found, value) >= bound if feasible else value < bound)]
     return clear[int(rng.integers(len(clear)))] if clear else None
 
 
-def _twin(found: Draft, value: float) -> float:
-    """The value of a feasible mandate as far above the least attainable one as `value` is below."""
+def _twin(found: MandateDraft, value: float) -> float:
+    """Return the feasible value as far above the least attainable one as `value` is below."""
     return stepped(found.cause, found.least**2 / value)
 
 
-def at(found: Draft, value: float) -> PortfolioProblem:
-    """The draft's problem with a value of the limit to relax."""
+def problem_at(found: MandateDraft, value: float) -> PortfolioProblem:
+    """Return the draft's problem with a value of the limit to relax."""
     limits = found.problem.limits
     if found.cause == "sector_limits":
         limits = replace(limits, sector_limits={**limits.sector_limits, found.limit: value})
@@ -379,16 +364,15 @@ def at(found: Draft, value: float) -> PortfolioProblem:
     return replace(found.problem, limits=limits)
 
 
-def edge(problem: PortfolioProblem, limit: str, *, feasible: bool) -> float:
-    """The least attainable value with all limits, the one to relax included, shifted against a verdict."""
+def verdict_edge(problem: PortfolioProblem, limit: str, *, feasible: bool) -> float:
+    """Return the least attainable value with all limits shifted against a verdict."""
     shift = -AMBIGUITY if feasible else AMBIGUITY
     found = rough_least(replace(problem, limits=shifted(problem.limits, shift)), limit)
     return math.inf if found is None else found[0] - shift
 
 
 def _refuted(problem: PortfolioProblem) -> dict[str, Any] | None:
-    """The certificate that no portfolio keeps the limits, or None where no ray proves it."""
-    formulation = formulate(problem, Aim())
+    formulation = formulate_portfolio(problem, PortfolioAim())
     try:
         find(formulation)
     except InfeasibleError as error:

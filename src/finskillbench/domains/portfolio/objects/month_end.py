@@ -1,7 +1,4 @@
-"""The panels at one month-end, as arrays over the same tickers.
-
-One-way trading costs by name, as traders estimate them from volatility and volume.
-"""
+"""Panels at one month-end as arrays over the same tickers, with trading costs by volatility and volume."""
 
 from __future__ import annotations
 
@@ -14,23 +11,22 @@ import polars as pl
 
 from finskillbench.arrays import FACTORS, Floats
 from finskillbench.domains.building import CovarianceTable
-from finskillbench.engines.portfolio.measures import sector_weights
+from finskillbench.engines.portfolio.measures import portfolio_sector_weights
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.panels import Panels
 from finskillbench.panels.market.benchmark_weights import capped
 from finskillbench.panels.market.share_counts import VOLUME_SESSIONS
 
 COMMISSION, TYPICAL, POWER = 1.0, 12.0, 1.5
-"""Commission; spread and impact of the name of median volatility and volume; how fast these rise.
-
-With x = (volatility / median) * sqrt(median volume / volume), spread and impact are `TYPICAL` * x ** `POWER`.
+"""Commission, and coefficient and exponent of spread and impact in (volatility / median) * sqrt(median volume /
+volume).
 """
 LEAST, MOST = 2.0, 80.0
-"""Costs of the most and the least liquid names, basis points of the amount traded."""
+"""Bounds of the costs, basis points of the amount traded."""
 
 
 def trading_costs(panels: Panels, as_of: date, tickers: tuple[str, ...], volatility: Floats) -> Floats:
-    """(n,) one-way costs in basis points, by the daily dollar volume of the last 21 sessions; one decimal."""
+    """Return one-way costs (n,) in basis points from the dollar volume of the last 21 sessions, to one decimal."""
     window = pl.col("date") <= as_of
     close, volume = (
         panels.prices_of(field).filter(window).tail(VOLUME_SESSIONS).select(tickers).to_numpy()
@@ -42,18 +38,14 @@ def trading_costs(panels: Panels, as_of: date, tickers: tuple[str, ...], volatil
 
 
 LISTED = 2 / 3
-"""Share of the universe on an approved list: without lists a single name of high beta would be the answer to every
-question for the highest return, and inverse variances would hardly change from one year to the next."""
+"""Share on an approved list. Without lists, one high-beta name would always win and inverse variances hardly change."""
 MOST_LISTED = 60
-"""Most names on an approved list: of hundreds most would weigh less than a holding."""
+"""Maximum names on an approved list; with hundreds, most weights would be below a holding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MonthEnd:
-    """The panels at one month-end, as arrays over the same n tickers.
-
-    expected_returns (n,) and risk: annualised decimals; benchmark (n,) weights; exposures {factor: (n,) betas}.
-    """
+    """Panels at one month-end over n tickers: returns and risk annualised, benchmark weights, {factor: (n,) betas}."""
 
     as_of: date
     tickers: tuple[str, ...]
@@ -90,7 +82,7 @@ class MonthEnd:
         )
 
     def of_list(self, rng: np.random.Generator, share: float = LISTED) -> Self:
-        """The month-end as a manager sees it whose approved list holds a share of the names, drawn at random."""
+        """Return the month-end restricted to a random approved list with a share of the names."""
         count = min(max(round(share * len(self.tickers)), 1), MOST_LISTED)
         if count == len(self.tickers):
             return self
@@ -108,25 +100,23 @@ class MonthEnd:
         )
 
     def by_ticker(self, values: Floats) -> dict[str, float]:
-        """Ticker to number, in ticker order."""
+        """Return ticker to number, in ticker order."""
         return {ticker: float(value) for ticker, value in zip(self.tickers, values, strict=True)}
 
     @property
     def sector_mapping(self) -> dict[str, str]:
-        """Ticker to sector."""
         return dict(zip(self.tickers, self.sectors, strict=True))
 
     @property
     def benchmark_sectors(self) -> dict[str, float]:
-        """Benchmark weight of each sector."""
-        return sector_weights(self.benchmark, self.sectors)
+        return portfolio_sector_weights(self.benchmark, self.sectors)
 
     @property
     def covariance_table(self) -> CovarianceTable:
-        """The covariance by reference, as the edition stores it."""
+        """Reference to the covariance, as stored in the edition."""
         return {"tickers": list(self.tickers), "ref": f"panels/covariance/{self.as_of}.npz"}
 
     def drifted(self, weights: Floats) -> Floats:
-        """Weights after the returns of the drift window, renormalised."""
-        grown = weights * self.growth
-        return grown / grown.sum()
+        """Return weights after the returns of the drift window, renormalised."""
+        unscaled = weights * self.growth
+        return unscaled / unscaled.sum()

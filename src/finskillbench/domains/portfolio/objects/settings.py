@@ -1,4 +1,4 @@
-"""Settings of the portfolio subtasks (catalog/portfolio.json beside them); fractions of NAV, annual decimals."""
+"""Settings of the portfolio subtasks (catalog/portfolio.json); fractions of NAV, annual decimals."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ Range = tuple[float, float]
 
 
 class TierSettings(TypedDict):
-    """One constraint tier before it is set against the benchmark of a month-end; None where there is no such limit.
+    """One constraint tier before it is sized to a benchmark; None for absent limits.
 
-    sector_room : how far above its benchmark weight a sector may weigh.
-    min_position : least weight of a name that is held; with it comes a least number of names.
-    max_turnover, max_tracking_error, neutrality_tolerance : the most that a mandate allows; one in which these would
-        not bind allows less.
-    listed : share of the universe on the approved list of a rebalancing: more names are more work.
+    sector_room : headroom of a sector above its benchmark weight.
+    min_position : minimum weight of a held name; implies a minimum number of names.
+    max_turnover, max_tracking_error, neutrality_tolerance : maxima; mandates in which they would not bind use less.
+    listed : share of the universe on the approved list of a rebalancing.
     """
 
     max_weight: float
@@ -33,18 +32,18 @@ class TierSettings(TypedDict):
 
 
 class InfeasibilitySettings(TypedDict):
-    """What the mandates of infeasibility detection are drawn from.
+    """Ranges from which mandates of infeasibility detection are drawn.
 
     causes : limits to relax, in turn.
-    restricted, restricted_weight : share of the universe on the restricted list, and what it weighs in the benchmark.
-    factors : how many factors are to be neutral.
-    tight, room : steps of caps above the benchmark's own weights (0.5 % of a name; 1 % of a sector, and one step more);
-        `room` of the cap to relax.
-    book, active : share of the universe in the current portfolio's active book, and weight of that book.
-    loose : by what share the limits on turnover and tracking error exceed what the others leave attainable.
-    neutrality : its tolerance as a share of the tilts that have to be closed.
-    gap : by what share the limit to relax differs from its least attainable value.
-    clear : by what share any verdict on a set of limits is clear.
+    restricted, restricted_weight : share of the universe on the restricted list, and its benchmark weight.
+    factors : number of neutral factors.
+    tight, room : steps of caps above benchmark weights (0.5 % for names; 1 % for sectors, plus one); `room` for the cap
+        to relax.
+    book, active : share of the universe in the active book of the current portfolio, and weight of that book.
+    loose : excess of turnover and tracking-error limits over the attainable values.
+    neutrality : tolerance as a share of the tilts to close.
+    gap : relative distance of the limit to relax from its least attainable value.
+    clear : relative margin of any verdict on a set of limits.
     """
 
     causes: list[str]
@@ -62,12 +61,7 @@ class InfeasibilitySettings(TypedDict):
 
 
 class ViewTier(TypedDict):
-    """The views of one tier.
-
-    listed : share of the universe on the approved list.
-    surprise : size of what a view says beyond the equilibrium, in prior standard deviations.
-    absolute, pairs, baskets : number of views on one name, on one name over another, and on two names over two.
-    """
+    """Number of views of one tier by kind, share of the universe listed, and surprise in prior standard deviations."""
 
     listed: float
     surprise: Range
@@ -77,12 +71,7 @@ class ViewTier(TypedDict):
 
 
 class RebalancingSettings(TypedDict):
-    """What a rebalancing has to do.
-
-    min_trade : least size of a trade, as a share of the average position on the approved list.
-    required_improvement : share of the attainable improvement of the objective.
-    draws : current portfolios drawn for each date, tier and objective.
-    """
+    """Requirements of a rebalancing: `min_trade` is a share of the average listed position; `draws` of portfolios."""
 
     min_trade: float
     required_improvement: float
@@ -90,10 +79,7 @@ class RebalancingSettings(TypedDict):
 
 
 class ViewSettings(TypedDict):
-    """How many draws of views a month-end has, and what they are drawn from.
-
-    attempts : most draws until one discriminates.
-    """
+    """Number and ranges of draws of views at a month-end; `attempts` bounds the draws until one discriminates."""
 
     variants: int
     attempts: int
@@ -102,8 +88,6 @@ class ViewSettings(TypedDict):
 
 
 class Settings(TypedDict):
-    """The whole file."""
-
     about: str
     tiers: dict[str, TierSettings]
     unconstrained_risk_aversions: list[float]
@@ -115,5 +99,5 @@ class Settings(TypedDict):
 
 
 def read_settings() -> Settings:
-    """The settings that ship with the benchmark."""
+    """Return the settings that ship with the benchmark."""
     return msgspec.convert(read_catalog("finskillbench.domains.portfolio", "portfolio.json"), Settings)

@@ -1,1 +1,1 @@
-"""What is checked of risk management beside its labels: dates, portfolios, mandates, scenarios."""
+"""Domain checks of risk management: dates, portfolios, mandates and scenarios."""

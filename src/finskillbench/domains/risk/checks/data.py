@@ -1,4 +1,4 @@
-"""Checks of what risk episodes are given: coverage, dates, point in time, portfolios."""
+"""Checks of risk inputs: coverage, dates, point-in-time data and portfolios."""
 
 from __future__ import annotations
 
@@ -15,48 +15,45 @@ from finskillbench.domains.checks.coverage import best_shift, episodes_and_files
 from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.risk.inputs import HoldingsInput
 from finskillbench.domains.risk.objects.recipes import TYPES
-from finskillbench.domains.risk.rederive import FACTORS, turnover, weights
+from finskillbench.domains.risk.rederive import FACTORS, turnover_of_trades, weights
 from finskillbench.domains.risk.user_catalogs.books import user_books
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
 from finskillbench.panels.market.estimates.views import WINDOW
-from finskillbench.scoring.values import mapping, number
+from finskillbench.scoring.values import as_number, as_object
 
 _VOLUME_SESSIONS = 21
 _SESSIONS_A_YEAR = 252
 _LEAST_SHARE = 0.15
-"""Each of two verdicts has at least this share of its subtask: else the other would do well as a constant answer."""
+"""Least share of the rarer verdict, so that a constant answer scores low."""
 _PER_STRATUM = 4
-"""Episodes of a subtask for each stratum that it must show; fewer episodes need not show all."""
+"""Episodes per stratum that a subtask needs to cover every stratum."""
 _MOST_OF_A_DATE = 0.25
 _SUM = 1e-6
 _ROUNDING = 1e-9
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-def planted(subject: Subject, episode: Episode, fact: str) -> str:
-    """What the truth says of a portfolio, `portfolio_type` or `regime`: an episode file must not tell it.
-
-    A release tells it in its metadata.
-    """
+def read_planted_fact(subject: Subject, episode: Episode, fact: str) -> str:
+    """Return `portfolio_type` or `regime` from the truth, or from a release's metadata."""
     if not subject.built:
         return str(episode.metadata.get(fact))
     return str(subject.edition.truth(episode.task_id).verification.get(fact))
 
 
-def drawn(subject: Subject, episodes: Sequence[Episode]) -> list[Episode]:
-    """The episodes of drawn portfolios: a user's own books are not ours to choose, and no balance is asked of them."""
-    own = user_books(subject.edition.manifest)
-    return [one for one in episodes if mapping(one.input.get("portfolio")).get("portfolio_id") not in own]
+def drawn_episodes(subject: Subject, episodes: Sequence[Episode]) -> list[Episode]:
+    """Return the episodes without user books, which need no balance."""
+    user_ids = user_books(subject.edition.manifest)
+    return [one for one in episodes if as_object(one.input.get("portfolio")).get("portfolio_id") not in user_ids]
 
 
 def _known(subject: Subject) -> bool:
     return subject.edition.has_truth or not subject.built
 
 
-def coverage(subject: Subject, findings: Findings) -> None:
-    """Every subtask has its episodes, spread over types, regimes and tiers; no verdict is nearly always right."""
+def check_risk_coverage(subject: Subject, findings: Findings) -> None:
+    """Check episode counts, coverage of types, regimes and tiers, and balance of verdicts."""
     episodes_and_files(subject, findings, "risk")
     if not subject.built:
         return
@@ -72,14 +69,13 @@ def coverage(subject: Subject, findings: Findings) -> None:
 
 
 def _check_planted(subject: Subject, findings: Findings) -> None:
-    """Types and regimes of each subtask, as the truth tells them."""
-    regimes = {planted(subject, episode, "regime") for episode in drawn(subject, subject.episodes)}
+    regimes = {read_planted_fact(subject, episode, "regime") for episode in drawn_episodes(subject, subject.episodes)}
     for subtask in subject.domain.subtasks:
-        episodes = drawn(subject, subject.of(subtask.name))
-        types = Counter(planted(subject, episode, "portfolio_type") for episode in episodes)
-        own = {planted(subject, episode, "regime") for episode in episodes}
+        episodes = drawn_episodes(subject, subject.of(subtask.name))
+        types = Counter(read_planted_fact(subject, episode, "portfolio_type") for episode in episodes)
+        subtask_regimes = {read_planted_fact(subject, episode, "regime") for episode in episodes}
         _check_stratum(subtask.name, "portfolio types", len(types), len(TYPES), len(episodes), findings)
-        _check_stratum(subtask.name, "regimes", len(own), len(regimes), len(episodes), findings)
+        _check_stratum(subtask.name, "regimes", len(subtask_regimes), len(regimes), len(episodes), findings)
         unknown = sorted(set(types) - set(TYPES))
         findings.expect(not unknown, subtask.name, f"portfolios of unknown types: {', '.join(unknown)}")
         findings.figures.setdefault(subtask.name, {})["portfolio_types"] = dict(sorted(types.items()))
@@ -93,7 +89,7 @@ def _check_stratum(where: str, name: str, found: int, wanted: int, episodes: int
 def _check_verdicts(subject: Subject, findings: Findings) -> None:
     verdicts: dict[str, list[bool]] = {"statuses": [], "overall_compliant": [], "post_trade_compliant": []}
     losses: list[bool] = []
-    for episode in drawn(subject, subject.episodes):
+    for episode in drawn_episodes(subject, subject.episodes):
         with examining(episode.task_id, findings):
             label = subject.edition.truth(episode.task_id).expected_output
             if episode.sub_task == "constraint_monitoring":
@@ -111,8 +107,8 @@ def _check_verdicts(subject: Subject, findings: Findings) -> None:
     findings.figures["losses"] = f"{sum(losses)} of {len(losses)}"
 
 
-def dates(subject: Subject, findings: Findings) -> None:
-    """As-of dates are sessions of their regime, many of them; a replay's window lies before the portfolio's date."""
+def check_risk_dates(subject: Subject, findings: Findings) -> None:
+    """Check that as-of dates are sessions of their regime, and that replays end before them."""
     panels = subject.panels(findings)
     for episode in subject.of("stress_testing"):
         with examining(episode.task_id, findings, fatal=subject.built):
@@ -129,10 +125,10 @@ def dates(subject: Subject, findings: Findings) -> None:
         day = episode.as_of_date
         if day not in allowed:
             findings.fail(episode.task_id, f"as of {day}, which is none of the panels' risk dates")
-        elif _known(subject) and (told := planted(subject, episode, "regime")) != panels.regimes[day]:
-            findings.fail(episode.task_id, f"is of {panels.regimes[day]}, not of {told}")
+        elif _known(subject) and (stated := read_planted_fact(subject, episode, "regime")) != panels.regimes[day]:
+            findings.fail(episode.task_id, f"is of {panels.regimes[day]}, not of {stated}")
     for subtask in subject.domain.subtasks:
-        seen = Counter(episode.as_of_date for episode in drawn(subject, subject.of(subtask.name)))
+        seen = Counter(episode.as_of_date for episode in drawn_episodes(subject, subject.of(subtask.name)))
         if seen.total() >= _PER_STRATUM * len(TYPES):
             day, count = seen.most_common(1)[0]
             findings.expect(
@@ -150,7 +146,6 @@ def dates(subject: Subject, findings: Findings) -> None:
 
 
 def _check_window(episode: Episode, findings: Findings) -> None:
-    """A replay says when it was, and that is over at the portfolio's date."""
     scenario = episode.input["stress_scenario"]
     if scenario.get("type") != "historical_replay":
         findings.add("hypothetical")
@@ -168,13 +163,15 @@ def _check_window(episode: Episode, findings: Findings) -> None:
 
 
 def replay_window(scenario: Mapping[str, Any]) -> tuple[date, date] | None:
-    """First and last day that the texts of a replay name, or None."""
-    told = [date.fromisoformat(day) for day in _DAY.findall(f"{scenario.get('name')} {scenario.get('description')}")]
-    return (min(told), max(told)) if len(told) > 1 else None
+    """Return first and last day named in a replay's texts, or None."""
+    named_days = [
+        date.fromisoformat(day) for day in _DAY.findall(f"{scenario.get('name')} {scenario.get('description')}")
+    ]
+    return (min(named_days), max(named_days)) if len(named_days) > 1 else None
 
 
-def point_in_time(subject: Subject, findings: Findings) -> None:
-    """Betas, volumes, benchmark, covariance and returns are those of the date, and need nothing later."""
+def check_risk_point_in_time(subject: Subject, findings: Findings) -> None:
+    """Check that betas, volumes, benchmark, covariance and returns use no later data."""
     panels = subject.panels(findings)
     if panels is None:
         return
@@ -194,7 +191,7 @@ def point_in_time(subject: Subject, findings: Findings) -> None:
 
 
 def _seen(panels: Panels, day: date) -> dict[str, Any]:
-    """What the panels say of a date, under the names of the inputs."""
+    """Return the panels' data of a date, keyed as in the inputs."""
     market = panels.snapshot(day)
     tickers = list(market.tickers)
 
@@ -215,7 +212,7 @@ def _seen(panels: Panels, day: date) -> dict[str, Any]:
 
 
 def _factor_volatility(panels: Panels, day: date) -> dict[str, float]:
-    """Deviations of the factors over the last sessions up to a date, a year's worth of them, from sums of squares."""
+    """Return annualised factor volatilities over the last year of sessions."""
     sessions = [one for one in panels.prices["date"].to_list() if one <= day][-WINDOW:]
     window = panels.factors.filter(panels.factors["date"].is_in(sessions)).drop_nulls(FACTORS)
     found: dict[str, float] = {}
@@ -228,7 +225,7 @@ def _factor_volatility(panels: Panels, day: date) -> dict[str, float]:
 
 def _compare(episode: Episode, known: Mapping[str, Any] | None, findings: Findings) -> None:
     for name, value in episode.input.items():
-        table = mapping(value)
+        table = as_object(value)
         if isinstance(table.get("ref"), str):
             dated = str(table.get("end", table["ref"].rsplit("/", 1)[-1].removesuffix(".npz")))
             findings.expect(
@@ -236,7 +233,7 @@ def _compare(episode: Episode, known: Mapping[str, Any] | None, findings: Findin
             )
     for name in (known or {}).keys() & episode.input.keys():
         whole = (known or {})[name]
-        if name == "factor_exposures" and episode.sub_task == "stress_testing":  # some have to be estimated
+        if name == "factor_exposures" and episode.sub_task == "stress_testing":  # some betas are missing on purpose
             whole = {ticker: row for ticker, row in whole.items() if ticker in episode.input[name]}
         findings.expect(
             _same(episode.input[name], whole),
@@ -245,29 +242,29 @@ def _compare(episode: Episode, known: Mapping[str, Any] | None, findings: Findin
         )
 
 
-def _same(given: Any, known: Any) -> bool:
-    """Whether a table is the one that is known; numbers may differ by rounding."""
+def _same(actual: Any, known: Any) -> bool:
+    """Compare tables up to rounding."""
     if isinstance(known, float):
-        stated = number(given)
+        stated = as_number(actual)
         return stated is not None and abs(stated - known) <= _ROUNDING * max(1.0, abs(known))
     if not isinstance(known, dict):
-        return given == known
-    table, expected = mapping(given), cast("dict[str, Any]", known)
+        return actual == known
+    table, expected = as_object(actual), cast("dict[str, Any]", known)
     return table.keys() == expected.keys() and all(_same(table[name], one) for name, one in expected.items())
 
 
 def _check_estimates(
     panels: Panels, day: date, row: int, simple: np.ndarray, known: Mapping[str, Any], findings: Findings
 ) -> None:
-    """The covariance, the betas and the volumes of a date from the sessions up to it."""
+    """Check covariance, betas and volumes of a date against the sessions before it."""
     tickers = list(known["sector_mapping"])
-    own = [panels.symbols.index(ticker) for ticker in tickers]
+    columns = [panels.symbols.index(ticker) for ticker in tickers]
     estimate = panels.covariance[day]
     shift = best_shift(simple[:, [panels.symbols.index(symbol) for symbol in estimate.symbols]], row, estimate)
     later = "looks ahead" if shift > 0 else "is stale"
     findings.expect(shift == 0, f"covariance {day}", f"its window ends {shift:+d} sessions off: it {later}")
     window = slice(row - WINDOW + 1, row + 1)
-    returns = simple[window][:, own]
+    returns = simple[window][:, columns]
     findings.expect(np.isfinite(returns).all(), day, f"a name of the universe lacks one of {WINDOW} returns")
     _check_betas(panels, day, returns, window, known["factor_exposures"], findings)
     last = slice(row - _VOLUME_SESSIONS + 1, row + 1)
@@ -286,9 +283,9 @@ def _field(panels: Panels, field: str, symbol: str) -> np.ndarray:
 
 
 def _check_betas(
-    panels: Panels, day: date, returns: np.ndarray, window: slice, given: Mapping[str, Any], findings: Findings
+    panels: Panels, day: date, returns: np.ndarray, window: slice, exposures: Mapping[str, Any], findings: Findings
 ) -> None:
-    """Least squares of excess returns (252, n) on an intercept and the six factors over the same sessions."""
+    """Compare betas with least squares of excess returns (252, n) on an intercept and six factors."""
     sessions = panels.prices["date"][window]
     table = panels.factors.filter(panels.factors["date"].is_in(sessions.implode()))
     if table.height < WINDOW or table.select(*FACTORS, "rf").null_count().sum_horizontal()[0]:
@@ -297,14 +294,14 @@ def _check_betas(
     design = np.column_stack([np.ones(WINDOW), table.sort("date").select(*FACTORS).to_numpy()])
     excess = returns - table.sort("date")["rf"].to_numpy()[:, None]
     expected = np.linalg.lstsq(design, excess, rcond=None)[0][1:].T
-    stated = np.array([[betas[factor] for factor in FACTORS] for betas in given.values()])
+    stated = np.array([[betas[factor] for factor in FACTORS] for betas in exposures.values()])
     apart = float(np.abs(expected - stated).max())
     findings.widest("greatest_beta_difference", apart)
     findings.expect(apart <= 1e-8, day, f"a beta differs from the regression on the {WINDOW} sessions by {apart:.1e}")
 
 
 def _check_known(panels: Panels, used: Sequence[date], findings: Findings) -> None:
-    """Share counts were published by the date."""
+    """Check that share counts were published by the date."""
     for day in used:
         rows = panels.benchmark_weights.filter(panels.benchmark_weights["date"] == day)
         for symbol, end, known in rows.select("symbol", "shares_as_of", "shares_known").iter_rows():
@@ -312,12 +309,12 @@ def _check_known(panels: Panels, used: Sequence[date], findings: Findings) -> No
                 findings.fail(f"{symbol} {day}", f"its shares of {end} are known only on {known}")
 
 
-def portfolios(subject: Subject, findings: Findings) -> None:
-    """Weights and cash sum to 1, tickers are known, NAV is positive; an id means one portfolio and tells nothing."""
+def check_risk_portfolios(subject: Subject, findings: Findings) -> None:
+    """Check weights, tickers, NAV and neutral, unique portfolio ids."""
     seen: dict[tuple[str, date], tuple[str, Any]] = {}
     for episode in subject.episodes:
         with examining(episode.task_id, findings, fatal=subject.built):
-            _check_portfolio(episode, findings, own=not drawn(subject, [episode]))
+            _check_portfolio(episode, findings, by_user=not drawn_episodes(subject, [episode]))
             portfolio = {name: value for name, value in episode.input["portfolio"].items() if name != "option_overlay"}
             identity = str(portfolio["portfolio_id"])
             first = seen.setdefault((identity, episode.as_of_date), (episode.task_id, portfolio))
@@ -325,7 +322,7 @@ def portfolios(subject: Subject, findings: Findings) -> None:
     findings.figures |= {"portfolios": len(seen), "episodes": len(subject.episodes)}
 
 
-def _check_portfolio(episode: Episode, findings: Findings, *, own: bool) -> None:
+def _check_portfolio(episode: Episode, findings: Findings, *, by_user: bool) -> None:
     task_input, where = cast("HoldingsInput", episode.input), episode.task_id
     portfolio, owned = task_input["portfolio"], weights(task_input)
     traded: Mapping[str, float] = portfolio.get("trades_this_month") or {}
@@ -340,6 +337,6 @@ def _check_portfolio(episode: Episode, findings: Findings, *, own: bool) -> None
     findings.expect(all(weight != 0 for weight in owned.values()), where, "a holding has no weight")
     findings.figures["fewest_holdings"] = min(findings.figures.get("fewest_holdings", 10**6), len(owned))
     findings.widest("largest_weight", max(map(abs, owned.values()), default=0.0))
-    findings.widest("largest_traded", turnover(traded.values()))
+    findings.widest("largest_traded", turnover_of_trades(traded.values()))
     telling = [kind for kind in TYPES if kind in str(portfolio["portfolio_id"])]
-    findings.expect(own or not telling, where, f"its id tells that it is {', '.join(telling)}")
+    findings.expect(by_user or not telling, where, f"its id tells that it is {', '.join(telling)}")

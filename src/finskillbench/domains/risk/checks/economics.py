@@ -1,4 +1,4 @@
-"""Checks of what a professional would believe of risk episodes: mandates, statuses, scenarios, published labels."""
+"""Plausibility checks of risk episodes: mandates, statuses, scenarios and published labels."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ import polars as pl
 from finskillbench.arrays import SECTORS
 from finskillbench.domains.checks.examination import Subject, each_label, examining
 from finskillbench.domains.risk.catalogs import scenario_catalog
-from finskillbench.domains.risk.checks.data import drawn
+from finskillbench.domains.risk.checks.data import drawn_episodes
 from finskillbench.domains.risk.inputs import ConstraintInput, MonitoringInput, StressInput
 from finskillbench.domains.risk.objects.scenarios import HYPOTHETICAL
-from finskillbench.domains.risk.rederive import measured
-from finskillbench.domains.risk.rederive_stress import stressed
+from finskillbench.domains.risk.rederive import measure_constraint
+from finskillbench.domains.risk.rederive_stress import stress_holdings
 from finskillbench.domains.risk.user_catalogs.mandates import user_mandates
 from finskillbench.engines.risk.full_stress import OVERLAY
 from finskillbench.episode import Episode, JsonObject, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.values import mapping, number, objects, text
+from finskillbench.scoring.values import as_number, as_object, as_text, objects
 
 _NOT_OF_AN_INDEX = frozenset({"position_limit_min", "name_count", "turnover_max_monthly", "cash_max"})
-"""Limits on how a portfolio is run, which no index is held against."""
+"""Limits that do not apply to an index."""
 _INDEXED, _MOST_ACTIVE = 0.02, 0.06
-"""Largest tracking error that a mandate which calls itself an index may allow, and any mandate."""
+"""Largest tracking-error limit of an index mandate, and of any mandate."""
 _LEAST_FAILING, _MOST_FAILING = 1 / 3, 2 / 3
 _FEW = 10
-"""Statuses, or near misses, of a kind below which no share of them says anything."""
+"""Sample size from which shares are checked."""
 _NEAR = {0.01: 0.03, 0.05: 0.1}
-"""Relative distance from a limit, to the share of values that lie so near on either side, at least."""
+"""Relative distance from a limit, and least share of values within it on either side."""
 _LEAST_SIDE = 0.2
-"""Share of a kind's near misses that lie on the rarer side of the limit, at least."""
+"""Least share of near misses on the rarer side of a limit."""
 _LEAST_COMPLIANT, _MOST_COMPLIANT = 0.15, 0.5
 
 
-def economics(subject: Subject, findings: Findings) -> None:
-    """Mandates that their own benchmark keeps; statuses that neither a constant nor a distance from a limit tells."""
+def check_risk_economics(subject: Subject, findings: Findings) -> None:
+    """Check mandates against their benchmarks, and the balance of statuses."""
     _mandates(subject, findings)
     if subject.built and subject.edition.has_truth:
         _statuses(subject, findings)
 
 
 def _mandates(subject: Subject, findings: Findings) -> None:
-    """Nobody gives out a mandate that its benchmark breaks, or an index mandate that may leave its index.
+    """Check that no benchmark breaks its mandate, and that index mandates stay near the index.
 
-    Of a mandate that a user brought this is only said: it is not ours to choose.
+    User mandates only cause warnings.
     """
-    seen, own = set[tuple[str, date]](), user_mandates(subject.edition.manifest)
+    seen, user_ids = set[tuple[str, date]](), user_mandates(subject.edition.manifest)
     for episode in subject.episodes:
         if "mandate" not in episode.input or "benchmark_weights" not in episode.input:
             continue
@@ -60,7 +60,7 @@ def _mandates(subject: Subject, findings: Findings) -> None:
             key = str(mandate["mandate_id"]), episode.as_of_date
             if key not in seen:
                 seen.add(key)
-                if mandate["mandate_id"] in own:
+                if mandate["mandate_id"] in user_ids:
                     _warn_of_mandate(episode.task_id, task_input, findings)
                 else:
                     _check_mandate(episode.task_id, task_input, findings)
@@ -75,7 +75,7 @@ def _check_mandate(where: str, task_input: MonitoringInput, findings: Findings) 
     for limit in mandate["constraints"]:
         if limit["type"] in _NOT_OF_AN_INDEX:
             continue
-        found = measured(limit, index)
+        found = measure_constraint(limit, index)
         findings.expect(
             found.status == "PASS",
             where,
@@ -98,16 +98,16 @@ def _warn_of_mandate(where: str, task_input: MonitoringInput, findings: Findings
 
 
 def _statuses(subject: Subject, findings: Findings) -> None:
-    """Statuses near balance by kind, near misses on both sides, compliance no rule of thumb."""
+    """Check the balance of statuses, near misses and compliance."""
     statuses: dict[str, Counter[str]] = defaultdict(Counter)
     near: dict[str, list[float]] = defaultdict(list)
     compliant: list[bool] = []
-    for episode in drawn(subject, subject.of("constraint_monitoring")):
+    for episode in drawn_episodes(subject, subject.of("constraint_monitoring")):
         with examining(episode.task_id, findings):
             task_input = cast("MonitoringInput", subject.input_of(episode))
             compliant.append(bool(subject.edition.truth(episode.task_id).expected_output["overall_compliant"]))
             for limit in task_input["mandate"]["constraints"]:
-                found, kind = measured(limit, task_input), limit["type"]
+                found, kind = measure_constraint(limit, task_input), limit["type"]
                 statuses[kind][found.status] += 1
                 if kind not in ("long_only", "name_count"):
                     near[kind].append(found.excess / _size(limit, found.value))
@@ -126,7 +126,6 @@ def _statuses(subject: Subject, findings: Findings) -> None:
 
 
 def _size(limit: ConstraintInput, value: float) -> float:
-    """The limit that a value is nearest to."""
     ends = [float(end) for name in ("value", "min", "max") if (end := limit.get(name)) is not None]
     return abs(min(ends, key=lambda end: abs(end - value)))
 
@@ -155,11 +154,11 @@ def _sides(values: Sequence[float], within: float) -> tuple[int, int]:
 
 
 _HEADLINE = 0.005
-"""By how much of NAV the benchmark's loss may differ from a hypothetical scenario's stated equity move."""
+"""Largest gap between benchmark loss and stated equity move, a fraction of NAV."""
 
 
-def scenarios(subject: Subject, findings: Findings) -> None:
-    """Each scenario is a loss, moves its benchmark by its headline, and bears the name of an event of its market."""
+def check_scenario_economics(subject: Subject, findings: Findings) -> None:
+    """Check that each scenario is a loss of the stated size, and names no event foreign to its market."""
     panels = subject.panels(Findings())
     benchmarks: dict[date, dict[str, float]] = {}
     real = {entry["name"] for entry in scenario_catalog()["replays"]}
@@ -181,11 +180,10 @@ def scenarios(subject: Subject, findings: Findings) -> None:
 
 
 def _check_headline(where: str, task_input: StressInput, benchmark: dict[str, float], findings: Findings) -> None:
-    """The benchmark held through the scenario, name by name."""
     scenario = task_input["stress_scenario"]
     held = [{"symbol": symbol, "weight": benchmark.get(symbol, 0.0)} for symbol in task_input["sector_mapping"]]
     portfolio = {**task_input["portfolio"], "holdings": held, "cash_weight": 0.0}
-    loss = stressed(cast("StressInput", {**task_input, "portfolio": portfolio}), scenario).pnl
+    loss = stress_holdings(cast("StressInput", {**task_input, "portfolio": portfolio}), scenario).pnl
     findings.expect(loss < 0, where, f"{scenario['name']}: the benchmark gains {loss:.2%}, which is no stress")
     if scenario["type"] != HYPOTHETICAL:
         return
@@ -200,39 +198,39 @@ _EXACT = 1e-6
 _TIED = 1e-6
 _ADDS_UP = 1e-4
 _STRESSED = {"credit_spread_widening_bp": "credit", "equity_drawdown_pct": "market"}
-"""Market moves of a replay that cost money, and the factor whose contribution must then be no gain."""
+"""Market moves of a replay, and the factor that must then lose."""
 
 
-def certified(subject: Subject, findings: Findings) -> None:
-    """A mandate can be kept, and a published cure that is said to comply keeps its limit on turnover."""
+def check_attainable_mandates(subject: Subject, findings: Findings) -> None:
+    """Check that mandates are feasible, and that published compliant cures respect the turnover limit."""
 
     def examine(episode: Episode, truth: Truth) -> None:
         _examine_mandate(episode, findings)
-        if not subject.built:  # ours are derived again trade by trade
+        if not subject.built:  # built editions are rederived trade by trade
             _examine_turnover(episode, truth.expected_output, findings)
 
     each_label(subject, findings, examine)
 
 
-def taxonomy(subject: Subject, findings: Findings) -> None:
-    """One vocabulary of sectors in scenarios, holdings and labels."""
+def check_risk_taxonomy(subject: Subject, findings: Findings) -> None:
+    """Check that scenarios, holdings and labels use the same sector names."""
     each_label(subject, findings, lambda episode, truth: _examine_sectors(episode, truth.expected_output, findings))
 
 
-def unique(subject: Subject, findings: Findings) -> None:
-    """Where a label names one of several equal holdings, its scorer is one that accepts the others."""
+def check_risk_uniqueness(subject: Subject, findings: Findings) -> None:
+    """Check that labels with tied holdings have a scorer that accepts every tie."""
     each_label(subject, findings, lambda episode, truth: _examine_ties(episode, truth, findings))
 
 
-def stress(subject: Subject, findings: Findings) -> None:
-    """Published attributions add up to the P&L, and no shock that costs money brings any."""
-    if not subject.built:  # ours are derived again from the holdings
+def check_published_stress(subject: Subject, findings: Findings) -> None:
+    """Check that published attributions sum to the P&L, and that costly shocks are no gain."""
+    if not subject.built:  # built editions are rederived from the holdings
         each_label(subject, findings, lambda episode, truth: _examine_stress(episode, truth.expected_output, findings))
 
 
 def _limits(episode: Episode) -> dict[str, JsonObject]:
     return {
-        str(limit.get("type")): limit for limit in objects(mapping(episode.input.get("mandate")).get("constraints"))
+        str(limit.get("type")): limit for limit in objects(as_object(episode.input.get("mandate")).get("constraints"))
     }
 
 
@@ -241,9 +239,9 @@ def _examine_mandate(episode: Episode, findings: Findings) -> None:
     if not limits:
         return
     findings.add("mandates")
-    cap = number(limits.get("position_limit_max", {}).get("value"))
-    names = len(mapping(episode.input.get("sector_mapping"))) or _named(episode)
-    most = number(limits.get("hhi_max", {}).get("value"))
+    cap = as_number(limits.get("position_limit_max", {}).get("value"))
+    names = len(as_object(episode.input.get("sector_mapping"))) or _holding_count(episode)
+    most = as_number(limits.get("hhi_max", {}).get("value"))
     if cap is not None and names and "cash_max" not in limits:
         message = f"{names} names of at most {cap:.1%} cannot be fully invested"
         findings.expect(cap * names >= 1 - _EXACT, episode.task_id, message, "mandate")
@@ -253,24 +251,24 @@ def _examine_mandate(episode: Episode, findings: Findings) -> None:
 
 
 def _examine_turnover(episode: Episode, label: JsonObject, findings: Findings) -> None:
-    turnover = number(label.get("total_turnover"))
-    limit = number(_limits(episode).get("turnover_max_monthly", {}).get("value"))
+    turnover = as_number(label.get("total_turnover"))
+    limit = as_number(_limits(episode).get("turnover_max_monthly", {}).get("value"))
     if turnover is not None and limit is not None and label.get("post_trade_compliant") is True:
         message = f"is {turnover:.4f} and said to comply with a limit of {limit:.4f}"
         findings.expect(turnover <= limit + _EXACT, episode.task_id, message, "total_turnover")
 
 
-def _named(episode: Episode) -> int:
-    return len(objects(mapping(episode.input.get("portfolio")).get("holdings")))
+def _holding_count(episode: Episode) -> int:
+    return len(objects(as_object(episode.input.get("portfolio")).get("holdings")))
 
 
 def _examine_sectors(episode: Episode, label: JsonObject, findings: Findings) -> None:
-    scenario = mapping(episode.input.get("stress_scenario"))
+    scenario = as_object(episode.input.get("stress_scenario"))
     named = {
-        "stress_scenario.sector_sensitivities": set(mapping(scenario.get("sector_sensitivities"))),
-        "sector_mapping": set(mapping(episode.input.get("sector_mapping")).values()),
+        "stress_scenario.sector_sensitivities": set(as_object(scenario.get("sector_sensitivities"))),
+        "sector_mapping": set(as_object(episode.input.get("sector_mapping")).values()),
         "attribution.by_sector": {
-            text(one.get("sector")) or "" for one in objects(mapping(label.get("attribution")).get("by_sector"))
+            as_text(one.get("sector")) or "" for one in objects(as_object(label.get("attribution")).get("by_sector"))
         },
     }
     for place, sectors in named.items():
@@ -281,17 +279,17 @@ def _examine_sectors(episode: Episode, label: JsonObject, findings: Findings) ->
 
 def _examine_ties(episode: Episode, truth: Truth, findings: Findings) -> None:
     if truth.proof:
-        return  # certified scorers accept every one of equal answers, which their ladders show
-    holdings = objects(mapping(episode.input.get("portfolio")).get("holdings"))
-    weights = [number(one.get("weight")) or 0.0 for one in holdings]
+        return  # certified scorers accept ties
+    holdings = objects(as_object(episode.input.get("portfolio")).get("holdings"))
+    weights = [as_number(one.get("weight")) or 0.0 for one in holdings]
     largest = max(weights, default=0.0)
     tied = sum(abs(weight - largest) <= _TIED for weight in weights)
     names = {str(one.get("symbol")) for one in holdings}
-    if tied > 1 and any(any(name in told for name in names) for told in _told(truth.expected_output)):
+    if tied > 1 and any(any(name in named for name in names) for named in _named_holdings(truth.expected_output)):
         findings.fail(episode.task_id, f"names one of {tied} equal largest holdings", "expected_output")
 
 
-def _told(label: JsonObject) -> Iterator[str]:
+def _named_holdings(label: JsonObject) -> Iterator[str]:
     for one in objects(label.get("top_risk_exposures")):
         if one.get("type") == "single_name":
             yield from str(one.get("detail")).split()
@@ -301,24 +299,24 @@ def _told(label: JsonObject) -> Iterator[str]:
 
 
 def _examine_stress(episode: Episode, label: JsonObject, findings: Findings) -> None:
-    pnl, attribution = number(label.get("estimated_pnl_pct")), mapping(label.get("attribution"))
+    pnl, attribution = as_number(label.get("estimated_pnl_pct")), as_object(label.get("attribution"))
     if pnl is None:
         return
     findings.add("scenarios")
     for part in ("by_sector", "by_factor"):
         rows = objects(attribution.get(part))
-        total = math.fsum(number(row.get("contribution_pct")) or 0.0 for row in rows)
+        total = math.fsum(as_number(row.get("contribution_pct")) or 0.0 for row in rows)
         message = f"adds up to {total:.6f}, the P&L is {pnl:.6f}"
         findings.expect(not rows or abs(total - pnl) <= _ADDS_UP, episode.task_id, message, f"attribution.{part}")
-    moves = mapping(mapping(episode.input.get("stress_scenario")).get("market_shocks"))
+    moves = as_object(as_object(episode.input.get("stress_scenario")).get("market_shocks"))
     by_factor = Counter(
         {
-            str(row.get("factor")): number(row.get("contribution_pct")) or 0.0
+            str(row.get("factor")): as_number(row.get("contribution_pct")) or 0.0
             for row in objects(attribution.get("by_factor"))
         }
     )
     for move, factor in _STRESSED.items():
-        if number(moves.get(move)) is not None:
+        if as_number(moves.get(move)) is not None:
             gain = by_factor[factor]
             message = f"{factor} brings {gain:+.4f} although {move} is {moves[move]}"
             findings.expect(gain <= 0, episode.task_id, message, "attribution.by_factor")

@@ -1,10 +1,7 @@
-"""Checks of the constructed objects: mandates that can be kept, scenarios that make sense, risks that are there.
+"""Checks of mandates, scenarios, planted risks and certified cures.
 
-What a remediation is judged by shown again: the least cost, what it says of the mandate, and the least excess.
-
-A bound under every cure comes from a program of its own (`cure`), which shares nothing with the engine: another
-formulation, another solver, names decided by whole numbers instead of branches. Nothing stored is taken for granted
-but the weights that are said to attain the least.
+`RemediationProgram` bounds every cure with a formulation and solver independent of the engine. It takes only the stored
+optimal weights as given.
 """
 
 from __future__ import annotations
@@ -20,22 +17,22 @@ import polars as pl
 from finskillbench.arrays import SECTORS
 from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.risk.catalogs import scenario_catalog
-from finskillbench.domains.risk.checks.data import drawn, planted, replay_window
+from finskillbench.domains.risk.checks.data import drawn_episodes, read_planted_fact, replay_window
 from finskillbench.domains.risk.inputs import MonitoringInput, PortfolioInput, ScenarioInput, StressInput
-from finskillbench.domains.risk.objects.portfolios import OWN
+from finskillbench.domains.risk.objects.portfolios import USER_BOOK
 from finskillbench.domains.risk.objects.recipes import LEAST
-from finskillbench.domains.risk.objects.scenarios import FEW, HYPOTHETICAL, REPLAY, SEVERE, economics
+from finskillbench.domains.risk.objects.scenarios import FEW, HYPOTHETICAL, REPLAY, SEVERE, economic_violations
 from finskillbench.domains.risk.rederive import (
     FACTORS,
     days_to_sell,
-    illiquid_share,
-    measured,
+    measure_constraint,
+    rederived_illiquid_share,
     sector_totals,
     tilts,
     weights,
 )
-from finskillbench.domains.risk.rederive_stress import sensitivities_of, stressed
-from finskillbench.domains.risk.remediation.cure import Cure
+from finskillbench.domains.risk.rederive_stress import sensitivities_of, stress_holdings
+from finskillbench.domains.risk.remediation.cure import RemediationProgram
 from finskillbench.domains.risk.user_catalogs.scenarios import user_scenarios
 from finskillbench.engines.risk.mandate import DEFINITIONS, mandate_from
 from finskillbench.engines.risk.remediation import nearest
@@ -43,25 +40,25 @@ from finskillbench.engines.risk.task import market_from
 from finskillbench.episode import Episode, JsonObject
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
-from finskillbench.scoring.values import mapping, objects
+from finskillbench.scoring.values import as_object, objects
 
 ACCEPTED_GAIN = 1e-6
 ACCEPTED_BY_NAME = 1e-5
-"""What a whole number that a solver takes for one may leave, times the largest weight, over some names."""
+"""Effect of the solver's integrality tolerance, summed over names."""
 _SAME = 1e-6
 _GOALS = {"least_turnover": "turnover", "least_cost": "cost", "least_excess": "excess"}
-"""What each stage of a certificate minimises."""
+"""Objective of each stage of a certificate."""
 
 
-def least_cost(subject: Subject, findings: Findings) -> None:
-    """No cheaper cure exists than the certified one; where it is out of reach, none comes nearer to the mandate."""
+def check_least_cost(subject: Subject, findings: Findings) -> None:
+    """Check that no cure is cheaper than the certified one, or nearer to an infeasible mandate."""
     if not (subject.edition.has_truth and subject.edition.has_certificates):
         findings.skip("the edition was handed out without truth or certificates")
         return
     episodes = [episode for episode in subject.episodes if "violations" in episode.input]
     stored = subject.edition.certificates(episodes[0].sub_task) if episodes else {}
     for episode in episodes:
-        certificate = mapping(stored.get(episode.task_id))
+        certificate = as_object(stored.get(episode.task_id))
         if certificate:
             with examining(episode.task_id, findings):
                 _examine(subject, episode, certificate, findings)
@@ -72,45 +69,47 @@ def _examine(subject: Subject, episode: Episode, certificate: JsonObject, findin
     complies = subject.edition.truth(episode.task_id).expected_output.get("post_trade_compliant")
     decisive = "least_cost" if complies else "least_excess"
     findings.expect(decisive in certificate, episode.task_id, f"is {complies}, without its proof", decisive)
-    for stage, stored in certificate.items():
-        cure, objective = Cure(task_input, _GOALS[stage]), float(stored["objective"])
-        if stage != "least_excess":
+    for step_name, stored in certificate.items():
+        cure, objective = RemediationProgram(task_input, _GOALS[step_name]), float(stored["objective"])
+        if step_name != "least_excess":
             value = cure.value(np.array(stored["weights"], dtype=float))
             message = f"states {objective:.9g}; its weights come to {value:.9g}"
-            findings.expect(abs(value - objective) <= _SAME, episode.task_id, message, f"{stage}.objective")
-        bound = _bounded(episode, cure, stored, stage, findings)
-        if stage == "least_turnover":
+            findings.expect(abs(value - objective) <= _SAME, episode.task_id, message, f"{step_name}.objective")
+        bound = _bounded(episode, cure, stored, step_name, findings)
+        if step_name == "least_turnover":
             message = f"is {complies}; {cure.left:.6f} of turnover is left, at least {bound:.6f} is needed"
             findings.expect(bound > cure.left, episode.task_id, message, "post_trade_compliant")
 
 
-def _bounded(episode: Episode, cure: Cure, stored: JsonObject, stage: str, findings: Findings) -> float:
-    """The bound under every cure, which a stage's objective is not above by more than rounding, nor below it."""
+def _bounded(
+    episode: Episode, cure: RemediationProgram, stored: JsonObject, step_name: str, findings: Findings
+) -> float:
+    """Return the lower bound of a stage, and check that the stored objective equals it up to rounding."""
     accepted = ACCEPTED_BY_NAME if cure.named or cure.ticket else ACCEPTED_GAIN
     objective = float(stored["objective"])
     weights = np.array(stored["weights"], dtype=float)
     bound = cure.bound(weights, objective - accepted / 10, objective + accepted)
-    if cure.open and (cure.named or cure.ticket) and bound < objective:  # tangents let through ever other names to hold
-        findings.add(f"{stage}_left_open")
+    if cure.open and (cure.named or cure.ticket) and bound < objective:  # tangents keep admitting new sets of names
+        findings.add(f"{step_name}_left_open")
         return bound
-    findings.add(f"{stage}_bounded")
-    findings.widest(f"{stage}_greatest_gain", objective - bound)
+    findings.add(f"{step_name}_bounded")
+    findings.widest(f"{step_name}_greatest_gain", objective - bound)
     message = f"states {objective:.9g}; a bound under every cure is {bound:.9g}"
-    findings.expect(abs(objective - bound) <= accepted, episode.task_id, message, f"{stage}.weights")
+    findings.expect(abs(objective - bound) <= accepted, episode.task_id, message, f"{step_name}.weights")
     return bound
 
 
 _EXACT = 1e-9
 _STATED = 5e-5 + _EXACT
-"""What a replay's shocks and sensitivities, stated to four decimals, may miss."""
+"""Rounding error of shocks and sensitivities with four decimals."""
 _BY_TIER = ("description", "spread_widening_bp", "correlation_shift")
-"""Fields of a scenario that its hard version has otherwise."""
+"""Scenario fields that depend on the tier."""
 _SLOWEST = 3
-"""So many positions of a liquidity-stressed portfolio take long to sell."""
+"""Rank of the position whose selling time shows liquidity stress."""
 
 
-def mandates(subject: Subject, findings: Findings) -> None:
-    """Each mandate reads, does not contradict itself, says the engine's definitions and can be kept on its universe."""
+def check_risk_mandates(subject: Subject, findings: Findings) -> None:
+    """Check that each mandate is consistent, uses the engine's definitions, and is feasible in its universe."""
     seen: dict[tuple[str, date], tuple[str, Any]] = {}
     for episode in subject.episodes:
         if "mandate" not in episode.input:
@@ -135,7 +134,7 @@ def _check_mandate(subject: Subject, episode: Episode, findings: Findings) -> No
     stated = task_input["mandate"]
     for constraint in stated["constraints"]:
         kind = constraint["type"]
-        defined = constraint.get("definition") == mapping(DEFINITIONS).get(kind)
+        defined = constraint.get("definition") == as_object(DEFINITIONS).get(kind)
         findings.expect(defined, where, f"the definition of {kind} is not the engine's")
         findings.add(kind)
     mandate, market = mandate_from(stated), market_from(task_input)
@@ -143,7 +142,7 @@ def _check_mandate(subject: Subject, episode: Episode, findings: Findings) -> No
     if market.benchmark is None:
         findings.fail(where, "has a mandate and no benchmark weights")
         return
-    # Who found the witness does not matter: that it keeps every limit is what proves the mandate.
+    # The witness proves the mandate if it keeps every limit, whichever solver found it.
     found = dict(zip(market.tickers, nearest(mandate, market, market.benchmark).weights.tolist(), strict=True))
     witness: PortfolioInput = {
         **task_input["portfolio"],
@@ -154,18 +153,18 @@ def _check_mandate(subject: Subject, episode: Episode, findings: Findings) -> No
     cash = witness["cash_weight"]
     findings.expect(cash >= -_EXACT, where, f"its witness borrows {-cash:.1e}")
     for constraint in stated["constraints"]:
-        excess = measured(constraint, {**task_input, "portfolio": witness}).excess
+        excess = measure_constraint(constraint, {**task_input, "portfolio": witness}).excess
         findings.widest("greatest_excess", max(excess, 0.0))
         message = f"no portfolio was found that keeps {constraint['type']}: over by {excess:.1e}"
         findings.expect(excess <= 1e-7, where, message)
 
 
-def scenarios(subject: Subject, findings: Findings) -> None:
-    """Each scenario has the six factors and known sectors, the right signs, and replays what the panels say.
+def check_risk_scenarios(subject: Subject, findings: Findings) -> None:
+    """Check factors, sectors and signs of each scenario, and compare replays with the panels.
 
-    A user's scenario may have another economics than ours: this is only said.
+    User scenarios that break economic rules only cause warnings.
     """
-    panels, brought = subject.panels(Findings()), user_scenarios(subject.edition.manifest)
+    panels, user_ids = subject.panels(Findings()), user_scenarios(subject.edition.manifest)
     seen: dict[tuple[Any, ...], tuple[str, Any]] = {}
     for episode in subject.of("stress_testing"):
         with examining(episode.task_id, findings, fatal=subject.built):
@@ -175,10 +174,15 @@ def scenarios(subject: Subject, findings: Findings) -> None:
             sectors = {task_input["sector_mapping"][symbol] for symbol in weights(task_input)}
             lacking = sorted(sectors - sensitivities_of(scenario).keys())
             findings.expect(not lacking, episode.task_id, f"no sensitivity of {', '.join(lacking)}")
-            # A hypothetical scenario is fitted to the benchmark of its date, by the sensitivities that there are.
+            # Hypothetical scenarios are fitted to the date's benchmark with the available sensitivities.
             fitted = subject.built and scenario["type"] == HYPOTHETICAL
-            given = tuple(sorted(task_input["factor_exposures"])) if fitted else ()
-            key = identity, episode.as_of_date if fitted else None, tuple(scenario["sector_sensitivities"]), given
+            names_with_betas = tuple(sorted(task_input["factor_exposures"])) if fitted else ()
+            key = (
+                identity,
+                episode.as_of_date if fitted else None,
+                tuple(scenario["sector_sensitivities"]),
+                names_with_betas,
+            )
             shared = {name: value for name, value in scenario.items() if name not in _BY_TIER}
             if key in seen:
                 first, known = seen[key]
@@ -186,13 +190,13 @@ def scenarios(subject: Subject, findings: Findings) -> None:
                 continue
             seen[key] = (episode.task_id, shared)
             findings.add(str(scenario["type"]))
-            own = identity.removesuffix(SEVERE) in brought
-            _check_scenario(episode.task_id, scenario, panels, findings, own=own)
+            by_user = identity.removesuffix(SEVERE) in user_ids
+            _check_scenario(episode.task_id, scenario, panels, findings, by_user=by_user)
     findings.figures["scenarios"] = len({key[0] for key in seen})
 
 
 def _check_scenario(
-    where: str, scenario: ScenarioInput, panels: Panels | None, findings: Findings, *, own: bool
+    where: str, scenario: ScenarioInput, panels: Panels | None, findings: Findings, *, by_user: bool
 ) -> None:
     factors = set(scenario["factor_shocks"]) ^ set(FACTORS)
     findings.expect(not factors, where, f"its factors are not the six: {', '.join(sorted(factors))}")
@@ -200,8 +204,8 @@ def _check_scenario(
     findings.expect(not unknown, where, f"sectors outside the vocabulary: {', '.join(unknown)}")
     if factors or unknown:
         return
-    for broken in economics(scenario):
-        (findings.warn if own else findings.fail)(where, f"{scenario['scenario_id']}: {broken}")
+    for broken in economic_violations(scenario):
+        (findings.warn if by_user else findings.fail)(where, f"{scenario['scenario_id']}: {broken}")
     if scenario["type"] == REPLAY and panels is not None:
         window = replay_window(scenario)
         if window is None:
@@ -213,7 +217,7 @@ def _check_scenario(
 def _check_replay(
     where: str, scenario: ScenarioInput, panels: Panels, window: tuple[date, date], findings: Findings
 ) -> None:
-    """Shocks are compounded factor returns; sensitivities what sectors did beyond cash and betas known before."""
+    """Compare shocks with compounded factor returns, and sensitivities with sector returns beyond cash and betas."""
     start, end = window
     table = panels.factors.filter(pl.col("date").is_between(start, end)).sort("date")
     growth = np.prod(1 + table.select(*FACTORS, "rf").to_numpy(), axis=0) - 1
@@ -230,11 +234,11 @@ def _check_replay(
         if np.isfinite(prices).all():
             beyond = prices[-1] / prices[0] - 1 - cash - float(np.array(row) @ shocks)
             moves.setdefault(panels.sectors[symbol], []).append(beyond)
-    overall = math.fsum(math.fsum(own) for own in moves.values()) / sum(map(len, moves.values()))
+    overall = math.fsum(math.fsum(excess_returns) for excess_returns in moves.values()) / sum(map(len, moves.values()))
     for sector, stated in scenario["sector_sensitivities"].items():
-        own = moves.get(sector, [])
-        derived = math.fsum(own) / len(own) if own else math.nan
-        derived = (derived + overall) / 2 if len(own) < FEW else derived
+        excess_returns = moves.get(sector, [])
+        derived = math.fsum(excess_returns) / len(excess_returns) if excess_returns else math.nan
+        derived = (derived + overall) / 2 if len(excess_returns) < FEW else derived
         _same(where, stated, derived, f"the sensitivity of {sector}", findings)
     findings.add("replayed")
 
@@ -245,8 +249,8 @@ def _same(where: str, stated: float, derived: float, what: str, findings: Findin
     findings.expect(difference <= _STATED, where, f"{what} is {stated:.6g}, the panels say {derived:.6g}")
 
 
-def planted_risks(subject: Subject, findings: Findings) -> None:
-    """What a portfolio is planted with is there, by the numbers of its own input and of its date."""
+def check_planted_risks(subject: Subject, findings: Findings) -> None:
+    """Check that input and panels show the planted risk of every portfolio."""
     for episode in subject.episodes:
         with examining(episode.task_id, findings, fatal=subject.built):
             _check_trades(episode, findings)
@@ -255,11 +259,11 @@ def planted_risks(subject: Subject, findings: Findings) -> None:
     evidence = _Evidence(subject)
     for episode in subject.episodes:
         with examining(episode.task_id, findings, fatal=subject.built):
-            kind = planted(subject, episode, "portfolio_type")
-            if kind == OWN:
-                brought = not drawn(subject, [episode])
-                findings.expect(brought, episode.task_id, "is called own, and the manifest names no such book")
-                findings.add(OWN)
+            kind = read_planted_fact(subject, episode, "portfolio_type")
+            if kind == USER_BOOK:
+                is_user_book = not drawn_episodes(subject, [episode])
+                findings.expect(is_user_book, episode.task_id, "is called own, and the manifest names no such book")
+                findings.add(USER_BOOK)
                 continue
             verify = _SHOWN.get(kind)
             if verify is None:
@@ -274,7 +278,7 @@ def planted_risks(subject: Subject, findings: Findings) -> None:
 
 
 def _check_trades(episode: Episode, findings: Findings) -> None:
-    """What was held before the month's trades was no short position of what is long now, and no cash was owed."""
+    """Check that the month's trades imply no earlier short position or debt."""
     portfolio, owned = episode.input["portfolio"], weights(cast("StressInput", episode.input))
     traded: Mapping[str, float] = portfolio.get("trades_this_month") or {}
     now = {symbol: owned.get(symbol, 0.0) for symbol in (*owned, *traded)}
@@ -285,22 +289,22 @@ def _check_trades(episode: Episode, findings: Findings) -> None:
 
 
 class _Evidence:
-    """What the episodes of a date tell about it together, and the hypothetical scenarios of the catalog."""
+    """Data of all episodes by date, and the hypothetical scenarios of the catalog."""
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.panels = subject.panels(Findings())
         self.under: dict[date, dict[str, Episode]] = {}
-        parameters = mapping(subject.edition.manifest["parameters"].get("scenarios", scenario_catalog()))
+        parameters = as_object(subject.edition.manifest["parameters"].get("scenarios", scenario_catalog()))
         self.hypothetical = cast("list[ScenarioInput]", objects(parameters.get("hypothetical")))
-        """As stated; the version of a date differs by a number that all sectors share."""
+        """As stated; date-specific versions add one number to all sectors."""
         for episode in subject.episodes:
             if "mandate" in episode.input:
-                name = str(mapping(episode.input["mandate"]).get("mandate_id"))
+                name = str(as_object(episode.input["mandate"]).get("mandate_id"))
                 self.under.setdefault(episode.as_of_date, {}).setdefault(name, episode)
 
     def with_betas(self, episode: Episode) -> StressInput | None:
-        """The input with the betas that the panels say where it lacks some; None without panels."""
+        """Return the input with missing betas filled from the panels; None without panels."""
         task_input = cast("StressInput", episode.input)
         if task_input["sector_mapping"].keys() <= task_input["factor_exposures"].keys():
             return task_input
@@ -313,18 +317,18 @@ class _Evidence:
         return cast("StressInput", {**task_input, "factor_exposures": known})
 
     def concentrated(self, episode: Episode) -> bool | None:
-        """A sector and a name that weigh as much as is planted."""
+        """Check for a sector and a name of the planted weight."""
         task_input = cast("StressInput", episode.input)
         largest = max(map(abs, weights(task_input).values()))
         return max(sector_totals(task_input).values()) >= LEAST["sector"] and largest >= LEAST["name"]
 
     def factor_tilted(self, episode: Episode) -> bool | None:
-        """A beta as far from the market's own as is planted."""
+        """Check for a beta at the planted distance from the market's."""
         task_input = self.with_betas(episode)
         return None if task_input is None else max(tilts(task_input).values()) >= LEAST["tilt"]
 
     def liquidity_stressed(self, episode: Episode) -> bool | None:
-        """A share of NAV that cannot be sold in five days, and names that take more than ten."""
+        """Check the illiquid share and the slowest positions."""
         volumes = episode.input.get("average_daily_volume_usd")
         if volumes is None and self.panels is not None:
             rows = self.panels.liquidity.filter(pl.col("date") == episode.as_of_date)
@@ -333,21 +337,23 @@ class _Evidence:
             return None
         portfolio = cast("PortfolioInput", episode.input["portfolio"])
         days = sorted(days_to_sell(portfolio, volumes), reverse=True)
-        enough = illiquid_share(portfolio, volumes) >= LEAST["illiquid"]
+        enough = rederived_illiquid_share(portfolio, volumes) >= LEAST["illiquid"]
         return enough and days[min(_SLOWEST, len(days)) - 1] >= LEAST["days"]
 
     def mandate_violating(self, episode: Episode) -> bool | None:
-        """As many broken constraints as are planted, under one of the mandates of its date; unseen if none shows it."""
+        """Check for the planted number of broken constraints under a mandate of the date; None if not shown."""
         for other in self.under.get(episode.as_of_date, {}).values():
             task_input = cast("MonitoringInput", self.subject.input_of(other))
             on_this: MonitoringInput = {**task_input, "portfolio": episode.input["portfolio"]}
-            broken = sum(measured(one, on_this).status == "FAIL" for one in task_input["mandate"]["constraints"])
+            broken = sum(
+                measure_constraint(one, on_this).status == "FAIL" for one in task_input["mandate"]["constraints"]
+            )
             if broken >= LEAST["failing"]:
                 return True
         return None
 
     def stress_vulnerable(self, episode: Episode) -> bool | None:
-        """It loses more than the benchmark by as much as is planted, under one of the hypothetical scenarios."""
+        """Check for the planted excess loss over the benchmark under a hypothetical scenario."""
         benchmark = episode.input.get("benchmark_weights")
         if benchmark is None and self.panels is not None:
             rows = self.panels.benchmark_weights.filter(pl.col("date") == episode.as_of_date)
@@ -358,9 +364,12 @@ class _Evidence:
         market = [{"symbol": symbol, "weight": benchmark[symbol]} for symbol in task_input["sector_mapping"]]
         of_market = cast("StressInput", {**task_input, "portfolio": {**task_input["portfolio"], "holdings": market}})
         for scenario in self.hypothetical:
-            of_benchmark, own = stressed(of_market, scenario).pnl, stressed(task_input, scenario).pnl
+            of_benchmark, portfolio_pnl = (
+                stress_holdings(of_market, scenario).pnl,
+                stress_holdings(task_input, scenario).pnl,
+            )
             shift = scenario["market_shocks"]["equity_change_pct"] / 100 - of_benchmark
-            if of_benchmark - own + shift * (1 - math.fsum(weights(task_input).values())) >= LEAST["worse"]:
+            if of_benchmark - portfolio_pnl + shift * (1 - math.fsum(weights(task_input).values())) >= LEAST["worse"]:
                 return True
         return False
 

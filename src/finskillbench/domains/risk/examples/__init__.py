@@ -1,1 +1,1 @@
-"""Answers to the tasks of this domain that the audit scores: cheats, shortcuts, ladders from right to wrong."""
+"""Answers that the audit scores: exploits, shortcuts and graded examples."""

@@ -1,4 +1,4 @@
-"""Shortcuts and the ladder of answers of constraint monitoring."""
+"""Shortcuts and graded examples of constraint monitoring."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any, cast
 
 from finskillbench.domains.examples import GradedExample, Label
 from finskillbench.domains.risk.examples import exploits
-from finskillbench.domains.risk.examples.exploits import rounded
+from finskillbench.domains.risk.examples.exploits import to_significant_digits
 from finskillbench.domains.risk.inputs import CovarianceInput, Holding, MonitoringInput, PortfolioInput
 from finskillbench.domains.risk.rederive import monitoring_answer
 from finskillbench.episode import JsonObject
 
 _WITHOUT_VALUES = ("weights and trades, the rest kept", "all kept, a little inside", "all broken, a little")
 _PLAIN = frozenset({"long_only", "beta_range", "name_count"})
-"""Limits that nobody states in per cent."""
+"""Limits that are never stated in per cent."""
 
 
 def shortcuts(task_input: MonitoringInput) -> Mapping[str, JsonObject]:
-    """Answers by name; a mistake is left out where the case has nothing to make it about."""
-    told = exploits.monitoring(task_input)
-    found = {name: told[name] for name in _WITHOUT_VALUES}
+    """Return answers by name of the shortcut, where it applies."""
+    exploit_answers = exploits.monitoring_exploits(task_input)
+    found = {name: exploit_answers[name] for name in _WITHOUT_VALUES}
     portfolio = task_input["portfolio"]
     holdings, cash = portfolio["holdings"], portfolio["cash_weight"]
     kinds = {limit["type"] for limit in task_input["mandate"]["constraints"]}
@@ -56,7 +56,7 @@ def _scaled(holdings: list[Holding], times: float) -> list[Holding]:
 
 
 def _common_only(covariance: CovarianceInput) -> CovarianceInput:
-    """The covariance without its specific part; of a matrix in full, the variances of a third less."""
+    """Drop specific risk; for a full matrix, cut variances by a third."""
     if "matrix" in covariance:
         rows = [
             [two * (2 / 3 if i == j else 1.0) for j, two in enumerate(row)]
@@ -67,7 +67,6 @@ def _common_only(covariance: CovarianceInput) -> CovarianceInput:
 
 
 def _in_hundredths(task_input: MonitoringInput) -> JsonObject:
-    """The right values against limits a hundred times too small."""
     found = monitoring_answer(task_input)
     rows = cast("list[dict[str, Any]]", found["constraints"])
     for row in rows:
@@ -83,30 +82,30 @@ _Change = Callable[[_Row], _Row | None]
 
 
 def graded_examples(label: Label[MonitoringInput]) -> list[GradedExample]:
-    """From the truth to an empty list; a breach is missed only where there is one."""
+    """Return examples from the truth to an empty list."""
     truth = label.truth.expected_output
     broken = [row["type"] for row in truth["constraints"] if row["status"] == "FAIL"]
     kept = [row["type"] for row in truth["constraints"] if row["status"] == "PASS"]
-    rungs = [
+    examples = [
         GradedExample("truth", truth, 1.0, 1.0),
-        GradedExample("six digits", rounded(truth, 6), 1.0, 1.0),
+        GradedExample("six digits", to_significant_digits(truth, 6), 1.0, 1.0),
         GradedExample("what is optional left out", _changed(truth, _bare), 1.0, 1.0),
         GradedExample("worst names said not to apply", _changed(truth, _unnamed), 1.0, 1.0),
         GradedExample("headroom beside the limits that are kept", _changed(truth, _with_headroom), 1.0, 1.0),
-        GradedExample("four digits", rounded(truth, 4), 0.9, 1.0),
-        GradedExample("three digits", rounded(truth, 3), 0.7, 1.0),
+        GradedExample("four digits", to_significant_digits(truth, 4), 0.9, 1.0),
+        GradedExample("three digits", to_significant_digits(truth, 3), 0.7, 1.0),
     ]
     if kept:
-        rungs.append(GradedExample("one false alarm", _changed(truth, _flagged(kept[:1])), 0.02, 0.3))
+        examples.append(GradedExample("one false alarm", _changed(truth, _flagged(kept[:1])), 0.02, 0.3))
     if broken:
-        rungs.append(GradedExample("one breach missed", _changed(truth, _cleared(broken[:1])), 0.0, 0.12))
+        examples.append(GradedExample("one breach missed", _changed(truth, _cleared(broken[:1])), 0.0, 0.12))
         if len(broken) > 1:
-            rungs.append(GradedExample("two breaches missed", _changed(truth, _cleared(broken[:2])), 0.0, 0.12))
-        rungs.append(GradedExample("every limit said to be kept", _changed(truth, _cleared(broken)), 0.0, 0.0))
-    rungs.append(GradedExample("values in per cent", _changed(truth, _per_cent), 0.0, 0.1))
-    rungs.append(GradedExample("verdicts without values", _changed(truth, _without_value), 0.0, 0.0))
-    rungs.append(GradedExample("no constraints", {**truth, "constraints": []}, 0.0, 0.0))
-    return sorted(rungs, key=lambda rung: rung.most == 0.0)
+            examples.append(GradedExample("two breaches missed", _changed(truth, _cleared(broken[:2])), 0.0, 0.12))
+        examples.append(GradedExample("every limit said to be kept", _changed(truth, _cleared(broken)), 0.0, 0.0))
+    examples.append(GradedExample("values in per cent", _changed(truth, _per_cent), 0.0, 0.1))
+    examples.append(GradedExample("verdicts without values", _changed(truth, _without_value), 0.0, 0.0))
+    examples.append(GradedExample("no constraints", {**truth, "constraints": []}, 0.0, 0.0))
+    return sorted(examples, key=lambda example: example.most == 0.0)
 
 
 def _changed(truth: JsonObject, change: _Change) -> JsonObject:

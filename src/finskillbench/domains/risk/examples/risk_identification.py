@@ -1,4 +1,4 @@
-"""Shortcuts and the ladder of answers of risk identification."""
+"""Shortcuts and graded examples of risk identification."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any, cast
 from finskillbench.domains.examples import GradedExample, Label
 from finskillbench.domains.risk import rederive
 from finskillbench.domains.risk.examples import exploits
-from finskillbench.domains.risk.examples.exploits import rounded
+from finskillbench.domains.risk.examples.exploits import to_significant_digits
 from finskillbench.domains.risk.inputs import CovarianceInput, IdentificationInput
-from finskillbench.domains.risk.rederive import Exposure
+from finskillbench.domains.risk.rederive import RederivedExposure
 from finskillbench.episode import JsonObject
 
 _USUAL = 0.3
-"""A usual volatility of a name, a decimal per year."""
+"""Typical annual volatility of a name."""
 _LIQUIDITY = "liquidity_risk"
 
 
 def shortcuts(task_input: IdentificationInput) -> Mapping[str, JsonObject]:
-    """An answer by each shortcut, with everything else as it should be."""
+    """Return one answer per shortcut, right in all other parts."""
     right = rederive.every_exposure(task_input)
     covariance = task_input["covariance_matrix"]
     variances = _variances(covariance)
@@ -43,8 +43,8 @@ def shortcuts(task_input: IdentificationInput) -> Mapping[str, JsonObject]:
         "no liquidity": _without(right, _LIQUIDITY),
         "names and sectors alone": _only(right, "single_name", "sector_concentration"),
     }
-    answers = {name: _listed(rederive.listed(every)) for name, every in found.items()}
-    answers["five whatever their size"] = _listed(rederive.ranked(right)[: rederive.LISTED])
+    answers = {name: _listed(rederive.material_exposures(every)) for name, every in found.items()}
+    answers["five whatever their size"] = _listed(rederive.rank_exposures(right)[: rederive.LISTED])
     return answers
 
 
@@ -53,56 +53,55 @@ def _with(task_input: IdentificationInput, **changes: object) -> IdentificationI
 
 
 def _variances(covariance: CovarianceInput) -> list[float]:
-    """The diagonal of a covariance."""
     if "matrix" in covariance:
         return [row[at] for at, row in enumerate(covariance["matrix"])]
     loadings, specific = covariance.get("loadings", []), covariance.get("specific", [])
-    return [math.fsum(row[at] ** 2 for row in loadings) + own for at, own in enumerate(specific)]
+    return [math.fsum(row[at] ** 2 for row in loadings) + residual for at, residual in enumerate(specific)]
 
 
-def _by(found: Iterable[Exposure], size: Callable[[Exposure], float]) -> list[Exposure]:
+def _by(found: Iterable[RederivedExposure], size: Callable[[RederivedExposure], float]) -> list[RederivedExposure]:
     return [one._replace(magnitude=size(one)) for one in found]
 
 
-def _only(found: Iterable[Exposure], *kinds: str) -> list[Exposure]:
+def _only(found: Iterable[RederivedExposure], *kinds: str) -> list[RederivedExposure]:
     return [one for one in found if one.type in kinds]
 
 
-def _without(found: Iterable[Exposure], kind: str) -> list[Exposure]:
+def _without(found: Iterable[RederivedExposure], kind: str) -> list[RederivedExposure]:
     return [one for one in found if one.type != kind]
 
 
-def _listed(found: Iterable[Exposure]) -> JsonObject:
-    return exploits.listed([(one.type, one.subject, one.magnitude, one.evidence) for one in found])
+def _listed(found: Iterable[RederivedExposure]) -> JsonObject:
+    return exploits.exposure_answer([(one.type, one.subject, one.magnitude, one.evidence) for one in found])
 
 
 _Row = dict[str, Any]
 _CLEARLY = 1.06
-"""How much larger one magnitude is than another that it cannot be taken for."""
+"""Ratio above which two magnitudes cannot be confused."""
 
 
 def graded_examples(label: Label[IdentificationInput]) -> list[GradedExample]:
-    """From the truth to an empty list."""
+    """Return examples from the truth to an empty list."""
     truth = label.truth.expected_output
     rows: list[_Row] = [dict(row) for row in truth["top_risk_exposures"]]
-    rungs = [
+    examples = [
         GradedExample("truth", truth, 1.0, 1.0),
-        GradedExample("six digits", rounded(truth, 6), 1.0, 1.0),
-        GradedExample("four digits", rounded(truth, 4), 0.99, 1.0),
-        GradedExample("three digits", rounded(truth, 3), 0.9, 1.0),
+        GradedExample("six digits", to_significant_digits(truth, 6), 1.0, 1.0),
+        GradedExample("four digits", to_significant_digits(truth, 4), 0.99, 1.0),
+        GradedExample("three digits", to_significant_digits(truth, 3), 0.9, 1.0),
         GradedExample("without the last of the list", _ranked(rows[:-1]), 0.2, 0.8),
     ]
     if len(rows) > 2 and rows[0]["magnitude"] > _CLEARLY * rows[-1]["magnitude"]:
-        rungs.append(GradedExample("the list in reverse", _ranked(rows[::-1]), 0.0, 0.3))
-    rungs.append(
+        examples.append(GradedExample("the list in reverse", _ranked(rows[::-1]), 0.0, 0.3))
+    examples.append(
         GradedExample("magnitudes off by 0.8 per cent", _ranked([_times(row, 1.008) for row in rows]), 0.05, 0.2)
     )
     if all(abs(abs(row["evidence"]) / row["magnitude"] - 1) > _CLEARLY - 1 for row in rows):
         plain = [row | {"magnitude": abs(row["evidence"])} for row in rows]
-        rungs.append(GradedExample("weights and betas for magnitudes", _ranked(plain), 0.0, 0.0))
-    rungs.append(GradedExample("magnitudes in per cent", _ranked([_per_cent(row) for row in rows]), 0.0, 0.0))
-    rungs.append(GradedExample("no exposures", {"top_risk_exposures": []}, 0.0, 0.0))
-    return rungs
+        examples.append(GradedExample("weights and betas for magnitudes", _ranked(plain), 0.0, 0.0))
+    examples.append(GradedExample("magnitudes in per cent", _ranked([_per_cent(row) for row in rows]), 0.0, 0.0))
+    examples.append(GradedExample("no exposures", {"top_risk_exposures": []}, 0.0, 0.0))
+    return examples
 
 
 def _ranked(rows: Sequence[_Row]) -> JsonObject:

@@ -1,4 +1,4 @@
-"""Shortcuts and the ladder of answers of stress testing."""
+"""Shortcuts and graded examples of stress testing."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from finskillbench.domains.risk.examples.exploits import to_decimals
 from finskillbench.domains.risk.inputs import OptionInput, ScenarioInput, StressInput
 from finskillbench.domains.risk.rederive import FACTORS, weights
 from finskillbench.domains.risk.rederive_stress import (
-    Stressed,
-    answer_of,
+    RederivedStress,
     delta_of,
-    stressed,
+    stress_holdings,
+    stress_with_var,
+    to_stress_answer,
     value_of,
     var_of,
-    whole,
 )
 from finskillbench.episode import JsonObject
 
@@ -28,15 +28,12 @@ _ONE = {**_NONE, _MARKET: 1.0}
 
 
 def shortcuts(task_input: StressInput) -> Mapping[str, JsonObject]:
-    """An answer by each shortcut; one about a part that the episode does not have is left out.
+    """Return one answer per applicable shortcut, right in all other parts."""
+    right, scenario, owned = stress_with_var(task_input), task_input["stress_scenario"], weights(task_input)
+    linear = stress_holdings(task_input, scenario)
 
-    Every other part of the answer is as it should be.
-    """
-    right, scenario, owned = whole(task_input), task_input["stress_scenario"], weights(task_input)
-    linear = stressed(task_input, scenario)
-
-    def holdings(given: StressInput, changed: Mapping[str, Any]) -> Stressed:
-        return _in_place(right, linear, stressed(given, cast("ScenarioInput", {**scenario, **changed})))
+    def holdings(changed_input: StressInput, changed: Mapping[str, Any]) -> RederivedStress:
+        return _in_place(right, linear, stress_holdings(changed_input, cast("ScenarioInput", {**scenario, **changed})))
 
     flat, shocks = dict.fromkeys(scenario["sector_sensitivities"], 0.0), scenario["factor_shocks"]
     gross, net = math.fsum(map(abs, owned.values())), math.fsum(owned.values())
@@ -58,14 +55,14 @@ def shortcuts(task_input: StressInput) -> Mapping[str, JsonObject]:
         found["shorts as longs"] = _held(task_input, {name: abs(weight) for name, weight in owned.items()})
     missing = task_input["sector_mapping"].keys() - task_input["factor_exposures"].keys()
     if missing & owned.keys():
-        given, proxied = task_input["factor_exposures"], dict.fromkeys(scenario.get("sector_proxies", {}), 0.0)
-        zero = _with_betas(task_input, {**given, **dict.fromkeys(missing, _NONE)})
+        known_betas, proxied = task_input["factor_exposures"], dict.fromkeys(scenario.get("sector_proxies", {}), 0.0)
+        zero = _with_betas(task_input, {**known_betas, **dict.fromkeys(missing, _NONE)})
         sectors = {**scenario["sector_sensitivities"], **proxied}
         found["missing sensitivities as zero"] = holdings(zero, {"sector_sensitivities": sectors, "sector_proxies": {}})
-        one = _with_betas(task_input, {**given, **dict.fromkeys(missing, _ONE)})
+        one = _with_betas(task_input, {**known_betas, **dict.fromkeys(missing, _ONE)})
         found["missing betas as a market beta of one"] = holdings(one, {})
         alike = _with(task_input, benchmark_weights=dict.fromkeys(task_input["sector_mapping"], 1.0))
-        found["missing betas by a plain mean"] = _in_place(right, linear, stressed(alike, scenario))
+        found["missing betas by a plain mean"] = _in_place(right, linear, stress_holdings(alike, scenario))
     if options := task_input["portfolio"].get("option_overlay", []):
         found["no options"] = _optioned(task_input, [])
         shock = shocks[_MARKET]
@@ -77,12 +74,12 @@ def shortcuts(task_input: StressInput) -> Mapping[str, JsonObject]:
         if bought != options:
             found["options sold as bought"] = _optioned(task_input, bought)
     if "spread_widening_bp" in scenario:
-        found["no cost of closing"] = whole(_under(task_input, spread_widening_bp=0.0))
+        found["no cost of closing"] = stress_with_var(_under(task_input, spread_widening_bp=0.0))
         deep = dict.fromkeys(task_input["sector_mapping"], 1e15)
-        found["one spread for liquid and illiquid"] = whole(_with(task_input, average_daily_volume_usd=deep))
+        found["one spread for liquid and illiquid"] = stress_with_var(_with(task_input, average_daily_volume_usd=deep))
     if "correlation_shift" in scenario:
         found["correlations unmoved"] = replace(right, var=var_of(_under(task_input, correlation_shift=0.0)))
-    return {name: answer_of(answer) for name, answer in found.items()}
+    return {name: to_stress_answer(answer) for name, answer in found.items()}
 
 
 def _with(task_input: StressInput, **changes: Any) -> StressInput:
@@ -101,8 +98,8 @@ def _equities(scenario: ScenarioInput) -> float:
     return scenario["market_shocks"].get("equity_change_pct", 0.0) / 100
 
 
-def _in_place(right: Stressed, old: Stressed, new: Stressed) -> Stressed:
-    """The right answer with one P&L of the holdings in the place of another."""
+def _in_place(right: RederivedStress, old: RederivedStress, new: RederivedStress) -> RederivedStress:
+    """Replace the P&L of the holdings in the right answer."""
 
     def moved(right: Mapping[str, float], old: Mapping[str, float], new: Mapping[str, float]) -> dict[str, float]:
         return {name: amount - old.get(name, 0.0) + new.get(name, 0.0) for name, amount in right.items()}
@@ -115,19 +112,17 @@ def _in_place(right: Stressed, old: Stressed, new: Stressed) -> Stressed:
     )
 
 
-def _held(task_input: StressInput, held: Mapping[str, float]) -> Stressed:
-    """Everything by other weights."""
+def _held(task_input: StressInput, held: Mapping[str, float]) -> RederivedStress:
     rows = [{"symbol": name, "weight": weight} for name, weight in held.items()]
-    return whole(_with(task_input, portfolio={**task_input["portfolio"], "holdings": rows}))
+    return stress_with_var(_with(task_input, portfolio={**task_input["portfolio"], "holdings": rows}))
 
 
-def _optioned(task_input: StressInput, options: list[Any]) -> Stressed:
-    """Everything with other options."""
-    return whole(_with(task_input, portfolio={**task_input["portfolio"], "option_overlay": options}))
+def _optioned(task_input: StressInput, options: list[Any]) -> RederivedStress:
+    return stress_with_var(_with(task_input, portfolio={**task_input["portfolio"], "option_overlay": options}))
 
 
-def _gained(right: Stressed, gains: Iterable[float]) -> Stressed:
-    """The right answer with another gain of the options."""
+def _gained(right: RederivedStress, gains: Iterable[float]) -> RederivedStress:
+    """Replace the gain of the options in the right answer."""
     gained = math.fsum(gains)
     new = {_OVERLAY: gained}
     return replace(
@@ -143,12 +138,12 @@ def _sized(option: OptionInput, gain: float) -> float:
 
 
 def _at_expiry(option: OptionInput, shock: float) -> float:
-    """The payoff less what the put is worth today."""
+    """Return the payoff at expiry less today's value."""
     return _sized(option, max(0.0, option["strike"] - 1.0 - shock) - value_of(option, 1.0, "implied_volatility"))
 
 
-def _with_cash(task_input: StressInput, right: Stressed) -> Stressed:
-    """Cash falls with the market."""
+def _with_cash(task_input: StressInput, right: RederivedStress) -> RederivedStress:
+    """Let cash move with the market."""
     lost = task_input["portfolio"]["cash_weight"] * task_input["stress_scenario"]["factor_shocks"][_MARKET]
     by_factor = {**right.by_factor, _MARKET: right.by_factor[_MARKET] + lost}
     return replace(right, pnl=right.pnl + lost, by_sector={**right.by_sector, "Cash": lost}, by_factor=by_factor)
@@ -158,12 +153,12 @@ _SENSITIVITY = "sector_sensitivity"
 
 
 def graded_examples(label: Label[StressInput]) -> list[GradedExample]:
-    """From the truth to a gain for a loss; three decimals are a tenth of a per cent of NAV, too few for a VaR."""
+    """Return examples from the truth to a wrong sign; three decimals are too few for a VaR."""
     truth = label.truth.expected_output
     headline = label.task_input["stress_scenario"]["market_shocks"].get("equity_change_pct", 0.0) / 100
     by_factor = [row for row in truth["attribution"]["by_factor"] if row["factor"] != _SENSITIVITY]
     var = truth.get("stressed_var_pct")
-    rungs = [
+    examples = [
         GradedExample("truth", truth, 1.0, 1.0),
         GradedExample("six decimals", to_decimals(truth, 6), 1.0, 1.0),
         GradedExample("four decimals", to_decimals(truth, 4), 0.99, 1.0),
@@ -173,9 +168,9 @@ def graded_examples(label: Label[StressInput]) -> list[GradedExample]:
         GradedExample("P&L alone", _attributed(truth, by_factor=[], by_sector=[]), 0.5, 0.5),
     ]
     if var is not None:
-        rungs.append(GradedExample("a VaR that is a twentieth less", _with_var(truth, 0.95 * var), 0.25, 0.25))
+        examples.append(GradedExample("a VaR that is a twentieth less", _with_var(truth, 0.95 * var), 0.25, 0.25))
     return [
-        *rungs,
+        *examples,
         GradedExample("the market's move for the P&L", _only(headline), 0.0, 0.5),
         GradedExample("a gain for the loss", _times(truth, -1.0), 0.0, 0.0),
         GradedExample("per cent for decimals", _times(truth, 100.0), 0.0, 0.0),

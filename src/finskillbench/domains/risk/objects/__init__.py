@@ -1,1 +1,1 @@
-"""What the risk subtasks share: portfolios, mandates fitted to dates, scenarios, and pairs of them."""
+"""Pools of the risk subtasks: portfolios, fitted mandates, scenarios and pairs."""

@@ -1,4 +1,4 @@
-"""The constructed objects of the four risk subtasks: portfolios, fitted mandates, scenarios, and their pairs."""
+"""Construction of the objects of the four risk subtasks."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import polars as pl
 from finskillbench.arrays import FACTORS, Floats
 from finskillbench.domains.building import BuildContext, permuted
 from finskillbench.domains.risk.catalogs import MandateCatalog, RiskSettings, ScenarioCatalog, scenario_catalog
-from finskillbench.domains.risk.objects.mandates import RiskDate, fit, notes_on
+from finskillbench.domains.risk.objects.mandates import RiskDate, describe_widenings, fit
 from finskillbench.domains.risk.objects.monitoring import (
     MonitoringPair,
     against_mandates,
     drawn_for_monitoring,
     monitoring_pairs,
 )
-from finskillbench.domains.risk.objects.portfolios import PortfolioCase, draw, planned_portfolios
+from finskillbench.domains.risk.objects.portfolios import PortfolioCase, draw_portfolio_case, planned_portfolios
 from finskillbench.domains.risk.objects.remediation import RemediationPair, remediation_pairs
 from finskillbench.domains.risk.objects.scenarios import (
     ScenarioSet,
     build_scenarios,
-    economics,
+    economic_violations,
     is_history,
 )
 from finskillbench.domains.risk.objects.stress import StressPair, stress_pairs
@@ -35,12 +35,12 @@ from finskillbench.domains.risk.user_catalogs.scenarios import SCENARIOS, scenar
 from finskillbench.engines.risk.exposures import Exposure, ranked
 from finskillbench.engines.risk.stress import scenario_from
 from finskillbench.panels.market.estimates.factor_exposures import SESSIONS_PER_YEAR
-from finskillbench.panels.market.regimes import OWN
+from finskillbench.panels.market.regimes import USER_REGIME
 
 
 @dataclass(frozen=True, eq=False)
 class ListedPortfolio:
-    """A portfolio and the ranked list of its exposures."""
+    """Portfolio with its ranked exposures."""
 
     case: PortfolioCase
     exposures: tuple[Exposure, ...]
@@ -48,22 +48,20 @@ class ListedPortfolio:
 
 @dataclass(frozen=True, eq=False)
 class RiskObjects:
-    """Everything the risk subtasks draw their episodes from.
+    """Pools from which the risk subtasks draw episodes.
 
     Attributes
     ----------
-    settings : of the pools.
-    portfolios : in the order of their ids, which says nothing of their types.
-    mandates : as stated, before they are fitted to a date.
-    dates : the market and the fitted mandates of each date.
-    own : a user's books; they are in no other pool.
-    scenario_catalog : as stated; scenarios : replays, and the hypothetical ones of it.
-    identification : each portfolio with the list of its exposures.
-    monitoring : each portfolio with three mandates, its home first, one of each tier.
-    monitored : the pairs of these that constraint monitoring asks about; no other subtask may tell their verdicts.
-    stress : each portfolio with twelve scenarios, every replay that ended before its date among them.
-    remediation : pairs that break the mandate and discriminate, of portfolios that monitoring does not ask about; some
-        cannot be mended within the month's turnover.
+    portfolios : in the order of their ids, independent of type.
+    mandates : as stated, before fitting.
+    dates : market and fitted mandates by date.
+    scenario_catalog : as stated.
+    monitoring : each portfolio with three mandates, one per tier, its home mandate first.
+    monitored : pairs drawn for constraint monitoring; no other subtask may reveal their verdicts.
+    stress : each portfolio with twelve scenarios, including every replay that ended before its date.
+    remediation : discriminating pairs of portfolios outside `monitored`; some are infeasible within the month's
+        turnover.
+    user_pools : the user's books, which are in no other pool.
     """
 
     settings: RiskSettings
@@ -77,11 +75,11 @@ class RiskObjects:
     monitored: tuple[MonitoringPair, ...]
     stress: tuple[StressPair, ...]
     remediation: tuple[RemediationPair, ...]
-    own: UserPools
+    user_pools: UserPools
 
     @property
     def pool_sizes(self) -> dict[str, dict[str, int]]:
-        """What each subtask draws its episodes from."""
+        """Return pool sizes by subtask, for the manifest."""
         listed = Counter(f"listing_{kind}" for one in self.identification for kind in {e.type for e in one.exposures})
         mended = sum(pair.remedy.compliant for pair in self.remediation)
         return {
@@ -107,23 +105,23 @@ def construct(context: BuildContext, settings: RiskSettings) -> RiskObjects:
 
     Raises
     ------
-    SourceError : where the panels carry no such portfolio, mandate or scenario.
+    SourceError : the panels do not support a portfolio, mandate or scenario.
     """
     stated = scenarios_in(context.catalog)
-    _note_own_scenarios(context)
+    _warn_about_user_scenarios(context)
     scenarios = build_scenarios(context.panels, stated, context.notes)
     planned = planned_portfolios(context, settings)
-    regimes = set(context.panels.regimes.values()) - {OWN}
+    regimes = set(context.panels.regimes.values()) - {USER_REGIME}
     if len(regimes) < len(settings["regimes"]):
         context.notes.append(f"The risk portfolios spread over the regimes there are: {', '.join(sorted(regimes))}.")
     mandates = mandates_in(context.catalog)
     dates = _dates(context, scenarios, mandates)
-    cases = _named(context, [draw(context, plan, dates, settings) for plan in planned])
+    cases = _named(context, [draw_portfolio_case(context, plan, dates, settings) for plan in planned])
     against, band = against_mandates(cases, dates), settings["grey_band"]
     pool = [pair for case in cases for pair in monitoring_pairs(context, case, against[case.portfolio_id], band)]
     monitored = drawn_for_monitoring(context, pool, "constraint_monitoring")
-    asked = {pair.case.portfolio_id for pair in monitored}
-    unasked = [case for case in cases if case.portfolio_id not in asked]
+    monitored_ids = {pair.case.portfolio_id for pair in monitored}
+    unmonitored = [case for case in cases if case.portfolio_id not in monitored_ids]
     return RiskObjects(
         settings=settings,
         portfolios=cases,
@@ -135,24 +133,24 @@ def construct(context: BuildContext, settings: RiskSettings) -> RiskObjects:
         monitoring=tuple(pool),
         monitored=tuple(monitored),
         stress=stress_pairs(context, cases, scenarios, settings["scenarios_per_portfolio"]),
-        remediation=remediation_pairs(context, unasked, against, settings),
-        own=user_pools(context, dates, scenarios, settings),
+        remediation=remediation_pairs(context, unmonitored, against, settings),
+        user_pools=user_pools(context, dates, scenarios, settings),
     )
 
 
-def _note_own_scenarios(context: BuildContext) -> None:
-    """What a reader must know of a user's scenarios: where the market or economics say otherwise."""
-    own = context.catalog.of(SCENARIOS)
-    if own is None:
+def _warn_about_user_scenarios(context: BuildContext) -> None:
+    """Add notes on user scenarios that the market or economic rules contradict."""
+    user_scenarios = context.catalog.of(SCENARIOS)
+    if user_scenarios is None:
         return
-    if own.replays and not is_history(context.panels, scenario_catalog()):
+    if user_scenarios.replays and not is_history(context.panels, scenario_catalog()):
         context.notes.append("Own replays are left out: the market is fictional, and its own drawdowns are replayed.")
-    for one in own.hypothetical:
-        context.notes.extend(f"The own scenario {one['scenario_id']}: {broken}." for broken in economics(one))
+    for one in user_scenarios.hypothetical:
+        context.notes.extend(f"The own scenario {one['scenario_id']}: {broken}." for broken in economic_violations(one))
 
 
 def _dates(context: BuildContext, scenarios: ScenarioSet, catalog: MandateCatalog) -> dict[date, RiskDate]:
-    """The market of each date with the mandates fitted to it; what had to be widened becomes a note."""
+    """Return market and fitted mandates by date, and add notes on widened limits."""
     dates: dict[date, RiskDate] = {}
     for as_of in context.panels.risk_dates:
         market = context.panels.snapshot(as_of)
@@ -160,19 +158,19 @@ def _dates(context: BuildContext, scenarios: ScenarioSet, catalog: MandateCatalo
         fitted = {one["mandate_id"]: fit(one, as_of, market, catalog) for one in catalog["mandates"]}
         hypothetical = tuple(scenario_from(one) for one in scenarios.hypothetical_at(market))
         dates[as_of] = RiskDate(market, fitted, hypothetical)
-    context.notes.extend(notes_on([(day, one) for day, at in dates.items() for one in at.mandates.values()]))
+    context.notes.extend(describe_widenings([(day, one) for day, at in dates.items() for one in at.mandates.values()]))
     return dates
 
 
 def _factor_volatility(context: BuildContext, as_of: date) -> Floats:
-    """(6,) annualised standard deviations of the factors over the sessions of the date's betas."""
+    """Return (6,) annualised factor volatilities over the sessions of the date's betas."""
     sessions = context.panels.window_dates(as_of)
     window = context.panels.factors.filter(pl.col("date").is_between(sessions[0], as_of)).select(*FACTORS).drop_nulls()
     return np.std(window.to_numpy(), axis=0, ddof=1) * np.sqrt(SESSIONS_PER_YEAR)
 
 
 def _named(context: BuildContext, cases: list[PortfolioCase]) -> tuple[PortfolioCase, ...]:
-    """The portfolios in a random order, numbered in it: an id tells nothing of a type."""
+    """Shuffle and number the portfolios, so that ids do not reveal types."""
     width = max(3, len(str(len(cases))))
     mixed = permuted(cases, context.generator("risk", "order"))
     return tuple(replace(case, portfolio_id=f"P{number:0{width}d}") for number, case in enumerate(mixed, start=1))

@@ -1,4 +1,4 @@
-"""Portfolios held against mandates: which statuses each shows, and the pairs that become episodes."""
+"""Pairs of portfolio and mandate, their statuses, and the draw of monitoring episodes."""
 
 from __future__ import annotations
 
@@ -14,56 +14,58 @@ from finskillbench.domains.building import BuildContext, permuted
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.objects.mandates import TIERS, RiskDate
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase, batched
-from finskillbench.engines.risk.mandate import COLUMN, COMPLIANCE_TOLERANCE, Kind, Mandate
+from finskillbench.engines.risk.mandate import COLUMN, COMPLIANCE_TOLERANCE, ConstraintKind, RiskMandate
 from finskillbench.engines.risk.monitor import limit_scales, measure_pairs
 
 GREY_BAND = 2 * COMPLIANCE_TOLERANCE
-"""A status that hangs on less than this, in the unit of its limit, is a test of rounding and no episode."""
+"""Least margin of a status, in the unit of its limit, so that rounding does not decide it."""
 _COMPLIANT = 10
-"""Episodes of portfolios that keep their whole mandate."""
+"""Episodes of fully compliant portfolios."""
 _NEAR = (0.01, 0.05)
-"""Distances from a limit, relative to it, within which values are to lie on both sides."""
-MODEL_BASED = frozenset({Kind.TRACKING_ERROR_MAX, Kind.BETA_RANGE, Kind.FACTOR_EXPOSURE_MAX})
-"""Limits that take betas or a covariance to check; weights and trades tell the others."""
+"""Relative distances from a limit within which both sides need values."""
+MODEL_BASED = frozenset(
+    {ConstraintKind.TRACKING_ERROR_MAX, ConstraintKind.BETA_RANGE, ConstraintKind.FACTOR_EXPOSURE_MAX}
+)
+"""Limits that need betas or a covariance."""
 _STATUS_WEIGHT, _NEAR_WEIGHT, _RARE_WEIGHT, _STRATA_WEIGHT = 2.0, 1.0, 3.0, 1.0
-"""What the draw weighs: balance of statuses, near misses and their sides, near misses of kinds with few, strata."""
-_TOLD_WEIGHT, _PLAIN_WEIGHT, _CONSTANCY = 1.2, 80.0, 200.0
-"""And against it: a kind that tells the whole verdict, breaches that weights alone tell, more compliant or fewer."""
+"""Weights of status balance, near-miss balance, rare near misses, and strata."""
+_AGREEMENT_WEIGHT, _PLAIN_WEIGHT, _CONSTANCY = 1.2, 80.0, 200.0
+"""Weights against kinds that reveal the verdict, breaches visible in weights, and a wrong share of compliant pairs."""
 _LEAST_COUNTED, _UNEQUAL_WEIGHT = 10, 200.0
-"""From so many of a kind on, the two sides may differ by a share of them at most; the weight of what is more."""
+"""Count from which the imbalance of a kind is limited, and weight of the excess."""
 _UNEQUAL_STATUSES, _UNEQUAL_NEAR = 1 / 3, 0.6
-"""That share, of statuses and of near misses."""
+"""Largest imbalance of statuses and of near misses, as a share of their count."""
 _DISAGREE = -2.5
-"""What a status unlike the whole verdict weighs beside one like it: about one in four is, where statuses balance."""
+"""Weight of a status that differs from the overall verdict; about one in four does."""
 
 
 @dataclass(frozen=True, eq=False)
 class MonitoringPair:
-    """A portfolio held against a mandate.
+    """Portfolio under a mandate.
 
-    `violations` are the kinds that fail; `margin` is how far the nearest status is from changing, in the unit of its
-    limit (whole names are counted, not measured); `beyond` is how far each kind lies beyond its limit, relative to it.
+    violations : kinds that fail.
+    margin : least distance of a status from changing, in the unit of its limit, without name_count.
+    beyond : excess of each kind relative to its limit.
     """
 
     case: PortfolioCase
-    mandate: Mandate
+    mandate: RiskMandate
     tier: str
-    violations: tuple[Kind, ...]
+    violations: tuple[ConstraintKind, ...]
     margin: float
-    beyond: Mapping[Kind, float]
+    beyond: Mapping[ConstraintKind, float]
 
     @property
     def compliant(self) -> bool:
-        """Whether every constraint passes."""
         return not self.violations
 
 
 _BEST_FITTING = 0.8
-"""Share of the portfolios that are held against the mandates of other tiers that they come nearest to keeping."""
+"""Share of portfolios paired with the mandates of other tiers that they break least."""
 
 
-def measured(cases: Sequence[PortfolioCase], mandates: Sequence[Mandate]) -> tuple[Floats, Floats]:
-    """Values and excess of m pairs of a case and a mandate, (m, kinds) each, as `measure_pairs` returns them."""
+def measure_cases(cases: Sequence[PortfolioCase], mandates: Sequence[RiskMandate]) -> tuple[Floats, Floats]:
+    """Return values and excesses, (m, kinds) each, of m pairs; see `measure_pairs`."""
     batch, rows = batched(cases)
     return measure_pairs(batch, rows, mandates)
 
@@ -71,10 +73,10 @@ def measured(cases: Sequence[PortfolioCase], mandates: Sequence[Mandate]) -> tup
 def against_mandates(
     cases: Sequence[PortfolioCase], dates: Mapping[date, RiskDate]
 ) -> dict[str, dict[str, MonitoringPair]]:
-    """Every case, by id, with every mandate, by name, as fitted to its date."""
+    """Pair every case with every fitted mandate, keyed by portfolio and mandate id."""
     pairs = [(case, name, one) for case in cases for name, one in dates[case.as_of].mandates.items()]
-    excess = measured([case for case, _, _ in pairs], [one.mandate for _, _, one in pairs])[1]
-    margins = np.nanmin(np.abs(np.delete(excess, COLUMN[Kind.NAME_COUNT], axis=1)), axis=1).tolist()
+    excess = measure_cases([case for case, _, _ in pairs], [one.mandate for _, _, one in pairs])[1]
+    margins = np.nanmin(np.abs(np.delete(excess, COLUMN[ConstraintKind.NAME_COUNT], axis=1)), axis=1).tolist()
     failing = excess > COMPLIANCE_TOLERANCE
     found: dict[str, dict[str, MonitoringPair]] = {case.portfolio_id: {} for case in cases}
     for (case, name, one), fails, over, margin in zip(pairs, failing, excess, margins, strict=True):
@@ -88,9 +90,9 @@ def against_mandates(
 def monitoring_pairs(
     context: BuildContext, case: PortfolioCase, against: Mapping[str, MonitoringPair], band: float
 ) -> list[MonitoringPair]:
-    """The home mandate, then one mandate of each other tier: of many portfolios that of which they break the least.
+    """Return the home mandate and one of each other tier, usually the one with fewest violations.
 
-    A mandate under which some status hangs on less than `band` is taken only where its tier has no other.
+    Mandates with a margin below `band` are used only if the tier has no other.
     """
     rng = context.generator("risk", "monitored", case.portfolio_id)
     fitting = rng.random() < _BEST_FITTING
@@ -106,23 +108,24 @@ def monitoring_pairs(
 
 
 def drawn_for_monitoring(context: BuildContext, pool: Sequence[MonitoringPair], sub_task: str) -> list[MonitoringPair]:
-    """The pairs that become episodes, in their order: each kind of limit as often broken as kept.
+    """Draw monitoring episodes, each kind of limit as often broken as kept.
 
-    One at a time, the pair that leaves the least imbalance: of PASS and FAIL of each kind, of values just inside and
-    just beyond their limits (the more of these of each kind the better), and of tiers, types, regimes and mandates; a
-    quarter complies, and most of the others break a limit that takes a model. A portfolio comes up once.
-    A pair of which a verdict hangs on less than `GREY_BAND` is passed over. Where one side of a kind is too rare in the
-    end, pairs are drawn again with a weight against that.
+    A greedy search adds the pair of least imbalance: statuses per kind, near misses on both sides, and strata. A
+    quarter
+    complies; most others break a model-based limit. Each portfolio is drawn once, and margins below `GREY_BAND` are
+    excluded. If a side stays too rare, the draw is repeated with a penalty.
     """
     rng = context.generator(sub_task, "draw")
     pairs = permuted([pair for pair in pool if pair.margin >= GREY_BAND], rng)
-    statuses = np.array([[_status(pair, kind) for kind in Kind] for pair in pairs])
+    statuses = np.array([[_status(pair, kind) for kind in ConstraintKind] for pair in pairs])
     rarity = len(pairs) / np.maximum(np.abs(statuses).sum(axis=0), 1)
-    near = np.array([[_near(pair, kind) for kind in Kind] + [_nearest(pair)] for pair in pairs])
-    missed = np.array([[sum(abs(pair.beyond.get(k, np.inf)) <= w for w in _NEAR) for k in Kind] for pair in pairs])
+    near = np.array([[_near(pair, kind) for kind in ConstraintKind] + [_nearest(pair)] for pair in pairs])
+    missed = np.array(
+        [[sum(abs(pair.beyond.get(k, np.inf)) <= w for w in _NEAR) for k in ConstraintKind] for pair in pairs]
+    )
     strata = _one_hot([(pair.tier, pair.case.type, pair.case.regime, pair.mandate.mandate_id) for pair in pairs])
     compliant = np.array([pair.compliant for pair in pairs])
-    told = np.where(statuses * np.where(compliant, -1, 1)[:, None] < 0, _DISAGREE, np.abs(statuses))
+    agreement = np.where(statuses * np.where(compliant, -1, 1)[:, None] < 0, _DISAGREE, np.abs(statuses))
     plain = np.array([bool(pair.violations) and not MODEL_BASED & set(pair.violations) for pair in pairs])
     cases = np.array([pair.case.portfolio_id for pair in pairs])
 
@@ -135,7 +138,7 @@ def drawn_for_monitoring(context: BuildContext, pool: Sequence[MonitoringPair], 
             cost = cost + _NEAR_WEIGHT * (sides**2).sum(axis=1)
             cost = cost - _NEAR_WEIGHT * missed.sum(axis=1) ** 2
             cost = cost - _RARE_WEIGHT * (missed / (1 + missed[chosen].sum(axis=0))).sum(axis=1)
-            cost = cost + _TOLD_WEIGHT * np.maximum(told[chosen].sum(axis=0) + told, 0) ** 2 @ rarity
+            cost = cost + _AGREEMENT_WEIGHT * np.maximum(agreement[chosen].sum(axis=0) + agreement, 0) ** 2 @ rarity
             cost = cost + _PLAIN_WEIGHT * plain
             cost = cost + _STRATA_WEIGHT * (strata @ strata[chosen].sum(axis=0))
             cost = cost + _CONSTANCY * np.abs(compliant[chosen].sum() + compliant - due)
@@ -155,33 +158,33 @@ def drawn_for_monitoring(context: BuildContext, pool: Sequence[MonitoringPair], 
 
 
 def _unequal(balance: Floats, counted: Floats, sides: Floats, nearby: Floats) -> Floats:
-    """(...) excess of the two sides' difference over the most allowed, summed over (..., kinds) with enough counted.
+    """Return (...) the imbalance above the allowed share, summed over (..., kinds) with enough observations.
 
-    `balance` is FAIL less PASS of `counted` statuses, `sides` values beyond less inside of `nearby` ones.
+    `balance` is FAIL minus PASS among `counted` statuses, `sides` is outside minus inside among `nearby` values.
     """
     statuses = np.maximum(np.abs(balance) - _UNEQUAL_STATUSES * counted, 0) * (counted >= _LEAST_COUNTED)
     misses = np.maximum(np.abs(sides) - _UNEQUAL_NEAR * nearby, 0) * (nearby >= _LEAST_COUNTED)
     return np.asarray(statuses.sum(axis=-1) + misses.sum(axis=-1))
 
 
-def _status(pair: MonitoringPair, kind: Kind) -> float:
-    """1 for FAIL, -1 for PASS, 0 where the mandate does not limit the kind."""
+def _status(pair: MonitoringPair, kind: ConstraintKind) -> float:
+    """Return 1 for FAIL, -1 for PASS, 0 without such a limit."""
     return 0.0 if pair.mandate.get(kind) is None else 1.0 if kind in pair.violations else -1.0
 
 
-def _near(pair: MonitoringPair, kind: Kind) -> float:
-    """1 for a value just beyond its limit, -1 for one just inside it, else 0."""
+def _near(pair: MonitoringPair, kind: ConstraintKind) -> float:
+    """Return 1 for a near miss outside the limit, -1 inside, else 0."""
     beyond = pair.beyond.get(kind, np.inf)
     return float(np.sign(beyond)) if abs(beyond) <= max(_NEAR) else 0.0
 
 
 def _nearest(pair: MonitoringPair) -> float:
-    """Values within the nearest distance beyond their limits less those inside them."""
+    """Return the closest near misses outside minus those inside their limits."""
     return math.fsum(np.sign(beyond) for beyond in pair.beyond.values() if abs(beyond) <= min(_NEAR))
 
 
 def _one_hot(rows: Sequence[Sequence[str]]) -> Floats:
-    """(m, values) 1 for each value that a row has, over the root of how many a stratum has: rare ones count more."""
+    """Return (m, values) indicators scaled by the root of the stratum's number of values."""
     columns = [sorted(set(column)) for column in zip(*rows, strict=True)]
     return np.array(
         [

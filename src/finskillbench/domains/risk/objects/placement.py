@@ -1,7 +1,6 @@
-"""Portfolios inside a mandate: the convex program that places one, whose result the engines then measure.
+"""Convex program that places a portfolio inside a mandate.
 
-Nothing here proves anything. A portfolio placed by it is a witness: that it keeps a mandate, or carries a planted risk,
-is what `engines.risk.monitor` and `engines.risk.exposures` find on its weights.
+It proves nothing: `engines.risk.monitor` and `engines.risk.exposures` measure the result.
 """
 
 from __future__ import annotations
@@ -12,42 +11,42 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from finskillbench.arrays import FACTORS, Floats, Integers
-from finskillbench.engines.optimisation.program import Cone, ProgramBuilder, solve
-from finskillbench.engines.risk.mandate import Constraint, Kind, Mandate
-from finskillbench.engines.risk.portfolio import Market, Portfolio
+from finskillbench.engines.optimisation.program import Cone, ProgramBuilder, solve_conic
+from finskillbench.engines.risk.mandate import Constraint, ConstraintKind, RiskMandate
+from finskillbench.engines.risk.portfolio import MarketSnapshot, Portfolio
 from finskillbench.errors import InternalError
 
 _TOLERANCE = 1e-10
 _CLIPS = 50
 _UPPER = (
-    Kind.POSITION_LIMIT_MAX,
-    Kind.SECTOR_LIMIT_MAX,
-    Kind.TRACKING_ERROR_MAX,
-    Kind.FACTOR_EXPOSURE_MAX,
-    Kind.CASH_MAX,
-    Kind.HHI_MAX,
-    Kind.TURNOVER_MAX_MONTHLY,
+    ConstraintKind.POSITION_LIMIT_MAX,
+    ConstraintKind.SECTOR_LIMIT_MAX,
+    ConstraintKind.TRACKING_ERROR_MAX,
+    ConstraintKind.FACTOR_EXPOSURE_MAX,
+    ConstraintKind.CASH_MAX,
+    ConstraintKind.HHI_MAX,
+    ConstraintKind.TURNOVER_MAX_MONTHLY,
 )
-"""Constraints whose `value` is an upper limit in continuous units; gross exposure is met by holding cash."""
+"""Upper limits in continuous units; cash keeps gross exposure."""
 
 
 @dataclass(frozen=True)
 class AtLeast:
-    """One linear demand on a placed portfolio: coefficients (n,) times weights >= floor."""
+    """Linear constraint coefficients (n,) @ weights >= floor."""
 
     coefficients: Floats
     floor: float
 
 
-def tightened(mandate: Mandate, share: float, least: float) -> Mandate:
-    """The mandate with every continuous limit drawn in by `share` of itself, but by no less than `least`."""
+def tightened(mandate: RiskMandate, share: float, least: float) -> RiskMandate:
+    """Tighten every continuous limit by `share` of itself, but at least by `least`."""
 
     def tight(limit: Constraint) -> Constraint:
         if limit.kind in _UPPER and limit.value is not None:
             return replace(limit, value=limit.value - max(least, share * limit.value))
-        if limit.kind is Kind.POSITION_LIMIT_MIN and limit.value is not None:
+        if limit.kind is ConstraintKind.POSITION_LIMIT_MIN and limit.value is not None:
             return replace(limit, value=limit.value + max(least, share * limit.value))
-        if limit.kind is Kind.BETA_RANGE:
+        if limit.kind is ConstraintKind.BETA_RANGE:
             low, high = limit.minimum, limit.maximum
             return replace(
                 limit,
@@ -60,29 +59,27 @@ def tightened(mandate: Mandate, share: float, least: float) -> Mandate:
 
 
 def place(
-    market: Market,
+    market: MarketSnapshot,
     support: Integers,
     *,
-    mandate: Mandate | None = None,
+    mandate: RiskMandate | None = None,
     target: Floats | None = None,
     cash: float = 0.0,
     least: float = 0.0,
     ceilings: Floats | None = None,
     demands: Sequence[AtLeast] = (),
 ) -> Floats | None:
-    """The long portfolio (n,) of the names at `support` inside a mandate that is nearest to a target.
+    """Return the long portfolio (n,) of the names in `support` nearest to a target, or None if the solver fails.
 
-    Least squares to `target` (n,), or the least tracking error where there is none; the mandate's turnover and name
-    count do not enter (the number of names is the caller's, through `support` and the lower bound). Every supported
-    name weighs at least `least` and at most its entry of `ceilings` (n,), within the mandate's own position limits, and
-    all sum to 1 - cash. None where the solver finds no such portfolio.
+    The objective is least squares to `target` (n,), or least tracking error without one. Turnover and name count of the
+    mandate are ignored. Weights range from `least` to `ceilings` (n,) within the position limits, and sum to 1 - cash.
     """
     places, k = support, len(support)
     low, high = least, np.ones(k) if ceilings is None else ceilings[places]
     limits = {} if mandate is None else {limit.kind: limit for limit in mandate.constraints}
-    if (cap := limits.get(Kind.POSITION_LIMIT_MAX)) is not None:
+    if (cap := limits.get(ConstraintKind.POSITION_LIMIT_MAX)) is not None:
         high = np.minimum(high, _number(cap.value))
-    if (floor := limits.get(Kind.POSITION_LIMIT_MIN)) is not None:
+    if (floor := limits.get(ConstraintKind.POSITION_LIMIT_MIN)) is not None:
         low = max(low, _number(floor.value))
     if low > high.min() or not k * low <= 1 - cash <= high.sum():
         return None
@@ -96,15 +93,15 @@ def place(
     if rows:
         matrix, rhs = np.array([row for row, _ in rows]), np.array([limit for _, limit in rows])
         builder.constrain("linear", Cone.NONNEGATIVE, rhs, (weights, matrix))
-    if (hhi := limits.get(Kind.HHI_MAX)) is not None:
+    if (hhi := limits.get(ConstraintKind.HHI_MAX)) is not None:
         radius = np.sqrt(_number(hhi.value))
         rhs = np.concatenate([[radius], np.zeros(k)])
         builder.constrain("hhi", Cone.SECOND_ORDER, rhs, (weights, np.full(k, -1.0), 1))
-    error = limits.get(Kind.TRACKING_ERROR_MAX)
+    error = limits.get(ConstraintKind.TRACKING_ERROR_MAX)
     if error is not None or target is None:
         root = _active_root(market, places)
         if error is not None:
-            # ||root (w, -1)|| <= limit, the active risk of w against the whole benchmark.
+            # ||root (w, -1)|| <= limit bounds the active risk against the whole benchmark.
             rhs = np.concatenate([[_number(error.value)], -root[:, -1]])
             builder.constrain("tracking error", Cone.SECOND_ORDER, rhs, (weights, -root[:, :-1], 1))
         if target is None:
@@ -113,7 +110,7 @@ def place(
     if target is not None:
         builder.add_quadratic(weights, np.full(k, 2.0))
         builder.add_linear(weights, -2 * target[places])
-    solution = solve(builder.build(), tolerance=_TOLERANCE)
+    solution = solve_conic(builder.build(), tolerance=_TOLERANCE)
     if solution.status not in ("Solved", "AlmostSolved") or not np.isfinite(solution.x).all():
         return None
     placed = np.zeros(len(market.tickers))
@@ -121,15 +118,17 @@ def place(
     return placed
 
 
-def clipped(portfolio: Portfolio, mandate: Mandate, market: Market) -> Floats:
-    """The weights (n,) of the plainest cure: no shorts, cut positions and sectors at their limits, spread the rest.
+def clipped(portfolio: Portfolio, mandate: RiskMandate, market: MarketSnapshot) -> Floats:
+    """Return weights (n,) of the simplest cure: remove shorts, cap positions and sectors.
 
-    What is cut off goes to the other holdings in proportion to their weights, and to cash where none has room.
+    The excess goes to other holdings in proportion, and the rest to cash.
     """
-    cap, share = mandate.limit(Kind.POSITION_LIMIT_MAX), mandate.limit(Kind.SECTOR_LIMIT_MAX)
+    cap, share = mandate.limit(ConstraintKind.POSITION_LIMIT_MAX), mandate.limit(ConstraintKind.SECTOR_LIMIT_MAX)
     cap, share = 1.0 if cap is None else cap, 1.0 if share is None else share
     weights = (
-        np.maximum(portfolio.weights, 0.0) if mandate.get(Kind.LONG_ONLY) is not None else portfolio.weights.copy()
+        np.maximum(portfolio.weights, 0.0)
+        if mandate.get(ConstraintKind.LONG_ONLY) is not None
+        else portfolio.weights.copy()
     )
     invested = float(portfolio.weights.sum())
     for _ in range(_CLIPS):
@@ -147,34 +146,36 @@ def clipped(portfolio: Portfolio, mandate: Mandate, market: Market) -> Floats:
     return weights * (market.membership @ np.minimum(1.0, share / np.maximum(totals, share)))
 
 
-def _linear(market: Market, places: Integers, limits: dict[Kind, Constraint]) -> list[tuple[Floats, float]]:
-    """Rows a'w <= b of the mandate's sector, beta and factor limits, over the supported names."""
+def _linear(
+    market: MarketSnapshot, places: Integers, limits: dict[ConstraintKind, Constraint]
+) -> list[tuple[Floats, float]]:
+    """Return rows a'w <= b of sector, beta and factor limits over the supported names."""
     rows: list[tuple[Floats, float]] = []
-    if (sector := limits.get(Kind.SECTOR_LIMIT_MAX)) is not None:
+    if (sector := limits.get(ConstraintKind.SECTOR_LIMIT_MAX)) is not None:
         rows += [(column, _number(sector.value)) for column in market.membership[places].T if column.any()]
-    if (beta := limits.get(Kind.BETA_RANGE)) is not None:
+    if (beta := limits.get(ConstraintKind.BETA_RANGE)) is not None:
         slopes = market.betas[places, FACTORS.index("mkt_rf")]
         rows += [] if beta.maximum is None else [(slopes, beta.maximum)]
         rows += [] if beta.minimum is None else [(-slopes, -beta.minimum)]
-    if (exposure := limits.get(Kind.FACTOR_EXPOSURE_MAX)) is not None:
+    if (exposure := limits.get(ConstraintKind.FACTOR_EXPOSURE_MAX)) is not None:
         for factor in exposure.factors:
             slopes = market.betas[places, FACTORS.index(factor)]
             rows += [(slopes, _number(exposure.value)), (-slopes, _number(exposure.value))]
     return rows
 
 
-def _active_root(market: Market, places: Integers) -> Floats:
-    """(r, k + 1) R with ||R (w, -1)|| the tracking error of supported weights w, r at most k + 1.
+def _active_root(market: MarketSnapshot, places: Integers) -> Floats:
+    """Return (r, k + 1) R with ||R (w, -1)|| the tracking error of supported weights w, r <= k + 1.
 
-    The triangular factor of the stacked square roots: the program's size depends on the support, not on the universe.
+    A QR factor of the stacked roots keeps the program independent of the universe's size.
     """
     if market.risk is None or market.benchmark is None:
         raise InternalError("the market of a risk date comes without its covariance or benchmark")
     deviations = np.sqrt(market.risk.diagonal)
-    root, own = market.risk.root[:, places], np.zeros((len(deviations), len(places)))
-    own[places, np.arange(len(places))] = deviations[places]
+    root, specific = market.risk.root[:, places], np.zeros((len(deviations), len(places)))
+    specific[places, np.arange(len(places))] = deviations[places]
     benchmark = np.concatenate([market.risk.root @ market.benchmark, deviations * market.benchmark])
-    stacked = np.column_stack([np.vstack([root, own]), benchmark])
+    stacked = np.column_stack([np.vstack([root, specific]), benchmark])
     return np.asarray(np.linalg.qr(stacked, mode="r"))
 
 

@@ -1,4 +1,4 @@
-"""The 200 portfolios: five types whose planted risk the engines find, many of them inside their home mandate."""
+"""Pool of 200 portfolios of five types, with planted risks that the engines confirm."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from finskillbench.domains.risk.objects.recipes import (
     SMALLEST,
     STRESS_VULNERABLE,
     TYPES,
-    Attempt,
+    DrawAttempt,
     PlannedPortfolio,
     draw_portfolio,
 )
@@ -32,32 +32,31 @@ from finskillbench.engines.risk.exposures import (
     days_to_liquidate,
     illiquid_share,
 )
-from finskillbench.engines.risk.mandate import Kind, Mandate
-from finskillbench.engines.risk.monitor import measure
-from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, Market, Portfolio
+from finskillbench.engines.risk.mandate import ConstraintKind, RiskMandate
+from finskillbench.engines.risk.monitor import check_constraints
+from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, MarketSnapshot, Portfolio
 from finskillbench.engines.risk.stress import apply_all
 from finskillbench.errors import SourceError
-from finskillbench.panels.market.regimes import OWN as OWN_DATE
+from finskillbench.panels.market.regimes import USER_REGIME as OWN_DATE
 
-OWN = "own"
-"""The type of a portfolio that a user brought: nothing is planted in it."""
+USER_BOOK = "own"
+"""Type of a user's portfolio, without planted risk."""
 _ATTEMPTS = 48
 _DISCIPLINED = 24
-"""Attempts after which a portfolio that leaves no room for discipline is drawn without it."""
+"""Attempts before a disciplined portfolio is drawn without discipline."""
 _TRIES_PER_HOME = 8
-"""Draws for one home mandate before the next one is tried."""
+"""Draws per home mandate."""
 _SLOWEST = 3
-"""So many of a liquidity-stressed portfolio's least liquid positions take more than ten days to sell."""
+"""Number of positions of a liquidity-stressed portfolio that take more than ten days to sell."""
 
 
 @dataclass(frozen=True, eq=False)
 class PortfolioCase:
-    """One portfolio of the pool.
+    """Portfolio of the pool.
 
-    Attributes
-    ----------
-    portfolio_id : neutral; type, regime : what it is, never shown to an agent.
-    home : the mandate that it is run under; empty of a user's book that names none, until one is found.
+    portfolio_id : neutral name.
+    type, regime : hidden from agents.
+    home : id of its mandate; empty for a user's book until one is found.
     trades : (n,) signed weight changes already made this month.
     """
 
@@ -65,13 +64,13 @@ class PortfolioCase:
     type: str
     regime: str
     as_of: date
-    market: Market
+    market: MarketSnapshot
     portfolio: Portfolio
     trades: Floats
     home: str
 
     def to_json(self) -> PortfolioInput:
-        """The input field `portfolio`: holdings in ticker order, as signed fractions of NAV."""
+        """Return the input field `portfolio`: holdings in ticker order, fractions of NAV."""
         return {
             "portfolio_id": self.portfolio_id,
             "holdings": [
@@ -90,7 +89,7 @@ class PortfolioCase:
 
 
 def planned_portfolios(context: BuildContext, settings: RiskSettings) -> list[PlannedPortfolio]:
-    """The 200 portfolios to draw: each type evenly over the regimes, each regime's over its dates; tiers take turns."""
+    """Plan the pool: types spread evenly over regimes and dates, tiers in rotation."""
     by_regime: dict[str, list[date]] = {}
     for as_of in context.panels.risk_dates:
         if context.panels.regimes[as_of] == OWN_DATE:
@@ -110,17 +109,17 @@ def planned_portfolios(context: BuildContext, settings: RiskSettings) -> list[Pl
     return planned
 
 
-def draw(
+def draw_portfolio_case(
     context: BuildContext, plan: PlannedPortfolio, dates: Mapping[date, RiskDate], settings: RiskSettings
 ) -> PortfolioCase:
-    """A planned portfolio; on another date of its regime where it must.
+    """Draw a planned portfolio, on another date of its regime if necessary.
 
     Raises
     ------
-    SourceError : where no date of the regime has such a portfolio.
+    SourceError : no date of the regime allows such a portfolio.
     """
-    others = [day for day, regime in context.panels.regimes.items() if regime == plan.regime and day != plan.as_of]
-    for as_of in (plan.as_of, *others):
+    other_dates = [day for day, regime in context.panels.regimes.items() if regime == plan.regime and day != plan.as_of]
+    for as_of in (plan.as_of, *other_dates):
         case = _draw_at(context, replace(plan, as_of=as_of), dates[as_of], settings)
         if case is not None:
             return case
@@ -135,16 +134,16 @@ def draw(
 def _draw_at(
     context: BuildContext, plan: PlannedPortfolio, at: RiskDate, settings: RiskSettings
 ) -> PortfolioCase | None:
-    """Draw until the engines find the planted risk and nothing hangs on rounding; None where no draw succeeds."""
+    """Draw until the engines confirm the planted risk clear of rounding; None without success."""
     homes = _homes(context, plan, at)
-    own = context.generator("risk", "discipline", plan.type, plan.regime, plan.number).random()
-    disciplined = own < settings["about_limits"]["disciplined"]
+    chance = context.generator("risk", "discipline", plan.type, plan.regime, plan.number).random()
+    disciplined = chance < settings["about_limits"]["disciplined"]
     for number in range(_ATTEMPTS):
         rng = context.generator("risk", plan.type, plan.regime, plan.number, number)
         name = homes[number // _TRIES_PER_HOME % len(homes)]
         home = at.mandates[name].mandate
         drawn = draw_portfolio(
-            Attempt(rng, plan, at, home, settings, number / _ATTEMPTS, disciplined and number < _DISCIPLINED)
+            DrawAttempt(rng, plan, at, home, settings, number / _ATTEMPTS, disciplined and number < _DISCIPLINED)
         )
         if drawn is None:
             continue
@@ -156,7 +155,7 @@ def _draw_at(
 
 
 def _homes(context: BuildContext, plan: PlannedPortfolio, at: RiskDate) -> list[str]:
-    """The mandates in the order in which they are tried: those of the planned tier first."""
+    """Return the mandates in order of trial, the planned tier first."""
     rng = context.generator("risk", "home", plan.type, plan.regime, plan.number)
     names = [
         name
@@ -166,14 +165,14 @@ def _homes(context: BuildContext, plan: PlannedPortfolio, at: RiskDate) -> list[
     return sorted(permuted(names, rng), key=lambda name: at.mandates[name].tier != plan.tier)
 
 
-def _facts(portfolio: Portfolio, at: RiskDate, home: Mandate) -> dict[str, float]:
-    """What the engines say of every planted risk."""
+def _facts(portfolio: Portfolio, at: RiskDate, home: RiskMandate) -> dict[str, float]:
+    """Measure every planted risk with the engines."""
     market = at.market
     tilts = np.abs(portfolio.weights @ market.betas - NEUTRAL)
     pnl = apply_all(np.vstack([portfolio.weights, np.asarray(market.benchmark)]), at.scenarios, market)[0]
     worst = int(np.argmin(pnl[0]))
     days = np.sort(days_to_liquidate(portfolio, market))[::-1]
-    measures = measure(portfolio, home, market)
+    measures = check_constraints(portfolio, home, market)
     return {
         "sector": float((portfolio.weights @ market.membership).max()),
         "name": float(np.abs(portfolio.weights).max()),
@@ -197,15 +196,16 @@ def _planted(plan: PlannedPortfolio, facts: Mapping[str, float]) -> bool:
     return all(facts[name] >= LEAST[name] for name in wanted)
 
 
-def clear_of_limits(portfolio: Portfolio, mandate: Mandate, market: Market, band: float) -> bool:
-    """Whether no constraint's status hangs on less than `band`; whole names are counted, not measured."""
+def clear_of_limits(portfolio: Portfolio, mandate: RiskMandate, market: MarketSnapshot, band: float) -> bool:
+    """Check that no status has a margin below `band`, without name_count."""
     return all(
-        abs(one.excess) >= band for one in measure(portfolio, mandate, market) if one.kind is not Kind.NAME_COUNT
+        abs(one.excess) >= band
+        for one in check_constraints(portfolio, mandate, market)
+        if one.kind is not ConstraintKind.NAME_COUNT
     )
 
 
-def _clear(portfolio: Portfolio, at: RiskDate, home: Mandate, band: float) -> bool:
-    """Whether the portfolio is one, and no status of its home mandate hangs on rounding."""
+def _clear(portfolio: Portfolio, at: RiskDate, home: RiskMandate, band: float) -> bool:
     sizes = np.abs(portfolio.weights[portfolio.weights != 0])
     if sizes.min() < SMALLEST - band / 2 or portfolio.cash < 0 or np.diff(np.sort(sizes)[-2:])[0] < band:
         return False
@@ -213,7 +213,7 @@ def _clear(portfolio: Portfolio, at: RiskDate, home: Mandate, band: float) -> bo
 
 
 def batched(cases: Sequence[PortfolioCase]) -> tuple[Batch, Integers]:
-    """The distinct ones of m cases side by side, sorted by date, and (m,) the row of each case."""
+    """Return the distinct cases as a batch sorted by date, and (m,) the row of each case."""
     distinct = sorted({case.portfolio_id: case for case in cases}.values(), key=lambda case: case.as_of)
     row = {case.portfolio_id: place for place, case in enumerate(distinct)}
     batch = Batch.of([case.portfolio for case in distinct], [case.market for case in distinct])

@@ -1,4 +1,4 @@
-"""How a portfolio with a planted risk is drawn: one recipe for each of five types, and what the risk has to reach."""
+"""Recipes for portfolios with planted risks, one per type."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from finskillbench.domains.risk.catalogs import Range, RiskSettings
 from finskillbench.domains.risk.objects.mandates import RiskDate
 from finskillbench.domains.risk.objects.placement import AtLeast, place
 from finskillbench.engines.risk.exposures import NEUTRAL_BETA, illiquid_shares
-from finskillbench.engines.risk.mandate import Constraint, Kind, Mandate
+from finskillbench.engines.risk.mandate import Constraint, ConstraintKind, RiskMandate
 from finskillbench.engines.risk.portfolio import Portfolio, turnover_of
 
 CONCENTRATED = "concentrated"
@@ -25,65 +25,66 @@ STRESS_VULNERABLE = "stress_vulnerable"
 TYPES = (CONCENTRATED, FACTOR_TILTED, LIQUIDITY_STRESSED, MANDATE_VIOLATING, STRESS_VULNERABLE)
 
 LEAST = {"sector": 0.30, "name": 0.08, "tilt": 0.35, "illiquid": 0.10, "days": 10.0, "failing": 3, "worse": 0.015}
-"""What a planted risk has to reach, by the engines: fractions of NAV, a beta, days, constraints, a loss of NAV."""
+"""Least size of each planted risk: fractions of NAV, a beta, days, constraints, excess loss."""
 _LOOSE = 0.4
-"""How much more of its limits a try may leave out, and how much less press against them, at the last of the tries."""
+"""Increase in omitted limits, and decrease in limits driven to the bound, by the last attempt."""
 _EXACT = 1e-6
-"""How far a weight or exposure that is pressed to a value may stay below it."""
+"""Tolerance for a weight or exposure driven to a limit."""
 _OF_HOLDING, _OF_CASH = 0.95, 0.9
-"""Largest parts of a holding that was bought, and of cash that was received, within the month."""
+"""Largest parts of a holding bought, and of cash received, within the month."""
 NEUTRAL = NEUTRAL_BETA * (np.arange(len(FACTORS)) == 0)
-"""(6,) exposure to each factor from which a tilt is measured."""
+"""(6,) factor exposures from which a tilt is measured."""
 _DECIMALS = 6
 SMALLEST = 0.0015
-"""Smallest position: clear of the 10 basis points from which a name counts as a holding."""
+"""Smallest position, above the 10 basis points of a holding."""
 
 
 @dataclass(frozen=True)
 class PlannedPortfolio:
-    """One portfolio to be drawn: its type, regime and date, its number within both."""
+    """Type, regime, date and number of a portfolio to draw."""
 
     type: str
     regime: str
     as_of: date
     number: int
     tier: str
-    """The tier in which its home mandate is looked for first."""
+    """Tier of the home mandate that is tried first."""
 
 
 @dataclass(frozen=True)
-class Attempt:
-    """One try at a planned portfolio: its random numbers, its date, and the mandate that is to be its home.
+class DrawAttempt:
+    """Random numbers, date and home mandate of one attempt.
 
-    `late` grows from 0 at the first try to 1 at the last; `disciplined` says that whoever runs it keeps inside every
-    limit, at whatever distance.
+    late : 0 at the first attempt, 1 at the last.
+    disciplined : keep every limit.
     """
 
     rng: np.random.Generator
     plan: PlannedPortfolio
     at: RiskDate
-    home: Mandate
+    home: RiskMandate
     settings: RiskSettings
     late: float
     disciplined: bool
 
     @property
     def size(self) -> int:
-        """The number of names of the universe."""
         return len(self.at.market.tickers)
 
 
 _FAVOURED, _WIDE = 4.0, 250
-"""Score of the names that a concentrated portfolio is to hold, and the names of a universe from which on it grows with
-the logarithm of their number: among thousands chance would leave them out."""
+"""Score of names favoured by a concentrated portfolio, and universe size from which it grows logarithmically. A
+constant
+score would lose them among thousands of names.
+"""
 
 Drawn = tuple[Portfolio, Floats] | None
-"""A portfolio and (n,) the month's trades; None where none fits."""
+"""Portfolio and (n,) trades of the month; None if none fits."""
 
 
-def _concentrated(attempt: Attempt) -> Drawn:
+def _concentrated(attempt: DrawAttempt) -> Drawn:
     rng, market, planted = attempt.rng, attempt.at.market, attempt.settings["planted"]["concentrated"]
-    # A sector of one name would have to weigh 40 % in it.
+    # A sector with one name would concentrate 40 % in it.
     sizes = market.membership.sum(axis=0)
     crowded = int(rng.choice(np.flatnonzero(sizes >= min(2, sizes.max()))))
     members = np.flatnonzero(market.membership[:, crowded])
@@ -100,10 +101,10 @@ def _concentrated(attempt: Attempt) -> Drawn:
     return _filled(attempt, scores=scores, demands=demands)
 
 
-def _factor_tilted(attempt: Attempt) -> Drawn:
+def _factor_tilted(attempt: DrawAttempt) -> Drawn:
     rng, betas = attempt.rng, attempt.at.market.betas
     tilt = rng.uniform(*attempt.settings["planted"]["factor_tilted"]["tilt"])
-    # Twice six directions; those that the largest betas can reach, or else the one that comes nearest.
+    # Choose among twelve directions within reach of the largest betas, else the nearest.
     slopes = np.hstack([betas, -betas])
     floors = tilt + np.concatenate([NEUTRAL, -NEUTRAL])
     reach = np.sort(slopes, axis=0)[::-1][: attempt.settings["holdings"][0]].mean(axis=0) - floors
@@ -113,7 +114,7 @@ def _factor_tilted(attempt: Attempt) -> Drawn:
     return _filled(attempt, scores=2 * _standard(slopes[:, way]), demands=[demand])
 
 
-def _liquidity_stressed(attempt: Attempt) -> Drawn:
+def _liquidity_stressed(attempt: DrawAttempt) -> Drawn:
     volume, settings = np.asarray(attempt.at.market.dollar_volume), attempt.settings
     scores = -_standard(np.log(np.maximum(volume, 1.0)))
     drawn = _filled(attempt, scores=scores)
@@ -122,26 +123,26 @@ def _liquidity_stressed(attempt: Attempt) -> Drawn:
     portfolio, trades = drawn
     wanted = attempt.rng.uniform(*settings["planted"]["liquidity_stressed"]["illiquid_share"])
     low, high = settings["nav_usd"][0], settings["largest_nav_usd"]
-    for _ in range(40):  # the illiquid share grows with NAV: bisection on its logarithm
+    for _ in range(40):  # illiquid share grows with NAV: bisect its logarithm
         middle = float(np.sqrt(low * high))
         short = illiquid_shares(portfolio.weights[None], np.array([middle]), volume)[0] < wanted
         low, high = (middle, high) if short else (low, middle)
     return Portfolio(portfolio.weights, portfolio.cash, float(round(high, -5)), portfolio.traded), trades
 
 
-def _stress_vulnerable(attempt: Attempt) -> Drawn:
+def _stress_vulnerable(attempt: DrawAttempt) -> Drawn:
     rng, market = attempt.rng, attempt.at.market
     of_name = attempt.at.of_names
     losses = np.asarray(market.benchmark) @ of_name
-    # Among the scenarios that hurt the benchmark most, so that the one drawn can be the portfolio's worst.
+    # Draw among the worst scenarios of the benchmark, so that the choice can be the portfolio's worst.
     chosen = int(rng.choice(np.argsort(losses)[:4]))
     worse = rng.uniform(*attempt.settings["planted"]["stress_vulnerable"]["worse_than_benchmark"])
     demand = AtLeast(-of_name[:, chosen], float(worse - losses[chosen]))
     return _filled(attempt, scores=-2 * _standard(of_name[:, chosen]), demands=[demand])
 
 
-def _mandate_violating(attempt: Attempt) -> Drawn:
-    """Uneven random weights, some sold short, and more trading than most mandates allow."""
+def _mandate_violating(attempt: DrawAttempt) -> Drawn:
+    """Draw uneven weights with some shorts, and more turnover than most mandates allow."""
     rng, settings, n = attempt.rng, attempt.settings, attempt.size
     planted = settings["planted"]["mandate_violating"]
     low, high = settings["holdings"]
@@ -160,7 +161,7 @@ def _mandate_violating(attempt: Attempt) -> Drawn:
     return _portfolio(attempt, weights, settings["turnover_violating"])
 
 
-_RECIPES: Mapping[str, Callable[[Attempt], Drawn]] = {
+_RECIPES: Mapping[str, Callable[[DrawAttempt], Drawn]] = {
     CONCENTRATED: _concentrated,
     FACTOR_TILTED: _factor_tilted,
     LIQUIDITY_STRESSED: _liquidity_stressed,
@@ -169,61 +170,61 @@ _RECIPES: Mapping[str, Callable[[Attempt], Drawn]] = {
 }
 
 
-def draw_portfolio(attempt: Attempt) -> Drawn:
-    """One try at a portfolio with the planned risk; that it is there, and the home mandate kept, the engines say."""
+def draw_portfolio(attempt: DrawAttempt) -> Drawn:
+    """Draw one candidate; the engines confirm planted risk and home mandate."""
     return _RECIPES[attempt.plan.type](attempt)
 
 
-def _filled(attempt: Attempt, *, scores: Floats, demands: Sequence[AtLeast] = ()) -> Drawn:
-    """A portfolio that meets the demands, near random weights, about the limits of its home mandate.
+def _filled(attempt: DrawAttempt, *, scores: Floats, demands: Sequence[AtLeast] = ()) -> Drawn:
+    """Place a portfolio that meets the demands, near random weights and near randomised limits.
 
-    Whoever runs it works up to limits of his own, each a random multiple of the mandate's around 1: on which side of a
-    limit a value comes to lie, and how far, no rule tells. Names of a high score (n,) are drawn more often and weigh
-    more.
+    The multiples of the limits spread around 1, so that no rule predicts the side or distance. Names with a high score
+    (n,)
+    are drawn more often and weigh more.
     """
     rng, market, settings, n = attempt.rng, attempt.at.market, attempt.settings, attempt.size
-    own, pressed = _own_limits(attempt)
-    error = own.limit(Kind.TRACKING_ERROR_MAX)
+    limits, pressed = _random_limits(attempt)
+    error = limits.limit(ConstraintKind.TRACKING_ERROR_MAX)
     if error is not None:
-        # Nobody tracks a benchmark without its largest names.
+        # Tracking a benchmark requires its largest names.
         scores = 0.5 * scores + _standard(np.asarray(market.benchmark))
-    size = _size(attempt, own)
+    size = _size(attempt, limits)
     chances = np.exp(scores - scores.max())
-    # The larger of random keys ~ a draw without replacement in proportion to the chances (Efraimidis & Spirakis 2006).
+    # Largest random keys: weighted draw without replacement (Efraimidis & Spirakis 2006).
     support = np.sort(np.argsort(-np.log(rng.random(n)) / np.maximum(chances, 1e-6))[:size])
-    cash = _drawn_within(rng, own.limit(Kind.CASH_MAX), settings["cash"], error)
-    short = _shorts(attempt, own, support, cash)
+    cash = _drawn_within(rng, limits.limit(ConstraintKind.CASH_MAX), settings["cash"], error)
+    short = _shorts(attempt, limits, support, cash)
     target = np.zeros(n)
     mix = rng.dirichlet(np.full(size, 1.5)) * np.exp(0.5 * np.clip(scores[support], -2, 2))
     target[support] = mix / mix.sum() * (1 - cash - short.sum())
-    least = own.limit(Kind.POSITION_LIMIT_MIN)
-    ceilings = np.full(n, min(settings["largest_weight"], own.limit(Kind.POSITION_LIMIT_MAX) or 1.0))
+    least = limits.limit(ConstraintKind.POSITION_LIMIT_MIN)
+    ceilings = np.full(n, min(settings["largest_weight"], limits.limit(ConstraintKind.POSITION_LIMIT_MAX) or 1.0))
     if least is not None:
         ceilings[rng.choice(support)] = least + _EXACT
     weights = place(
         market,
         support,
-        mandate=_continuous(own),
+        mandate=_continuous(limits),
         target=target,
         cash=cash + float(short.sum()),
         least=settings["least_weight"] if least is None else least,
         ceilings=ceilings,
-        demands=[*demands, *_pressed(attempt, own, pressed, support, ceilings)],
+        demands=[*demands, *_pressed(attempt, limits, pressed, support, ceilings)],
     )
     if weights is None:
         return None
-    turnover = _drawn_within(rng, own.limit(Kind.TURNOVER_MAX_MONTHLY), settings["turnover"], None)
+    turnover = _drawn_within(rng, limits.limit(ConstraintKind.TURNOVER_MAX_MONTHLY), settings["turnover"], None)
     return _portfolio(attempt, weights + short, (turnover, turnover))
 
 
-def _own_limits(attempt: Attempt) -> tuple[Mandate, frozenset[Kind]]:
-    """The home mandate with every limit times its own random multiple, some left out; and those to be pressed against.
+def _random_limits(attempt: DrawAttempt) -> tuple[RiskMandate, frozenset[ConstraintKind]]:
+    """Return the home mandate with random limits, some omitted, and the kinds driven to their limits.
 
-    Half of the multiples lie within a few percent of 1, the others within a third: a limit is missed as often as kept.
+    Half of the multiples are within a few per cent of 1, the others within a third.
     """
     rng, settings, late = attempt.rng, attempt.settings["about_limits"], attempt.late
     kept: list[Constraint] = []
-    pressed: set[Kind] = set()
+    pressed: set[ConstraintKind] = set()
     for limit in attempt.home.constraints:
         spread = settings["near"] if rng.random() < settings["near_share"] else settings["wide"]
         multiple = float(np.exp(spread * rng.standard_normal() + settings["above"].get(limit.kind, 0.0)))
@@ -237,93 +238,106 @@ def _own_limits(attempt: Attempt) -> tuple[Mandate, frozenset[Kind]]:
         if press < settings["pressed"] - _LOOSE * late:
             pressed.add(limit.kind)
         kept.append(_times(limit, multiple))
-    own = replace(attempt.home, constraints=tuple(kept))
-    if own.get(Kind.TRACKING_ERROR_MAX) is not None:
-        # Next to the benchmark there is room for one bet or two.
+    limits = replace(attempt.home, constraints=tuple(kept))
+    if limits.get(ConstraintKind.TRACKING_ERROR_MAX) is not None:
+        # A tracking error allows only one or two bets.
         pressed = set(permuted(sorted(pressed), rng)[: int(rng.integers(1, 3))])
-    return own, frozenset(pressed)
+    return limits, frozenset(pressed)
 
 
-_LEAST_OF = frozenset({Kind.POSITION_LIMIT_MIN})
-"""Limits whose value is the least that is allowed."""
+_LEAST_OF = frozenset({ConstraintKind.POSITION_LIMIT_MIN})
+"""Lower limits."""
 _MAY_BE_LEFT_OUT = frozenset(
     {
-        Kind.POSITION_LIMIT_MAX,
-        Kind.SECTOR_LIMIT_MAX,
-        Kind.TRACKING_ERROR_MAX,
-        Kind.BETA_RANGE,
-        Kind.FACTOR_EXPOSURE_MAX,
-        Kind.HHI_MAX,
+        ConstraintKind.POSITION_LIMIT_MAX,
+        ConstraintKind.SECTOR_LIMIT_MAX,
+        ConstraintKind.TRACKING_ERROR_MAX,
+        ConstraintKind.BETA_RANGE,
+        ConstraintKind.FACTOR_EXPOSURE_MAX,
+        ConstraintKind.HHI_MAX,
     }
 )
-"""Limits that a try may leave out for want of room; the others are met by how much is held, shorted or traded."""
-_CROWDED_OUT: Mapping[str, tuple[Kind, ...]] = {
-    CONCENTRATED: (Kind.POSITION_LIMIT_MAX, Kind.SECTOR_LIMIT_MAX, Kind.TRACKING_ERROR_MAX, Kind.HHI_MAX),
-    FACTOR_TILTED: (Kind.TRACKING_ERROR_MAX, Kind.FACTOR_EXPOSURE_MAX),
-    STRESS_VULNERABLE: (Kind.TRACKING_ERROR_MAX,),
+"""Limits that an attempt may omit; holdings, shorts and trades determine the others."""
+_CROWDED_OUT: Mapping[str, tuple[ConstraintKind, ...]] = {
+    CONCENTRATED: (
+        ConstraintKind.POSITION_LIMIT_MAX,
+        ConstraintKind.SECTOR_LIMIT_MAX,
+        ConstraintKind.TRACKING_ERROR_MAX,
+        ConstraintKind.HHI_MAX,
+    ),
+    FACTOR_TILTED: (ConstraintKind.TRACKING_ERROR_MAX, ConstraintKind.FACTOR_EXPOSURE_MAX),
+    STRESS_VULNERABLE: (ConstraintKind.TRACKING_ERROR_MAX,),
 }
-"""Limits that what is planted leaves no room for."""
+"""Limits that conflict with the planted risk."""
 
 
 def _times(limit: Constraint, multiple: float) -> Constraint:
-    if limit.kind is Kind.BETA_RANGE:
+    if limit.kind is ConstraintKind.BETA_RANGE:
         low, high = limit.minimum or 0.0, limit.maximum or 0.0
-        reach = 1 + (multiple - 1) / 3  # a beta is known to a few hundredths; a third off is another kind of portfolio
+        reach = 1 + (multiple - 1) / 3  # larger changes of a beta make another kind of portfolio
         return replace(limit, minimum=low / reach, maximum=high * reach)
-    if limit.kind is Kind.GROSS_EXPOSURE_MAX:
-        multiple = 1 + (multiple - 1) / 8  # what is short is a few percent of NAV
+    if limit.kind is ConstraintKind.GROSS_EXPOSURE_MAX:
+        multiple = 1 + (multiple - 1) / 8  # shorts are a few per cent of NAV
     return limit if limit.value is None else replace(limit, value=limit.value * multiple)
 
 
-def _continuous(mandate: Mandate) -> Mandate:
-    """The limits that the program keeps; the others are met by the names, the cash and the trades that are drawn."""
-    drawn = (Kind.CASH_MAX, Kind.TURNOVER_MAX_MONTHLY, Kind.LONG_ONLY, Kind.GROSS_EXPOSURE_MAX, Kind.NAME_COUNT)
+def _continuous(mandate: RiskMandate) -> RiskMandate:
+    """Return the limits of the program; names, cash and trades determine the others."""
+    drawn = (
+        ConstraintKind.CASH_MAX,
+        ConstraintKind.TURNOVER_MAX_MONTHLY,
+        ConstraintKind.LONG_ONLY,
+        ConstraintKind.GROSS_EXPOSURE_MAX,
+        ConstraintKind.NAME_COUNT,
+    )
     return replace(mandate, constraints=tuple(one for one in mandate.constraints if one.kind not in drawn))
 
 
 def _pressed(
-    attempt: Attempt, own: Mandate, pressed: frozenset[Kind], support: Integers, ceilings: Floats
+    attempt: DrawAttempt, limits: RiskMandate, pressed: frozenset[ConstraintKind], support: Integers, ceilings: Floats
 ) -> list[AtLeast]:
-    """Demands that take a name, a sector, the beta or a factor to the limits that are pressed against."""
+    """Return constraints that drive a name, sector, beta or factor to its limit."""
     rng, market = attempt.rng, attempt.at.market
     benchmark = np.asarray(market.benchmark)
     demands: list[AtLeast] = []
-    for limit in own.constraints:
+    for limit in limits.constraints:
         if limit.kind not in pressed:
             continue
-        if limit.kind is Kind.POSITION_LIMIT_MAX and limit.value is not None:
+        if limit.kind is ConstraintKind.POSITION_LIMIT_MAX and limit.value is not None:
             place_ = support[int(np.argmax(benchmark[support] * rng.random(len(support))))]
             name = np.zeros(attempt.size)
             name[place_] = 1.0
             demands.append(AtLeast(name, float(ceilings[place_]) - _EXACT))
-            others = support[support != place_]
-            ceilings[others] = np.minimum(ceilings[others], ceilings[place_] * rng.uniform(0.8, 1.0, len(others)))
-        elif limit.kind is Kind.SECTOR_LIMIT_MAX and limit.value is not None:
+            other_names = support[support != place_]
+            ceilings[other_names] = np.minimum(
+                ceilings[other_names], ceilings[place_] * rng.uniform(0.8, 1.0, len(other_names))
+            )
+        elif limit.kind is ConstraintKind.SECTOR_LIMIT_MAX and limit.value is not None:
             column = market.membership[:, int(np.argmax(market.membership[support].T @ benchmark[support]))]
             demands.append(AtLeast(column, min(limit.value, 0.6) - _EXACT))
-        elif limit.kind is Kind.BETA_RANGE:
+        elif limit.kind is ConstraintKind.BETA_RANGE:
             slopes, way = market.betas[:, 0], rng.choice([-1.0, 1.0])
             end = limit.minimum if way < 0 else limit.maximum
             demands.append(AtLeast(way * slopes, way * (end or 0.0) - _EXACT))
-        elif limit.kind is Kind.FACTOR_EXPOSURE_MAX and limit.value is not None:
+        elif limit.kind is ConstraintKind.FACTOR_EXPOSURE_MAX and limit.value is not None:
             slopes = market.betas[:, FACTORS.index(str(rng.choice(list(limit.factors))))]
             way = 1.0 if float(benchmark @ slopes) > 0 else -1.0
             demands.append(AtLeast(way * slopes, limit.value - _EXACT))
     return demands
 
 
-def _shorts(attempt: Attempt, own: Mandate, support: Integers, cash: float) -> Floats:
-    """(n,) short positions of names that are not held long; none where nobody would have shorted."""
+def _shorts(attempt: DrawAttempt, limits: RiskMandate, support: Integers, cash: float) -> Floats:
+    """Return (n,) plausible short positions outside `support`."""
     rng, settings = attempt.rng, attempt.settings["planted"]["mandate_violating"]
     short, outside = np.zeros(attempt.size), np.setdiff1d(np.arange(attempt.size), support)
-    gross = own.limit(Kind.GROSS_EXPOSURE_MAX)
-    banned = own.get(Kind.LONG_ONLY) is not None
+    gross = limits.limit(ConstraintKind.GROSS_EXPOSURE_MAX)
+    banned = limits.get(ConstraintKind.LONG_ONLY) is not None
     if not len(outside) or (banned and (attempt.disciplined or rng.random() > settings["short_share"])):
         return short
     low, high = settings["short_weight"]
     names = rng.permutation(outside)[: int(rng.integers(settings["shorts"][0], settings["shorts"][1] + 1))]
     if banned:
-        # An oversight: a position that was sold twice, a fraction of what is usually held.
+        # An accidental short, a fraction of a usual position.
         short[names[:1]] = -rng.uniform(SMALLEST, low)
     elif gross is not None and gross > 1 - cash + 2 * SMALLEST:
         short[names] = -rng.dirichlet(np.full(len(names), 3.0)) * min((gross - 1 + cash) / 2, high * len(names))
@@ -331,16 +345,16 @@ def _shorts(attempt: Attempt, own: Mandate, support: Integers, cash: float) -> F
 
 
 def _drawn_within(rng: np.random.Generator, limit: float | None, usual: Range, error: float | None) -> float:
-    """The limit itself where there is one, else a usual number; no more cash than the tracking error has room for."""
+    """Return the limit, else a usual number; the tracking error bounds both."""
     most = 1.0 if error is None else 2 * error
     return min(limit, most) if limit is not None else float(rng.uniform(usual[0], min(usual[1], most)))
 
 
-def _size(attempt: Attempt, own: Mandate) -> int:
-    """Names held: as many as a name count asks for or nearly so, and as a tracking error needs."""
-    rng, names, error = attempt.rng, attempt.size, own.limit(Kind.TRACKING_ERROR_MAX)
+def _size(attempt: DrawAttempt, limits: RiskMandate) -> int:
+    """Draw the number of names for the name count and the tracking error."""
+    rng, names, error = attempt.rng, attempt.size, limits.limit(ConstraintKind.TRACKING_ERROR_MAX)
     low, high = attempt.settings["holdings"]
-    count = own.get(Kind.NAME_COUNT)
+    count = limits.get(ConstraintKind.NAME_COUNT)
     if error is not None:
         share = next(share for most, share in attempt.settings["tracking"] if error <= most)
         low = max(low, min(round(share * names), attempt.settings["most_holdings"]))
@@ -351,11 +365,11 @@ def _size(attempt: Attempt, own: Mandate) -> int:
 
 
 _SMALLER = 0.8
-"""Steps by which a NAV falls until enough of it can be sold."""
+"""Factor that shrinks the NAV until enough can be sold."""
 
 
-def _portfolio(attempt: Attempt, weights: Floats, turnover: Sequence[float]) -> tuple[Portfolio, Floats]:
-    """The portfolio of weights rounded to six decimals, cash the exact rest, with a NAV and the month's trades."""
+def _portfolio(attempt: DrawAttempt, weights: Floats, turnover: Sequence[float]) -> tuple[Portfolio, Floats]:
+    """Round weights to six decimals, and draw NAV and trades."""
     rounded = np.round(weights, _DECIMALS)
     rng, (low, high) = attempt.rng, attempt.settings["nav_usd"]
     nav = float(round(low * (high / low) ** rng.random(), -5))
@@ -368,10 +382,11 @@ def _portfolio(attempt: Attempt, weights: Floats, turnover: Sequence[float]) -> 
 
 
 def _trades(rng: np.random.Generator, weights: Floats, cash: float, turnover: float) -> Floats:
-    """Signed weight changes (n,) of a few long holdings, with about the turnover, that led to the weights and cash.
+    """Return (n,) trades of a few long holdings with about the turnover.
 
-    What was bought is part of what is held now, and what was sold was worth no more than the purchases and most of the
-    cash that is left: before the month's trades no long holding was short and no cash was owed.
+    Purchases are part of current holdings. Sales are bounded by purchases and most of the cash. Hence no long holding
+    was
+    short before, and no cash was owed.
     """
     trades = np.zeros(len(weights))
     longs = rng.permutation(np.flatnonzero(weights > 0))

@@ -1,4 +1,4 @@
-"""The stress scenarios: replays derived from the panels, hypothetical ones fitted to the benchmark of a date."""
+"""Stress scenarios: replays from the panels, and hypothetical ones fitted to a benchmark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import polars as pl
 from finskillbench.arrays import FACTORS
 from finskillbench.domains.risk.catalogs import ReplayEntry, ScenarioCatalog, scenario_catalog
 from finskillbench.domains.risk.inputs import ScenarioInput
-from finskillbench.engines.risk.portfolio import Market, Portfolio, required
+from finskillbench.engines.risk.portfolio import MarketSnapshot, Portfolio, require_field
 from finskillbench.engines.risk.stress import apply, scenario_from
 from finskillbench.errors import SourceError
 from finskillbench.panels import Panels
@@ -22,24 +22,23 @@ from finskillbench.panels import Panels
 REPLAY = "historical_replay"
 HYPOTHETICAL = "hypothetical"
 SEVERE = "_x1.5"
-"""Suffix of the id of a hypothetical scenario at 1.5 times its severity."""
+"""Id suffix of a hypothetical scenario at 1.5 times its severity."""
 RATES, SPREADS, VOLATILITY = "DGS10", "BAMLH0A0HYM2", "VIXCLS"
 _WIDER = 100.0
-"""High-yield spreads wider by so many basis points are a credit event: equity and lenders lose."""
+"""High-yield spread widening, in basis points, that counts as a credit event."""
 _RATE_SHOCK = 100.0
-"""Basis points of rates from which duration decides."""
+"""Rate change, in basis points, from which duration dominates."""
 FEW = 3
-"""A sector of fewer names says little of itself: its replayed sensitivity is drawn half-way to that of all."""
+"""Names below which a sector's replayed sensitivity is averaged with that of all names."""
 _DECIMALS = 4
-"""Shocks and sensitivities are stated to a basis point."""
 _AS_IN_FACT = 1.5
-"""Percentage points by which a market's move in a window may differ from what it was in fact."""
+"""Tolerance in percentage points for the market's move in a historical window."""
 _PRINTED = 5.1e-4
-"""What a percentage with one decimal may miss."""
+"""Rounding error of a percentage with one decimal."""
 _LONGEST = 250
-"""Sessions of a drawdown, at most."""
+"""Longest drawdown in sessions."""
 _LOOKED_AT = 8
-"""Drawdowns looked at for each one that is taken."""
+"""Candidate drawdowns per drawdown chosen."""
 _SHIFTED = " sector_sensitivities carry one common shift, by which the benchmark moves by equity_change_pct"
 _SEVERER = "; before it every shock is {:g} times that of the base scenario."
 _EXPORTERS = ("Technology", "Industrials", "Basic Materials", "Energy")
@@ -50,14 +49,11 @@ _DEFENSIVE = ("Consumer Defensive", "Healthcare", "Utilities")
 
 @dataclass(frozen=True)
 class ScenarioSet:
-    """The scenarios of an edition.
+    """Scenarios of an edition.
 
-    Attributes
-    ----------
-    replays : as the input JSON shows them.
-    hypothetical : as the catalog has them; `calibrated` makes the scenario of a date of one.
-    severity : what a severe version multiplies every number by.
-    ends : scenario id to the last session of the window, for replays.
+    hypothetical : as in the catalog; `calibrated` fits them to a date.
+    severity : multiplier of severe versions.
+    ends : last session of each replay by id.
     """
 
     replays: tuple[ScenarioInput, ...]
@@ -65,32 +61,36 @@ class ScenarioSet:
     severity: float
     ends: Mapping[str, date]
 
-    def at(self, as_of: date, market: Market) -> tuple[ScenarioInput, ...]:
-        """Replays whose window lies wholly before the date, then the hypothetical ones."""
+    def at(self, as_of: date, market: MarketSnapshot) -> tuple[ScenarioInput, ...]:
+        """Return replays that ended before the date, then hypothetical scenarios."""
         known = (one for one in self.replays if self.ends[one["scenario_id"]] < as_of)
         return (*known, *self.hypothetical_at(market))
 
-    def hypothetical_at(self, market: Market) -> tuple[ScenarioInput, ...]:
-        """The hypothetical scenarios on the benchmark of a date."""
+    def hypothetical_at(self, market: MarketSnapshot) -> tuple[ScenarioInput, ...]:
+        """Fit the hypothetical scenarios to the benchmark of a date."""
         return tuple(calibrated(one, market) for one in self.hypothetical)
 
-    def severe_at(self, market: Market) -> tuple[ScenarioInput, ...]:
-        """The same at `severity` times the severity, in the same order."""
+    def severe_at(self, market: MarketSnapshot) -> tuple[ScenarioInput, ...]:
+        """Fit the severe versions, in the same order."""
         return tuple(calibrated(one, market, self.severity) for one in self.hypothetical)
 
-    def with_proxies(self, scenario: ScenarioInput, market: Market, proxies: Mapping[str, str]) -> ScenarioInput:
-        """A scenario of a date without the sensitivities of the sectors that have a proxy, calibrated to the market."""
+    def with_proxies(
+        self, scenario: ScenarioInput, market: MarketSnapshot, proxies: Mapping[str, str]
+    ) -> ScenarioInput:
+        """Remove sensitivities of sectors with a proxy, and recalibrate."""
         name = scenario["scenario_id"].removesuffix(SEVERE)
         for entry in self.hypothetical:
             if entry["scenario_id"] == name:
                 severe = scenario["scenario_id"] != name
                 return calibrated(entry, market, self.severity if severe else 1.0, proxies)
-        own = {sector: value for sector, value in scenario["sector_sensitivities"].items() if sector not in proxies}
-        return {**scenario, "sector_sensitivities": own, "sector_proxies": dict(proxies)}
+        remaining = {
+            sector: value for sector, value in scenario["sector_sensitivities"].items() if sector not in proxies
+        }
+        return {**scenario, "sector_sensitivities": remaining, "sector_proxies": dict(proxies)}
 
 
 def build_scenarios(panels: Panels, catalog: ScenarioCatalog, notes: list[str]) -> ScenarioSet:
-    """Every scenario that the panels can carry; `notes` gets a sentence on each replay that they cannot."""
+    """Build the scenarios that the panels support, and add a note per omitted replay."""
     _refuse_unknown_sectors(panels, catalog)
     replays: list[ScenarioInput] = []
     ends: dict[str, date] = {}
@@ -107,12 +107,12 @@ def build_scenarios(panels: Panels, catalog: ScenarioCatalog, notes: list[str]) 
 
 
 def is_history(panels: Panels, catalog: ScenarioCatalog) -> bool:
-    """Whether the market moved in the windows of the catalog as it did in fact; those not covered are not asked."""
-    return not any(_otherwise(panels, entry) for entry in catalog["replays"])
+    """Check that the market matches history in the catalog windows that the panels cover."""
+    return not any(_contradicting_move(panels, entry) for entry in catalog["replays"])
 
 
-def _otherwise(panels: Panels, entry: ReplayEntry) -> str:
-    """How the market moved in a window where it moved otherwise than the entry says; empty where it is not covered."""
+def _contradicting_move(panels: Panels, entry: ReplayEntry) -> str:
+    """Return the market's move where it contradicts the entry, else an empty string."""
     covered = panels.prices["date"][0], panels.prices["date"][-1]
     start, end = date.fromisoformat(entry["start"]), date.fromisoformat(entry["end"])
     if not covered[0] <= start < end <= covered[1]:
@@ -122,18 +122,19 @@ def _otherwise(panels: Panels, entry: ReplayEntry) -> str:
     return f"{moved:+.1f} %" if abs(moved - entry["market_pct"]) > _AS_IN_FACT else ""
 
 
-def other_moves(panels: Panels, replays: Sequence[ReplayEntry]) -> dict[str, str]:
-    """The replays of which the market says another move, by id, and that move; a fictional market is not asked."""
+def contradicting_moves(panels: Panels, replays: Sequence[ReplayEntry]) -> dict[str, str]:
+    """Return contradicted replays and the market's move by id; empty for a fictional market."""
     if not is_history(panels, scenario_catalog()):
         return {}
-    return {entry["scenario_id"]: moved for entry in replays if (moved := _otherwise(panels, entry))}
+    return {entry["scenario_id"]: moved for entry in replays if (moved := _contradicting_move(panels, entry))}
 
 
 def drawdowns(panels: Panels, count: int) -> list[ReplayEntry]:
-    """The deepest drawdowns of a market that is nobody's history, from peak to trough, in the order of time.
+    """Return the deepest drawdowns of a fictional market, in order of time.
 
-    The first is the deepest; the next is looked for before its peak and after its trough. All begin after betas are
-    known. Falls of more than `_LONGEST` sessions are looked at in their steepest part.
+    After each drawdown, the search continues before its peak and after its trough. All start after the first betas and
+    last
+    at most `_LONGEST` sessions.
     """
     first = panels.factor_exposures["date"].min()
     table = panels.factors.filter(pl.col("date") > first).sort("date").select("date", "mkt_rf").drop_nulls()
@@ -181,13 +182,13 @@ def _refuse_unknown_sectors(panels: Panels, catalog: ScenarioCatalog) -> None:
 
 
 def calibrated(
-    entry: ScenarioInput, market: Market, severity: float = 1.0, proxies: Mapping[str, str] | None = None
+    entry: ScenarioInput, market: MarketSnapshot, severity: float = 1.0, proxies: Mapping[str, str] | None = None
 ) -> ScenarioInput:
-    """A hypothetical scenario of the catalog on the benchmark of a date, every number times `severity`.
+    """Fit a hypothetical scenario times `severity` to the benchmark of a date.
 
-    Factors and sectors beside the market's own fall would move the benchmark further than the headline says: what they
-    add to it is taken off the sensitivities of all sectors alike, so that these are moves against the market. A sector
-    that has a proxy has no sensitivity of its own.
+    All sensitivities shift by one number, so that the benchmark moves by the stated equity move. Sectors with a proxy
+    have
+    no sensitivity.
     """
     moves = _times(entry["market_shocks"], severity)
     shocks, raw = (_times(entry[table], severity) for table in ("factor_shocks", "sector_sensitivities"))
@@ -199,7 +200,7 @@ def calibrated(
     }
     optional = ({"sector_proxies": dict(proxies)} if proxies else {}) | stated
     applied = scenario_from({**entry, **optional, "factor_shocks": shocks, "sector_sensitivities": raw})
-    benchmark = required(market.benchmark, "benchmark weights")
+    benchmark = require_field(market.benchmark, "benchmark weights")
     found = apply(Portfolio(benchmark, 1.0 - float(benchmark.sum()), 1.0), applied, market).pnl
     shift = (moves["equity_change_pct"] / 100 - found) / float(benchmark.sum())
     sensitivities = {sector: round(value + shift, _DECIMALS) + 0.0 for sector, value in raw.items()}
@@ -220,17 +221,17 @@ def calibrated(
 
 
 def _times(numbers: Mapping[str, float], by: float) -> dict[str, float]:
-    # Rounded far below any figure stated, so that -0.025 x 1.5 reads -0.0375.
+    # Rounding removes floating-point residue: -0.025 x 1.5 gives -0.0375.
     return {name: round(value * by, 10) for name, value in numbers.items()}
 
 
 def _replay(panels: Panels, entry: ReplayEntry, start: date, end: date, description: str) -> ScenarioInput | str:
-    """A replay measured over the sessions from `start` to `end`, both included; or why there is none.
+    """Return a replay over the sessions from `start` to `end`, or the reason for its absence.
 
-    Factor shocks are compounded factor returns. A sector's sensitivity is the mean over its names of the compounded
-    return less the compounded risk-free return less the betas, as known at the month-end before, times the shocks.
-    Names without betas then, or without a return on every session of the window, do not enter. The mean of fewer than
-    `FEW` names is averaged with that of all names.
+    Factor shocks are compounded factor returns. A sector's sensitivity is the mean over names of compounded return less
+    risk-free return less prior month-end betas times shocks. Names without betas or complete returns are left out.
+    Below
+    `FEW` names the mean is averaged with that of all names.
     """
     window = panels.factors.filter(pl.col("date").is_between(start, end)).select("date", *FACTORS, "rf")
     sessions = panels.prices["date"]
@@ -268,16 +269,16 @@ def _replay(panels: Panels, entry: ReplayEntry, start: date, end: date, descript
         "market_shocks": _narrative(panels, start, end, shocks["mkt_rf"]),
         "factor_shocks": shocks,
         "sector_sensitivities": {
-            sector: round((own + overall) / 2 if len(specific[sector]) < FEW else own, _DECIMALS)
-            for sector, own in means.items()
+            sector: round((mean + overall) / 2 if len(specific[sector]) < FEW else mean, _DECIMALS)
+            for sector, mean in means.items()
         },
     }
 
 
 def _narrative(panels: Panels, start: date, end: date, equity: float) -> dict[str, float]:
-    """What the market did in words' numbers, from the session before the window to its last; absent series left out.
+    """Return market moves from the session before the window to its last; missing series are omitted.
 
-    `equity` is the compounded excess return of the market.
+    equity : compounded excess return of the market.
     """
     numbers = {"equity_change_pct": round(100 * equity, 2)}
     for series, name in ((RATES, "rate_change_bp"), (SPREADS, "credit_spread_change_bp")):
@@ -292,20 +293,22 @@ def _narrative(panels: Panels, start: date, end: date, equity: float) -> dict[st
 
 
 def _level(macro: pl.DataFrame, series: str, when: pl.Expr) -> float | None:
-    """The last value of a series where there is one."""
     if series not in macro.columns:
         return None
     known = macro.filter(when).sort("date")[series].drop_nulls()
     return None if known.is_empty() else float(known[-1])
 
 
-def economics(scenario: ScenarioInput) -> list[str]:
-    """The rules of economics and bookkeeping that a scenario breaks, one sentence each; empty for a sound one.
+def economic_violations(scenario: ScenarioInput) -> list[str]:
+    """Return the economic and bookkeeping rules that a scenario breaks, one sentence each.
 
-    A replay is what happened: it is held to its vocabulary, and to an equity move that is its own market shock.
+    Replays are checked for vocabulary and their equity move only.
     """
-    shocks, own = scenario["factor_shocks"], scenario["sector_sensitivities"]
-    sensitivities = {**own, **{sector: own[proxy] for sector, proxy in scenario.get("sector_proxies", {}).items()}}
+    shocks, stated = scenario["factor_shocks"], scenario["sector_sensitivities"]
+    sensitivities = {
+        **stated,
+        **{sector: stated[proxy] for sector, proxy in scenario.get("sector_proxies", {}).items()},
+    }
     broken: list[str] = []
     if set(shocks) != set(FACTORS):
         broken.append(f"the factor shocks name {sorted(shocks)}, not the six factors")
@@ -325,23 +328,23 @@ def economics(scenario: ScenarioInput) -> list[str]:
 def _rules(
     market: Mapping[str, float], shocks: Mapping[str, float], sectors: Mapping[str, float]
 ) -> list[tuple[str, bool]]:
-    """The rules that a hypothetical scenario's narrative calls for, and whether it keeps each.
+    """Return the rules of a hypothetical scenario's narrative, and whether each holds.
 
-    Sensitivities are moves against the market: a sector gains or loses where it does so beside the average sector.
+    Sectors gain or lose relative to the average sensitivity.
     """
     spread, rates = market.get("credit_spread_change_bp", 0.0), market.get("rate_change_bp", 0.0)
     mean = math.fsum(sectors.values()) / len(sectors)
-    beside = {sector: value - mean for sector, value in sectors.items()}
+    relative = {sector: value - mean for sector, value in sectors.items()}
     credit_event, equity = spread >= _WIDER, shocks["mkt_rf"]
-    duration = [beside[name] for name in _DURATION]
+    duration = [relative[name] for name in _DURATION]
     rules = [("equities do not fall", equity < 0)]
     if credit_event:
         rules += [
             ("small companies gain where spreads widen", shocks["smb"] < 0),
-            ("Financial Services do not lose where spreads widen", beside["Financial Services"] < 0),
+            ("Financial Services do not lose where spreads widen", relative["Financial Services"] < 0),
             (
                 "cyclical sectors do not lag defensive ones where spreads widen",
-                _mean(sectors, _CYCLICAL, _DEFENSIVE) < 0,
+                _mean_difference(sectors, _CYCLICAL, _DEFENSIVE) < 0,
             ),
         ]
     if rates >= _RATE_SHOCK:
@@ -349,9 +352,9 @@ def _rules(
     if rates <= -_RATE_SHOCK and not credit_event:
         rules.append(("a duration sector does not gain from lower rates", min(duration) > 0))
     if abs(rates) >= _RATE_SHOCK and not credit_event:
-        rules.append(("lenders do not move with rates", beside["Financial Services"] * rates > 0))
+        rules.append(("lenders do not move with rates", relative["Financial Services"] * rates > 0))
     if market.get("dollar_change_pct", 0.0) > 0:
-        exporters = [beside[name] for name in _EXPORTERS]
+        exporters = [relative[name] for name in _EXPORTERS]
         rules.append(("an exporter does not lose from a stronger dollar", max(exporters) < min(0.0, *duration)))
     if "value_change_pct" in market:
         rules += [
@@ -366,10 +369,11 @@ def _rules(
     return rules
 
 
-def _mean(sectors: Mapping[str, float], first: Sequence[str], second: Sequence[str]) -> float:
-    """The mean of some sectors beside that of others."""
-    own, other = (math.fsum(sectors[name] for name in names) / len(names) for names in (first, second))
-    return own - other
+def _mean_difference(sectors: Mapping[str, float], group: Sequence[str], reference: Sequence[str]) -> float:
+    group_mean, reference_mean = (
+        math.fsum(sectors[name] for name in names) / len(names) for names in (group, reference)
+    )
+    return group_mean - reference_mean
 
 
 def _near(decimal: float, percent: float) -> bool:

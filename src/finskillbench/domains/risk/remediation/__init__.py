@@ -1,1 +1,1 @@
-"""Remediation: the proof that a cure is the cheapest, and what proposed trades are worth."""
+"""Scoring of remediations, and bounds that prove a cure cheapest."""

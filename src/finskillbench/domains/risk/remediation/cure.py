@@ -1,7 +1,6 @@
-"""The trades of a remediation as a mixed-integer linear program, written from the printed definitions alone.
+"""Mixed-integer linear program of a remediation, derived from the printed definitions alone.
 
-Limits that are curved (tracking error, Herfindahl index) are cut off by tangents, which leave every portfolio that
-keeps them in: what the program finds is a bound under every cure, and grows with the tangents.
+Tangents relax curved limits (tracking error, Herfindahl index), so that every optimum is a lower bound.
 """
 
 from __future__ import annotations
@@ -17,25 +16,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finskillbench.episode import JsonObject
-from finskillbench.scoring.values import mapping, number, objects
+from finskillbench.scoring.values import as_number, as_object, objects
 
 Floats = NDArray[np.float64]
 
 _COUNTED, _UNDER = 0.001, 1e-6
-"""Least weight of a name that counts as a holding, and how far under it one stays that does not."""
+"""Least weight of a holding, and distance below it for other names."""
 _LEAST_SCALE = 0.01
 _ROUNDS, _CHOICES, _HALVINGS = 40, 15, 50
 _KEPT = 1e-8
 _BY_NAME = frozenset({"position_limit_min", "name_count"})
 
 _Curve = Callable[[Floats], tuple[float, Floats]]
-"""Value and gradient over weights of a limit that is curved."""
+"""Value and gradient of a curved limit."""
 
 
-def _inside(limit: JsonObject, room: float) -> JsonObject:
-    """A limit moved inwards by its headroom: a maximum down, a minimum up."""
-    moved = {"value": -room, "max": -room, "min": room}
-    return {**limit, **{end: limit[end] + way for end, way in moved.items() if room and limit.get(end) is not None}}
+def _inside(limit: JsonObject, headroom: float) -> JsonObject:
+    """Tighten a limit by its headroom."""
+    moved = {"value": -headroom, "max": -headroom, "min": headroom}
+    return {**limit, **{end: limit[end] + way for end, way in moved.items() if headroom and limit.get(end) is not None}}
 
 
 def _flush() -> None:
@@ -45,7 +44,7 @@ def _flush() -> None:
 
 @contextmanager
 def _silent() -> Generator[None]:
-    """Discard what HiGHS prints to standard output of solutions that it cannot repair, whatever its options."""
+    """Discard what HiGHS prints to standard output regardless of its options."""
     _flush()
     kept, sink = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     os.dup2(sink, 1)
@@ -58,31 +57,33 @@ def _silent() -> Generator[None]:
         os.close(sink)
 
 
-class Cure:
-    """The program of one episode: least cost within `left`, or least excess plus cost, or least turnover at any size.
+class RemediationProgram:
+    """Program of one episode with goal `cost` (within `left`), `excess` (plus cost) or `turnover` (of any size).
 
-    Its columns are buys and sells of names (n each), cash in and out, sizes of positions (n), whether a name is held
-    long or short (n each), one excess for each end of a limit that may be exceeded, and whether a name is bought, sold
-    or closed in full (n each). The last goal, `turnover`, knows neither tickets nor limits by name.
+    Columns: buys and sells (n each), cash in and out, position sizes (n), long and short indicators (n each), one
+    excess
+    per soft limit end, and indicators of bought, sold and closed names (n each). Goal `turnover` ignores tickets and
+    limits
+    by name.
     """
 
     def __init__(self, task_input: JsonObject, goal: str) -> None:
-        portfolio, terms = task_input["portfolio"], task_input["trading_terms"]
+        portfolio, rules = task_input["portfolio"], task_input["trading_terms"]
         held = {str(one["symbol"]): float(one["weight"]) for one in objects(portfolio["holdings"])}
         self.task_input, self.goal, self.soft = task_input, goal, goal == "excess"
         self.limits = {
-            str(limit["type"]): _inside(limit, float(terms["headroom"].get(limit["type"], 0.0)))
+            str(limit["type"]): _inside(limit, float(rules["headroom"].get(limit["type"], 0.0)))
             for limit in objects(task_input["mandate"]["constraints"])
         }
-        ordered = mapping(task_input.get("covariance_matrix")).get("tickers") or task_input["sector_mapping"]
+        ordered = as_object(task_input.get("covariance_matrix")).get("tickers") or task_input["sector_mapping"]
         self.tickers = [str(ticker) for ticker in ordered]
         self.n = len(self.tickers)
         self.start = np.array([held.get(ticker, 0.0) for ticker in self.tickers])
         self.cash = float(portfolio["cash_weight"])
-        self.costs = np.array([float(terms["cost_bps"][ticker]) / 100 for ticker in self.tickers])
-        self.ticket = 0.0 if goal == "turnover" else float(terms["minimum_trade"])
+        self.costs = np.array([float(rules["cost_bps"][ticker]) / 100 for ticker in self.tickers])
+        self.ticket = 0.0 if goal == "turnover" else float(rules["minimum_trade"])
         self.named = bool(_BY_NAME & self.limits.keys()) and goal != "turnover"
-        self.left = self._left(mapping(portfolio.get("trades_this_month")))
+        self.left = self._left(as_object(portfolio.get("trades_this_month")))
         self.curves: list[tuple[_Curve, float, int | None]] = []
         self._rows: list[tuple[Floats, float]] = []
         self._equal: list[tuple[Floats, float]] = []
@@ -93,19 +94,19 @@ class Cure:
         self._state()
 
     def value(self, weights: Floats) -> float:
-        """Cost of the way to (n,) weights in per cent of NAV, or its turnover: half of all changes, cash included."""
+        """Return cost in per cent of NAV, or one-way turnover, of trading to (n,) weights."""
         change = weights - self.start
         if self.goal == "turnover":
             return (float(np.abs(change).sum()) + abs(float(change.sum()))) / 2
         return float(self.costs @ np.abs(change))
 
     def bound(self, weights: Floats, enough: float, most: float = np.inf) -> float:
-        """A bound under every cure of at most `most`: tangents at (n,) weights first, then at what they let through.
+        """Return a lower bound of every cure of at most `most`; infinite if none keeps the tangents.
 
-        Each round solves the whole program, and the program without whole numbers for its choice of names, whose
-        tangents then touch that choice where it is cheapest: no choice is met twice (outer approximation, Duran and
-        Grossmann 1986). The search ends where the bound has reached `enough`; `open` says that tangents still cut when
-        it was given up. Infinite where nothing so cheap keeps even the tangents.
+        Outer approximation (Duran and Grossmann 1986): each round solves the integer program, then refines the
+        relaxation for
+        its choice of names, so that no choice repeats. The search stops at `enough`; `open` remains true if tangents
+        still cut.
         """
         self.inside, self.open = weights, True
         if np.isfinite(most):
@@ -130,7 +131,7 @@ class Cure:
         return bound
 
     def _refine(self, lower: Floats, upper: Floats) -> None:
-        """Tangents where the program without whole numbers is least between bounds of its columns."""
+        """Add tangents at optima of the relaxed program within column bounds."""
         for _ in range(_ROUNDS):
             found = self._solved(lower, upper, whole=False)
             if found.x is None or not self._cuts(self._weights(found.x)):
@@ -140,17 +141,16 @@ class Cure:
         return self.start + columns[: self.n] - columns[self.n : 2 * self.n]
 
     def _cuts(self, at: Floats) -> bool:
-        """Add a tangent for each curved limit at (n,) weights; whether any of them lies beyond its limit."""
+        """Add tangents at (n,) weights; return true if a limit is exceeded."""
         beyond = [self._touch(*curve, at, self.inside) for curve in self.curves]
         return any(beyond)
 
     def _left(self, done: JsonObject) -> float:
-        limit = number(self.limits.get("turnover_max_monthly", {}).get("value"))
+        limit = as_number(self.limits.get("turnover_max_monthly", {}).get("value"))
         made = [float(one) for one in done.values()]
         return np.inf if limit is None else limit - (math.fsum(map(abs, made)) + abs(math.fsum(made))) / 2
 
     def _ends(self) -> Floats:
-        """Upper bounds of the columns."""
         n, upper = self.n, np.full(self._width, np.inf)
         upper[self._trades :] = 1.0
         upper[3 * n + 2 : 5 * n + 2] = float(self.named)
@@ -159,14 +159,12 @@ class Cure:
         return upper
 
     def _whole(self) -> Floats:
-        """1 for each column that is a whole number."""
         whole = np.zeros(self._width)
         whole[3 * self.n + 2 : 5 * self.n + 2] = float(self.named)
         whole[self._trades :] = float(self.ticket > 0)
         return whole
 
     def _cost(self) -> Floats:
-        """What is minimised, by column."""
         n, cost = self.n, np.zeros(self._width)
         if self.goal == "turnover":
             cost[: 2 * n + 2] = 0.5
@@ -176,11 +174,11 @@ class Cure:
         return cost
 
     def _solved(self, lower: Floats, upper: Floats, *, whole: bool) -> Any:
-        # Imported here: it takes 0.3 s, which a build need not pay.
+        # Deferred import: 0.3 s that a build saves.
         import scipy.optimize as _optimize
         import scipy.sparse as _sparse
 
-        optimize: Any = _optimize  # SciPy comes without types
+        optimize: Any = _optimize  # SciPy has no type stubs
         sparse: Any = _sparse
         kept = optimize.LinearConstraint(
             sparse.csr_array(np.array([row for row, _ in self._rows])), -np.inf, [end for _, end in self._rows]
@@ -197,9 +195,9 @@ class Cure:
             )
 
     def _touch(self, curve: _Curve, limit: float, excess: int | None, at: Floats, inside: Floats) -> bool:
-        """Tangents at (n,) weights beyond a limit, and where the way from `inside` leaves it; whether they lie beyond.
+        """Add tangents at (n,) weights and where the segment from `inside` leaves the limit; return true if exceeded.
 
-        The second cuts deeper, but not at all where `inside` lies on the limit and the way begins along it.
+        The second cuts deeper, except if `inside` is on the limit and the segment starts along it.
         """
         beyond = curve(at)[0] > limit + _KEPT
         points = [at]
@@ -216,11 +214,11 @@ class Cure:
                 self._most(slope, limit - value + float(slope @ point), excess)
         return beyond
 
-    def _most(self, over_weights: Floats, end: float, excess: int | None = None, **others: Floats) -> None:
-        """A row over weights, and over other columns by name, of at most `end`, or of `end` and an excess."""
+    def _most(self, over_weights: Floats, end: float, excess: int | None = None, **columns: Floats) -> None:
+        """Add a row over weights and named columns with upper bound `end`, plus an optional excess."""
         row = np.zeros(self._width)
         row[: self.n], row[self.n : 2 * self.n] = over_weights, -over_weights
-        for name, values in others.items():
+        for name, values in columns.items():
             first = {"cash": 2 * self.n, "sizes": 2 * self.n + 2, "longs": 3 * self.n + 2, "shorts": 4 * self.n + 2}[
                 name
             ]
@@ -230,7 +228,6 @@ class Cure:
         self._rows.append((row, end - float(over_weights @ self.start)))
 
     def _excess(self, scale: float) -> int | None:
-        """The place of another excess, where limits may be exceeded."""
         if not self.soft:
             return None
         self._scales.append(max(abs(scale), _LEAST_SCALE))
@@ -260,11 +257,11 @@ class Cure:
             self._add_names()
 
     def _add(self, kind: str, limit: JsonObject) -> None:
-        most, n, none = number(limit.get("value")), self.n, np.zeros(self.n)
+        most, n, none = as_number(limit.get("value")), self.n, np.zeros(self.n)
         if kind == "beta_range":
             betas = self._betas("mkt_rf")
             for end, side in (("max", 1.0), ("min", -1.0)):
-                if (value := number(limit.get(end))) is not None:
+                if (value := as_number(limit.get(end))) is not None:
                     self._most(side * betas, side * value, self._excess(value))
         elif most is None or kind in ("long_only", "turnover_max_monthly", *_BY_NAME):
             return
@@ -282,7 +279,6 @@ class Cure:
                 self._most(row, most, excess)
 
     def _linear(self, kind: str, limit: JsonObject) -> list[Floats]:
-        """Rows over weights of a limit on names, sectors or factors."""
         if kind == "position_limit_max":
             return list(np.eye(self.n))
         if kind == "sector_limit_max":
@@ -293,7 +289,7 @@ class Cure:
         return []
 
     def _add_tickets(self) -> None:
-        """What is bought or sold is nothing, a ticket at least, or the whole of a smaller position."""
+        """Require that trades are zero, at least a ticket, or a full sale."""
         n, far = self.n, 1.0 + float(np.abs(self.start).sum())
         for place, held in enumerate(self.start):
             closed = abs(held) if abs(held) < self.ticket else 0.0
@@ -308,10 +304,10 @@ class Cure:
                 self._rows += [(most, 0.0), (least, 0.0)]
 
     def _add_names(self) -> None:
-        """Each name is held, long or short, by enough to count, or hardly at all; so many are held."""
-        floor = number(self.limits.get("position_limit_min", {}).get("value"))
+        """Require that names are held by enough to count, or not at all, and bound their number."""
+        floor = as_number(self.limits.get("position_limit_min", {}).get("value"))
         off, on = (_COUNTED - _UNDER, _COUNTED) if floor is None else (0.0, floor)
-        cap = None if self.soft else number(self.limits.get("position_limit_max", {}).get("value"))
+        cap = None if self.soft else as_number(self.limits.get("position_limit_max", {}).get("value"))
         far = 1.0 + float(np.abs(self.start).sum())
         most = far if cap is None else cap
         for unit in np.eye(self.n):
@@ -319,14 +315,14 @@ class Cure:
             self._most(-unit, off, longs=(off + on) * unit, shorts=(off - far) * unit)
             self._most(0 * unit, 1.0, longs=unit, shorts=unit)
         ones, count = np.ones(self.n), self.limits.get("name_count", {})
-        if (low := number(count.get("min"))) is not None:
+        if (low := as_number(count.get("min"))) is not None:
             self._most(0 * ones, -low, longs=-ones, shorts=-ones)
-        if (high := number(count.get("max"))) is not None:
+        if (high := as_number(count.get("max"))) is not None:
             self._most(0 * ones, high, longs=ones, shorts=ones)
 
     def _betas(self, factor: str) -> Floats:
-        given = self.task_input["factor_exposures"]
-        return np.array([float(given[ticker][factor]) for ticker in self.tickers])
+        exposures = self.task_input["factor_exposures"]
+        return np.array([float(exposures[ticker][factor]) for ticker in self.tickers])
 
     def _tracking_error(self) -> _Curve:
         table = self.task_input["covariance_matrix"]

@@ -1,1 +1,1 @@
-"""What a user brings to risk management: mandates, scenarios and books, in the formats of the built-in ones."""
+"""User catalogs of risk management: mandates, scenarios and books."""

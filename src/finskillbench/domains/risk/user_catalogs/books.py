@@ -1,9 +1,7 @@
-"""Books of a user's own (`holdings/NAME.csv`): each date of a file is one portfolio of the risk subtasks.
+"""User books (`holdings/NAME.csv`): each date of a file is one portfolio.
 
-What a user's books become: up to one episode of monitoring, identification and remediation each, and three stresses.
-
-They stand in front of the drawn episodes. Two episodes of one book may tell of each other;
-an agent sees one at a time.
+Each gives up to one episode of monitoring, identification and remediation, and three of stress testing, before the
+drawn ones. Episodes of one book may reveal each other's answers; an agent sees one at a time.
 """
 
 from __future__ import annotations
@@ -25,44 +23,44 @@ from finskillbench.domains.risk.catalogs import RiskSettings
 from finskillbench.domains.risk.inputs import ScenarioInput
 from finskillbench.domains.risk.objects.mandates import RiskDate
 from finskillbench.domains.risk.objects.monitoring import MonitoringPair, against_mandates
-from finskillbench.domains.risk.objects.portfolios import OWN, PortfolioCase
+from finskillbench.domains.risk.objects.portfolios import USER_BOOK, PortfolioCase
 from finskillbench.domains.risk.objects.remediation import RemediationPair, first_remedied
 from finskillbench.domains.risk.objects.scenarios import ScenarioSet
 from finskillbench.domains.risk.objects.stress import StressPair, stress_results
 from finskillbench.domains.risk.user_catalogs.mandates import mandates_in
 from finskillbench.domains.risk.user_catalogs.scenarios import SCENARIOS
-from finskillbench.engines.risk.mandate import Kind
+from finskillbench.engines.risk.mandate import ConstraintKind
 from finskillbench.engines.risk.portfolio import Portfolio
 from finskillbench.episode import JsonObject
 from finskillbench.errors import CatalogError, InputError
 from finskillbench.panels import Panels
 from finskillbench.panels.market.estimates.views import WINDOW
-from finskillbench.scoring.values import mapping
+from finskillbench.scoring.values import as_object
 from finskillbench.sources.catalog.document import located
-from finskillbench.sources.catalog.holdings import CASH, Book, HeldRow, read_books
+from finskillbench.sources.catalog.holdings import CASH, HeldRow, HoldingsBook, read_books
 
 MOST = 200
-"""Books, one for each file and date, at most."""
+"""Most books, counted per file and date."""
 MOST_DATES = 40
 USUAL_NAV = 1e9
-"""US dollars of a book whose file says none: what is illiquid depends on it, and a note says so."""
+"""NAV in USD of a book without one; it affects liquidity, and a note reports it."""
 _DECIMALS = 6
 
 
-def _read(files: Mapping[str, bytes]) -> tuple[Book, ...]:
-    books: list[Book] = []
+def _read(files: Mapping[str, bytes]) -> tuple[HoldingsBook, ...]:
+    books: list[HoldingsBook] = []
     mistakes: list[str] = []
     names: dict[str, str] = {}
     for file, data in files.items():
         try:
-            own = read_books(file, data)
+            file_books = read_books(file, data)
         except CatalogError as error:
             mistakes += error.mistakes
             continue
-        other = names.setdefault(own[0].name.lower(), file)
+        other = names.setdefault(file_books[0].name.lower(), file)
         if other != file:
             mistakes.append(f"{file}: has the name of {other}; rename one of them")
-        books += own
+        books += file_books
     if len(books) > MOST:
         mistakes.append(f"holdings: {len(books)} dates of books, more than {MOST}; leave some out")
     if len(_dates(books)) > MOST_DATES:
@@ -72,18 +70,18 @@ def _read(files: Mapping[str, bytes]) -> tuple[Book, ...]:
     return tuple(books)
 
 
-def _dates(books: Sequence[Book]) -> Collection[date]:
+def _dates(books: Sequence[HoldingsBook]) -> Collection[date]:
     return {book.as_of for book in books}
 
 
 def _session(panels: Panels, day: date) -> date | None:
-    """The last session up to a day; None before the first and after the last."""
+    """Return the last session up to a day; None outside the prices."""
     sessions: list[date] = panels.prices["date"].to_list()
     return sessions[bisect_right(sessions, day) - 1] if sessions[0] <= day <= sessions[-1] else None
 
 
-def _examine(books: Sequence[Book], panels: Panels, catalog: Catalog) -> list[str]:
-    """Dates without data, symbols without prices, mandates that are none, shorts where none may be."""
+def _examine(books: Sequence[HoldingsBook], panels: Panels, catalog: Catalog) -> list[str]:
+    """Return errors of dates, symbols, mandates and short positions."""
     limits = {
         one["mandate_id"]: {row["type"] for row in one["constraints"]} for one in mandates_in(catalog)["mandates"]
     }
@@ -92,7 +90,7 @@ def _examine(books: Sequence[Book], panels: Panels, catalog: Catalog) -> list[st
         where = located(book.file, book.line)
         if book.mandate is not None and book.mandate not in limits:
             mistakes.append(f"{where}: mandate: there is no {book.mandate!r}; choose one of {', '.join(limits)}")
-        if Kind.LONG_ONLY in limits.get(book.mandate or "", ()):
+        if ConstraintKind.LONG_ONLY in limits.get(book.mandate or "", ()):
             mistakes += [
                 f"{located(book.file, row.line)}: {row.symbol} is short, and the mandate {book.mandate} is long-only; "
                 "correct the sign, or leave mandate empty to have the book held against the mandate it keeps best"
@@ -103,8 +101,7 @@ def _examine(books: Sequence[Book], panels: Panels, catalog: Catalog) -> list[st
     return mistakes
 
 
-def _beyond_data(book: Book, panels: Panels) -> list[str]:
-    """Why the market has no such book: the date, or the symbols of it."""
+def _beyond_data(book: HoldingsBook, panels: Panels) -> list[str]:
     where, sessions = located(book.file, book.line), panels.prices["date"]
     day = _session(panels, book.as_of)
     if day is None:
@@ -116,12 +113,12 @@ def _beyond_data(book: Book, panels: Panels) -> list[str]:
     known, complete = set(panels.symbols), set(panels.symbols_at(day))
     mistakes: list[str] = []
     for row in book.rows:
-        here = f"{located(book.file, row.line)}: symbol: {row.symbol}"
+        location = f"{located(book.file, row.line)}: symbol: {row.symbol}"
         if row.symbol not in known:
-            mistakes.append(f"{here} is not in the universe; add it to the raw files, or book it under {CASH}")
+            mistakes.append(f"{location} is not in the universe; add it to the raw files, or book it under {CASH}")
         elif row.symbol not in complete:
             mistakes.append(
-                f"{here} has no year of prices, or no known shares, at {day}; add them, or take a later date"
+                f"{location} has no year of prices, or no known shares, at {day}; add them, or take a later date"
             )
     if book.quantities and not mistakes:
         values, nav = _values(book, panels, day)
@@ -138,21 +135,21 @@ def _beyond_data(book: Book, panels: Panels) -> list[str]:
     return mistakes
 
 
-def _values(book: Book, panels: Panels, day: date) -> tuple[list[float], float]:
-    """What each row is worth at the close in US dollars, and the NAV."""
+def _values(book: HoldingsBook, panels: Panels, day: date) -> tuple[list[float], float]:
+    """Return the closing value of each row and the NAV, in USD."""
     prices = panels.prices_of("close").filter(pl.col("date") == day)
     values = [row.amount * float(prices[row.symbol][0]) for row in book.rows]
     return values, math.fsum(values) + book.cash
 
 
 def user_cases(context: BuildContext, dates: Mapping[date, RiskDate]) -> tuple[PortfolioCase, ...]:
-    """The books as portfolios at the last session up to their dates; without a home where the file names none."""
+    """Convert books to portfolios at the last session up to their dates."""
     cases: list[PortfolioCase] = []
     sized: list[str] = []
     for book in context.catalog.of(BOOKS) or ():
         day = _session(context.panels, book.as_of)
         if day is None:
-            continue  # examined before anything is built
+            continue  # rejected before the build
         if day != book.as_of:
             context.notes.append(f"{book.file}: {book.as_of} is no session; the book is of {day}.")
         market = dates[day].market
@@ -168,14 +165,14 @@ def user_cases(context: BuildContext, dates: Mapping[date, RiskDate]) -> tuple[P
         regime = context.panels.regimes[day]
         portfolio = Portfolio(weights, cash, float(round(nav)))
         home = book.mandate or ""
-        cases.append(PortfolioCase(identity, OWN, regime, day, market, portfolio, np.zeros(len(weights)), home))
+        cases.append(PortfolioCase(identity, USER_BOOK, regime, day, market, portfolio, np.zeros(len(weights)), home))
     if sized:
         context.notes.append(f"Books without a nav count as {USUAL_NAV:,.0f} USD: {', '.join(sorted(set(sized)))}.")
     return tuple(cases)
 
 
 def _weights(rows: Sequence[HeldRow], amounts: Sequence[float], tickers: Sequence[str]) -> tuple[Floats, float]:
-    """(n,) weights of six decimals and the cash that is left; what rounding would owe the largest holding gives."""
+    """Return (n,) weights with six decimals, and cash; the largest holding absorbs rounding."""
     weights = np.zeros(len(tickers))
     for row, amount in zip(rows, amounts, strict=True):
         weights[tickers.index(row.symbol)] = amount
@@ -187,16 +184,16 @@ def _weights(rows: Sequence[HeldRow], amounts: Sequence[float], tickers: Sequenc
 
 
 def user_books(manifest: JsonObject) -> set[str]:
-    """The ids of the portfolios of an edition that a user brought."""
-    return set(mapping(mapping(manifest.get("parameters")).get("books")))
+    """Return the portfolio ids of user books in an edition."""
+    return set(as_object(as_object(manifest.get("parameters")).get("books")))
 
 
 def tasks_of_book(manifest: JsonObject, name: str) -> list[str]:
-    """Patterns of the ids of all tasks of a user's portfolio.
+    """Return id patterns of all tasks of a user's portfolio.
 
     Raises
     ------
-    InputError : the edition has none of that name.
+    InputError : the edition has no such portfolio.
     """
     books = sorted(user_books(manifest))
     found = [each for each in books if name in (each, each.rpartition("-")[0])]
@@ -208,20 +205,22 @@ def tasks_of_book(manifest: JsonObject, name: str) -> list[str]:
 
 
 def _no_example() -> Mapping[str, str]:
-    return {}  # symbols are those of the market that is built on
+    return {}  # symbols depend on the market
 
 
-BOOKS: CatalogFile[tuple[Book, ...]] = CatalogFile("holdings/*.csv", _read, _no_example, dates=_dates, examine=_examine)
+BOOKS: CatalogFile[tuple[HoldingsBook, ...]] = CatalogFile(
+    "holdings/*.csv", _read, _no_example, dates=_dates, examine=_examine
+)
 
 
 SCENARIOS_PER_BOOK = 3
-_TOLD = 5
-"""Books that a note names."""
+_MOST_NAMED = 5
+"""Most books named in a note."""
 
 
 @dataclass(frozen=True, eq=False)
 class UserPools:
-    """A user's books, and the pairs of them that become episodes."""
+    """User books, and their pairs for episodes."""
 
     books: tuple[PortfolioCase, ...] = ()
     monitored: tuple[MonitoringPair, ...] = ()
@@ -230,15 +229,15 @@ class UserPools:
 
     @property
     def parameters(self) -> dict[str, dict[str, Any]]:
-        """What the manifest records: each book with its date and its mandate; nothing where there are none."""
-        told = {case.portfolio_id: {"as_of": case.as_of.isoformat(), "mandate": case.home} for case in self.books}
-        return {"books": told} if told else {}
+        """Return date and mandate of each book, for the manifest."""
+        recorded = {case.portfolio_id: {"as_of": case.as_of.isoformat(), "mandate": case.home} for case in self.books}
+        return {"books": recorded} if recorded else {}
 
 
 def user_pools(
     context: BuildContext, dates: Mapping[date, RiskDate], scenarios: ScenarioSet, settings: RiskSettings
 ) -> UserPools:
-    """The books at their dates, each under the mandate that it names, or else the one of which it breaks the least."""
+    """Build the pools of the books, each under its stated mandate or the one with fewest violations."""
     cases = user_cases(context, dates)
     if not cases:
         return UserPools()
@@ -248,8 +247,8 @@ def user_pools(
     branching = len(books[0].market.tickers) <= settings["large_universe"]
     remedied: list[RemediationPair] = []
     for case, pair in zip(books, monitored, strict=True):
-        others = [one for name, one in against[case.portfolio_id].items() if name != case.home]
-        found = first_remedied([pair, *others], settings, branching=branching)
+        other_pairs = [one for name, one in against[case.portfolio_id].items() if name != case.home]
+        found = first_remedied([pair, *other_pairs], settings, branching=branching)
         remedied += [] if found is None else [found]
     context.notes.extend(left_out("risk_remediation", books, [one.case for one in remedied], _UNREMEDIED))
     return UserPools(books, monitored, _stress(context, books, scenarios), tuple(remedied))
@@ -259,12 +258,11 @@ _UNREMEDIED = "no mandate that they break has a certified cure that a rule of th
 
 
 def _nearest(against: Mapping[str, MonitoringPair]) -> str:
-    """The mandate with the fewest broken limits, the first of these that are stated."""
     return min(against, key=lambda name: len(against[name].violations))
 
 
 def _stress(context: BuildContext, books: Sequence[PortfolioCase], scenarios: ScenarioSet) -> tuple[StressPair, ...]:
-    """Each book under a few scenarios of its date, the user's own before all others."""
+    """Return a few scenarios per book, the user's first."""
     brought = context.catalog.of(SCENARIOS)
     first = () if brought is None else brought.places
     pairs: list[tuple[PortfolioCase, ScenarioInput]] = []
@@ -278,10 +276,12 @@ def _stress(context: BuildContext, books: Sequence[PortfolioCase], scenarios: Sc
 
 
 def left_out(sub_task: str, books: Sequence[PortfolioCase], used: Sequence[PortfolioCase], why: str) -> list[str]:
-    """The note on books of which there is no episode of a subtask; none where there are of all."""
+    """Return a note on books without an episode of a subtask."""
     kept = {case.portfolio_id for case in used}
     names = [case.portfolio_id for case in books if case.portfolio_id not in kept]
     if not names:
         return []
-    told = ", ".join(names[:_TOLD]) + (f" and {len(names) - _TOLD} more" if len(names) > _TOLD else "")
-    return [f"{sub_task} leaves out {len(names)} of {len(books)} own books, since {why}: {told}."]
+    listing = ", ".join(names[:_MOST_NAMED]) + (
+        f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    )
+    return [f"{sub_task} leaves out {len(names)} of {len(books)} own books, since {why}: {listing}."]

@@ -1,7 +1,6 @@
-"""Stress scenarios of a user's own (`scenarios.json`), in the format of the built-in ones.
+"""User scenarios (`scenarios.json`), in the format of the built-in ones.
 
-A hypothetical scenario is applied as the built-in ones are: the same number is added to the sensitivities of all
-sectors, so that the benchmark of the date moves by the stated move of equities.
+All sensitivities of a hypothetical scenario shift by one number, so that the benchmark moves by the stated equity move.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from finskillbench.domains.building import read_catalog_text
 from finskillbench.domains.catalog import Catalog, CatalogFile
 from finskillbench.domains.risk.catalogs import ReplayEntry, ScenarioCatalog, scenario_catalog
 from finskillbench.domains.risk.inputs import ScenarioInput
-from finskillbench.domains.risk.objects.scenarios import other_moves
+from finskillbench.domains.risk.objects.scenarios import contradicting_moves
 from finskillbench.episode import JsonObject
 from finskillbench.panels import Panels
-from finskillbench.scoring.values import mapping, objects
+from finskillbench.scoring.values import as_object, objects
 from finskillbench.sources.catalog.document import Document, Identity, Place, Title, within
 
 _STRICT = ConfigDict(strict=True, extra="forbid")
 MOST = 40
-"""Scenarios of a kind, at most."""
+"""Most scenarios of a kind."""
 _LONGEST_DAYS = 400
 _SAME = 1e-4
-"""By how much the shock to the market may differ from the stated move of equities, a decimal."""
+"""Tolerance between market shock and stated equity move."""
 
 
 def _day(text: str) -> str:
@@ -52,8 +51,6 @@ _Text = Annotated[str, Field(min_length=1, max_length=1000)]
 
 
 class _Replay(TypedDict):
-    """A window of history."""
-
     __pydantic_config__ = _STRICT  # pyright: ignore[reportGeneralTypeIssues] - read by pydantic
 
     scenario_id: Identity
@@ -64,8 +61,6 @@ class _Replay(TypedDict):
 
 
 class _Hypothetical(TypedDict):
-    """A story with its numbers."""
-
     __pydantic_config__ = _STRICT  # pyright: ignore[reportGeneralTypeIssues] - read by pydantic
 
     scenario_id: Identity
@@ -80,7 +75,7 @@ class _Hypothetical(TypedDict):
 
 
 class _File(TypedDict):
-    """The whole file; `severity` and `replay_description` may stand there as they are built in."""
+    """Scenario file; `severity` and `replay_description` must equal the built-in values."""
 
     __pydantic_config__ = _STRICT  # pyright: ignore[reportGeneralTypeIssues] - read by pydantic
 
@@ -97,7 +92,7 @@ _FILE = TypeAdapter(_File)
 
 @dataclass(frozen=True)
 class UserScenarios:
-    """The scenarios of a file, whether the built-in ones stay beside them, and where each stands in it, by id."""
+    """Scenarios of a file, `extends` to keep the built-in ones, and their locations by id."""
 
     replays: tuple[ReplayEntry, ...]
     hypothetical: tuple[ScenarioInput, ...]
@@ -108,15 +103,15 @@ class UserScenarios:
 def _read(files: Mapping[str, bytes]) -> UserScenarios:
     ((name, data),) = files.items()
     document = Document(name, data)
-    told = document.typed(_FILE, document.value)
+    parsed = document.typed(_FILE, document.value)
     for place, entry in document.items("hypothetical"):
         for table, known in (("factor_shocks", FACTORS), ("sector_sensitivities", SECTORS)):
             _check_keys(document, entry.get(table), known, (*place, table))
         _check_moves(document, entry, place)
-    if told is not None:
-        _check(document, told)
+    if parsed is not None:
+        _check(document, parsed)
     document.mistakes.raise_if_any()
-    table = cast("_File", told)
+    table = cast("_File", parsed)
     replays, hypothetical = table.get("replays", []), table.get("hypothetical", [])
     lists = (("replays", replays), ("hypothetical", hypothetical))
     places = {one["scenario_id"]: document.where((kind, at)) for kind, some in lists for at, one in enumerate(some)}
@@ -124,10 +119,9 @@ def _read(files: Mapping[str, bytes]) -> UserScenarios:
     return UserScenarios(cast("tuple[ReplayEntry, ...]", tuple(replays)), made, table.get("extends", False), places)
 
 
-def _check_keys(document: Document, given: object, known: tuple[str, ...], place: Place) -> None:
-    """Every factor, or every sector, has its number."""
-    if isinstance(given, dict):
-        row = cast("dict[str, Any]", given)
+def _check_keys(document: Document, value: object, known: tuple[str, ...], place: Place) -> None:
+    if isinstance(value, dict):
+        row = cast("dict[str, Any]", value)
         document.check_fields(row, known, place)
         for key in known:
             if key not in row:
@@ -135,78 +129,80 @@ def _check_keys(document: Document, given: object, known: tuple[str, ...], place
 
 
 def _check_moves(document: Document, entry: JsonObject, place: Place) -> None:
-    """The move of equities that a story tells is the shock to the market, and stated moves of value are its own."""
-    moves, shocks = mapping(entry.get("market_shocks")), mapping(entry.get("factor_shocks"))
-    told = (*place, "market_shocks", "equity_change_pct")
+    """Check that stated moves agree with the shocks and are complete."""
+    moves, shocks = as_object(entry.get("market_shocks")), as_object(entry.get("factor_shocks"))
+    move_place = (*place, "market_shocks", "equity_change_pct")
     equity, market = moves.get("equity_change_pct"), shocks.get("mkt_rf")
     if equity is None:
-        document.add(told, "is missing", "add it: what equities lose in per cent, -20 for -20 %")
+        document.add(move_place, "is missing", "add it: what equities lose in per cent, -20 for -20 %")
     elif isinstance(equity, int | float) and isinstance(market, int | float):
         if not -60 <= equity <= -0.5:
             remedy = "write the fall of equities in per cent, -20 for -20 %; severe versions are 1.5 times as large"
-            document.add(told, f"is {equity:g}, not from -60 to -0.5", remedy)
+            document.add(move_place, f"is {equity:g}, not from -60 to -0.5", remedy)
         elif abs(market - equity / 100) > _SAME:
             problem = f"is {equity:g} per cent, and factor_shocks.mkt_rf {market:g}, which is {100 * market:g} per cent"
-            document.add(told, problem, "state the same move in both")
+            document.add(move_place, problem, "state the same move in both")
     value, technology = moves.get("value_change_pct"), moves.get("technology_change_pct")
     if (value is None) is not (technology is None):
         lacking = "value_change_pct" if value is None else "technology_change_pct"
         document.add((*place, "market_shocks", lacking), "is missing", "give both sides of the rotation, or neither")
 
 
-def _check(document: Document, told: _File) -> None:
-    """What the types do not say: distinct ids, dates in order, words that can be filled, what cannot be changed."""
+def _check(document: Document, parsed: _File) -> None:
+    """Check ids, dates, templates and fixed values."""
     built_in = scenario_catalog()
     for name in ("severity", "replay_description"):
-        if told.get(name, built_in[name]) != built_in[name]:
+        if parsed.get(name, built_in[name]) != built_in[name]:
             document.add((name,), "is not what tasks print", "leave it out; it cannot be changed")
-    if not told.get("hypothetical") and not (told.get("extends") and told.get("replays")):
+    if not parsed.get("hypothetical") and not (parsed.get("extends") and parsed.get("replays")):
         document.add(("hypothetical",), "is empty", 'add a scenario, or "extends": true to keep the built-in ones')
     seen: set[str] = set()
     for kind in ("replays", "hypothetical"):
-        for at, entry in enumerate(told.get(kind, [])):
+        for at, entry in enumerate(parsed.get(kind, [])):
             if entry["scenario_id"] in seen:
                 document.add((kind, at, "scenario_id"), f"{entry['scenario_id']} is given twice", "rename one of them")
             seen.add(entry["scenario_id"])
-    for at, entry in enumerate(told.get("replays", [])):
+    for at, entry in enumerate(parsed.get("replays", [])):
         days = (date.fromisoformat(entry["end"]) - date.fromisoformat(entry["start"])).days
         if not 0 < days <= _LONGEST_DAYS:
             problem = f"is {days} days after start, not 1 to {_LONGEST_DAYS}"
             document.add(("replays", at, "end"), problem, "give the first and the last day of the fall")
-    for at, entry in enumerate(told.get("hypothetical", [])):
+    for at, entry in enumerate(parsed.get("hypothetical", [])):
         for name in ("name", "description"):
-            _check_words(document, entry[name], entry["market_shocks"], ("hypothetical", at, name))
+            _check_template(document, entry[name], entry["market_shocks"], ("hypothetical", at, name))
 
 
-def _check_words(document: Document, words: str, moves: Mapping[str, float], place: Place) -> None:
-    """Braces in words name a move of the story, in the form of a number: `{rate_change_bp:+.0f}`."""
+def _check_template(document: Document, template: str, moves: Mapping[str, float], place: Place) -> None:
+    """Check the placeholders of a template, such as `{rate_change_bp:+.0f}`."""
     remedy = f"write {{name:+.1f}} with a name of market_shocks: {', '.join(moves)}"
     try:
-        unknown = [name for _, name, _, _ in Formatter().parse(words) if name is not None and name not in moves]
+        unknown = [name for _, name, _, _ in Formatter().parse(template) if name is not None and name not in moves]
         if unknown:
             document.add(place, f"names {unknown[0] or 'nothing'} in braces", remedy)
         else:
-            words.format(**moves)
+            template.format(**moves)
     except ValueError as error:
         document.add(place, f"has braces that cannot be filled ({error})", remedy)
 
 
 def scenarios_in(catalog: Catalog) -> ScenarioCatalog:
-    """The scenarios of a build: the built-in ones, a user's, or both, of which a user's take the place of their ids."""
-    built_in, own = scenario_catalog(), catalog.of(SCENARIOS)
-    if own is None:
+    """Return built-in and user scenarios; the user's replace those with the same id."""
+    built_in, user_file = scenario_catalog(), catalog.of(SCENARIOS)
+    if user_file is None:
         return built_in
-    replays = [one for one in built_in["replays"] if own.extends and one["scenario_id"] not in own.places]
-    stories = [one for one in built_in["hypothetical"] if own.extends and one["scenario_id"] not in own.places]
-    return {**built_in, "replays": [*replays, *own.replays], "hypothetical": [*stories, *own.hypothetical]}
+    replays = [one for one in built_in["replays"] if user_file.extends and one["scenario_id"] not in user_file.places]
+    stories = [
+        one for one in built_in["hypothetical"] if user_file.extends and one["scenario_id"] not in user_file.places
+    ]
+    return {**built_in, "replays": [*replays, *user_file.replays], "hypothetical": [*stories, *user_file.hypothetical]}
 
 
 def user_scenarios(manifest: JsonObject) -> set[str]:
-    """The ids of the hypothetical scenarios of an edition that a user brought."""
-    if SCENARIOS.name not in mapping(mapping(manifest.get("catalog")).get("files")):
+    """Return the hypothetical scenario ids that a user added to an edition."""
+    if SCENARIOS.name not in as_object(as_object(manifest.get("catalog")).get("files")):
         return set()
     built_in = scenario_catalog()["hypothetical"]
-    stated = objects(mapping(mapping(manifest.get("parameters")).get("scenarios")).get("hypothetical"))
+    stated = objects(as_object(as_object(manifest.get("parameters")).get("scenarios")).get("hypothetical"))
     return {str(one.get("scenario_id")) for one in stated if one not in built_in}
 
 
@@ -214,14 +210,14 @@ def _example() -> Mapping[str, str]:
     return {"scenarios.json": read_catalog_text("finskillbench.domains.risk", "scenarios.json")}
 
 
-def _examine(own: UserScenarios, panels: Panels, catalog: Catalog) -> list[str]:
-    """The replays that the market of the raw files contradicts."""
+def _examine(user_file: UserScenarios, panels: Panels, catalog: Catalog) -> list[str]:
+    """Return the replays that the market contradicts."""
     del catalog
-    stated = {entry["scenario_id"]: entry for entry in own.replays}
+    stated = {entry["scenario_id"]: entry for entry in user_file.replays}
     return [
-        f"{own.places[name]}.market_pct: is {stated[name]['market_pct']:+.1f}, and the market of the raw files moved "
+        f"{user_file.places[name]}.market_pct: is {stated[name]['market_pct']:+.1f}, and the market of the raw files moved "
         f"by {moved} beyond cash from {stated[name]['start']} to {stated[name]['end']}; correct it, or the dates"
-        for name, moved in other_moves(panels, own.replays).items()
+        for name, moved in contradicting_moves(panels, user_file.replays).items()
     ]
 
 

@@ -1,1 +1,1 @@
-"""Mandates: read from words or fields, and whether they can be kept."""
+"""Mandates: parsing from text or fields, and feasibility."""

@@ -1,4 +1,4 @@
-"""Limits one by one: which a portfolio is up against, and the problem without one of them."""
+"""Single limits: which ones bind, and the problem without one of them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _OFF: Mapping[str, Mapping[str, Any]] = {
     "factor_neutrality": {"neutral_factors": ()},
 }
 _ACTIVE = 1e-6
-"""A weight, turnover, tracking error or beta this close to its limit is up against it."""
+"""A measured value this close to its limit binds."""
 
 
-def stated(problem: PortfolioProblem) -> list[str]:
-    """Names of the limits that a problem sets, long-only and full investment apart."""
+def stated_limits(problem: PortfolioProblem) -> list[str]:
+    """Return the names of a problem's limits, without long-only and full investment."""
     return [name for name in check_limits(problem, problem.inverse_variance) if name in _OFF]
 
 
@@ -36,6 +36,6 @@ def without(problem: PortfolioProblem, name: str) -> PortfolioProblem:
 
 
 def slack(problem: PortfolioProblem, weights: Floats) -> set[str]:
-    """Names of the limits that weights keep with room to spare; a least position has none."""
+    """Return the names of non-binding limits; a least position always binds."""
     checks = check_limits(problem, weights)
-    return {name for name in stated(problem) if name != "min_position" and checks[name].excess < -_ACTIVE}
+    return {name for name in stated_limits(problem) if name != "min_position" and checks[name].excess < -_ACTIVE}

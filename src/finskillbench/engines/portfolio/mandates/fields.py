@@ -1,4 +1,4 @@
-"""From the JSON of a task or of a tool call to a portfolio problem, with every field checked on the way in."""
+"""Validated conversion of task or tool-call JSON to a portfolio problem."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from finskillbench.arrays import Floats
 from finskillbench.engines.fields import (
     LARGEST,
     covered,
+    describe_value,
     exposures_from,
     list_of,
     listed,
     mapping,
     number,
-    shown,
     table_of,
     texts_of,
     tickers_of,
@@ -27,15 +27,15 @@ from finskillbench.engines.fields import (
 from finskillbench.engines.portfolio.black_litterman import (
     RISK_AVERSION,
     TAU,
+    AnalystView,
     Posterior,
-    View,
     equilibrium,
     idzorek,
     picks_of,
-    posterior,
+    posterior_returns,
     view_variances,
 )
-from finskillbench.engines.portfolio.problem import Limits, Objective, PortfolioProblem
+from finskillbench.engines.portfolio.problem import Objective, PortfolioLimits, PortfolioProblem
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
 
@@ -61,14 +61,10 @@ _LIMIT_FIELDS = frozenset(
 
 
 def problem_from(data: Mapping[str, Any], *, risk: RiskModel | None = None) -> PortfolioProblem:
-    """Read a resolved episode input (or a script's payload of the same fields).
+    """Read a resolved episode input, or a script payload with the same fields.
 
-    The ticker order is that of `covariance_matrix`; a weight map may leave names out (they weigh nothing), every other
-    map must cover every ticker. A caller that holds the risk model passes it, and only the tickers are read.
-
-    Raises
-    ------
-    InputError : one line naming the field and the remedy.
+    Tickers are in the order of `covariance_matrix`. Weight maps may omit names (weight 0), other maps must cover all
+    tickers. With `risk`, only the tickers of the covariance are read. Raises `InputError` with field and remedy.
     """
     tickers = tickers_from(data)
     risk = covariance_from(data) if risk is None else risk
@@ -83,7 +79,7 @@ def problem_from(data: Mapping[str, Any], *, risk: RiskModel | None = None) -> P
     limits = limits_from(constraints, sectors)
     objective = data.get("objective", Objective.MIN_VARIANCE.value)
     if not isinstance(objective, str) or objective not in set(Objective):
-        raise InputError(f"objective {shown(objective)} is unknown; choose one of {', '.join(Objective)}")
+        raise InputError(f"objective {describe_value(objective)} is unknown; choose one of {', '.join(Objective)}")
     mean = data.get("expected_returns")
     exposures = None
     if limits.neutral_factors:
@@ -109,7 +105,7 @@ def problem_from(data: Mapping[str, Any], *, risk: RiskModel | None = None) -> P
 
 
 def _ceilings(constraints: Mapping[str, Any], tickers: Sequence[str]) -> Floats | None:
-    """(n,) zero for restricted names, one for the others; None where no name is restricted."""
+    """(n,) 0 for restricted names, 1 for others; None without restrictions."""
     restricted = texts_of(constraints.get("restricted_names") or ())
     if restricted is None:
         raise InputError("restricted_names must be a list of tickers")
@@ -119,15 +115,11 @@ def _ceilings(constraints: Mapping[str, Any], tickers: Sequence[str]) -> Floats 
     return np.where(np.isin(tickers, restricted), 0.0, 1.0) if restricted else None
 
 
-def limits_from(data: Mapping[str, Any], sectors: Sequence[str]) -> Limits:
-    """Read a `constraints` object; null switches a limit off.
+def limits_from(data: Mapping[str, Any], sectors: Sequence[str]) -> PortfolioLimits:
+    """Read a `constraints` object; null disables a limit.
 
-    `sectors` are the sectors of the universe: `max_sector_weight` caps each of them, `sector_limits` takes precedence
-    for the sectors it names, and `excluded_sectors` are capped at zero.
-
-    Raises
-    ------
-    InputError : for an unknown field, an unknown sector or a value of the wrong kind.
+    `sectors` are the universe's: `max_sector_weight` caps each of them, `sector_limits` takes precedence, and
+    `excluded_sectors` have a cap of 0. Raises `InputError` for unknown fields or sectors and invalid values.
     """
     unknown = sorted(set(data) - _LIMIT_FIELDS - {"description"})
     if unknown:
@@ -138,10 +130,10 @@ def limits_from(data: Mapping[str, Any], sectors: Sequence[str]) -> Limits:
         raise InputError("neutral_factors must be a list of factor names")
     for name in ("long_only", "factor_neutrality"):
         if not isinstance(data.get(name), bool | None):
-            raise InputError(f"constraints: {name} must be true, false or null, not {shown(data[name])}")
+            raise InputError(f"constraints: {name} must be true, false or null, not {describe_value(data[name])}")
     if data.get("factor_neutrality") and not neutral:
         raise InputError("factor_neutrality is true but neutral_factors names no factor")
-    return Limits(
+    return PortfolioLimits(
         long_only=data.get("long_only") is not False,
         min_weight=_optional(data, "min_weight"),
         max_weight=_optional(data, "max_weight"),
@@ -171,12 +163,12 @@ def _sector_caps(data: Mapping[str, Any], sectors: Sequence[str]) -> dict[str, f
 
 
 def tickers_from(data: Mapping[str, Any]) -> tuple[str, ...]:
-    """The tickers of `covariance_matrix`, which give every array its order."""
+    """Return the tickers of `covariance_matrix`, which define the order of arrays."""
     return tickers_of(data, "covariance_matrix")
 
 
 def covariance_from(data: Mapping[str, Any]) -> RiskModel:
-    """Risk model of `covariance_matrix`: {"tickers", "matrix"} or {"tickers", "loadings", "specific"}."""
+    """Read `covariance_matrix`: {"tickers", "matrix"} or {"tickers", "loadings", "specific"}."""
     table, size = mapping(data, "covariance_matrix"), len(tickers_from(data))
     try:
         if "loadings" in table:
@@ -199,35 +191,32 @@ def _check_size(*arrays: Floats) -> None:
         raise InputError(f"covariance_matrix holds a number beyond {LARGEST:.0e}; inject the field, in annual decimals")
 
 
-def views_from(data: object) -> list[View]:
-    """Analyst views of a Black-Litterman task."""
+def views_from(data: object) -> list[AnalystView]:
+    """Read the analyst views of a Black-Litterman task."""
     if (rows := list_of(data)) is None:
         raise InputError("analyst_views must be a list of objects")
-    views: list[View] = []
+    views: list[AnalystView] = []
     for index, row in enumerate(rows):
         where, view = f"analyst_views[{index}]", table_of(row) or {}
         kind = view.get("type")
         if kind not in ("absolute", "relative"):
-            raise InputError(f"{where}.type must be absolute or relative, not {shown(kind)}")
+            raise InputError(f"{where}.type must be absolute or relative, not {describe_value(kind)}")
         expected, confidence = number(view, "return", where), number(view, "confidence", where)
         against = () if view.get("against") is None else _leg(view, "against", where)
-        views.append(View(kind, _leg(view, "symbols", where), expected, confidence, against))
+        views.append(AnalystView(kind, _leg(view, "symbols", where), expected, confidence, against))
     return views
 
 
 def _leg(view: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]:
     if (symbols := texts_of(view.get(name))) is None:
-        raise InputError(f"{where}.{name} must be a list of tickers, not {shown(view.get(name))}")
+        raise InputError(f"{where}.{name} must be a list of tickers, not {describe_value(view.get(name))}")
     return symbols
 
 
 def black_litterman_from(
     data: Mapping[str, Any], *, risk: RiskModel | None = None
 ) -> tuple[PortfolioProblem, Posterior]:
-    """The posterior of a Black-Litterman task and the long-only problem that its optimal weights solve.
-
-    All returns are in excess of `risk_free_rate`. A caller that holds the risk model passes it.
-    """
+    """Return a task's posterior, in excess of `risk_free_rate`, and the long-only problem of its optimal weights."""
     tickers = tickers_from(data)
     aversion = number(data, "risk_aversion", "the task", default=RISK_AVERSION)
     fixed = {"objective": Objective.MAX_SHARPE.value, "constraints": {"long_only": True}, "expected_returns": None}
@@ -236,7 +225,7 @@ def black_litterman_from(
     tau = number(data, "tau", "the task", default=TAU)
     picks = picks_of(tickers, views_from(data.get("analyst_views")), market, number(data, "risk_free_rate", "the task"))
     uncertainty = idzorek(picks.confidence, view_variances(problem.risk, picks, tau))
-    after = posterior(problem.risk, equilibrium(problem.risk, market, aversion), picks, uncertainty, tau=tau)
+    after = posterior_returns(problem.risk, equilibrium(problem.risk, market, aversion), picks, uncertainty, tau=tau)
     return replace(problem, expected_returns=after.mean), after
 
 

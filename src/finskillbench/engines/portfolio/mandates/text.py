@@ -1,7 +1,7 @@
-"""Reading a mandate written in English: each quantity, the limit it belongs to, and the objective.
+"""Rule-based parser of English mandates: quantities, their limits, and the objective.
 
-Rules, not a model: a text is cut into clauses; the words around a quantity say which limit it sets, and its unit
-(percent, basis points, a fraction in words, a bare number) gives its value. What no rule matches is reported.
+Text is cut into clauses. Words near a quantity select the limit, its unit (percent, basis points, a fraction in words,
+a bare number) the value. Unmatched quantities are reported.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ASIDE = re.compile(
     r"\b(?:last (?:year|quarter|month|review)|until now|so far|previous(?:ly)?|formerly|used to|in the past|USD)\b",
     re.I,
 )
-"""What a sentence says of the past, or of money, limits nothing."""
+"""Sentences about the past, or about money, set no limit."""
 _AMENDMENT = re.compile(r"^\w+ amendment\b[^:]*: ", re.I)
 _CONDITION = re.compile(r"^Once the account has reached USD (\d+) million: ", re.I)
 _ACCOUNT = re.compile(r"\baccount holds USD (\d+) million", re.I)
@@ -51,7 +51,7 @@ _EXCLUSION = re.compile(r"\b(?:forbids?|excludes?|prohibits?)\b", re.I)
 
 @dataclass
 class MandateReading:
-    """The optimiser call read from a text, and for each limit the words it came from."""
+    """Parsed optimiser call, with the source words of each limit."""
 
     objective: str | None = None
     risk_aversion: float | None = None
@@ -61,18 +61,18 @@ class MandateReading:
     left_out: list[str] = field(default_factory=list)
 
     def call(self) -> dict[str, Any]:
-        """The call as optimize_portfolio takes it."""
+        """Return the arguments of optimize_portfolio."""
         aversion = {} if self.risk_aversion is None else {"risk_aversion": self.risk_aversion}
         return {"objective": self.objective, **aversion, "constraints": self.constraints}
 
 
 def read_mandate(text: str, sectors: Sequence[str]) -> MandateReading:
-    """Read objective and limits from a mandate.
+    """Parse objective and limits of a mandate.
 
     Parameters
     ----------
     text : the mandate in English.
-    sectors : the universe's sector names, recognised whatever their case.
+    sectors : the universe's sector names, matched in any case.
     """
     reading = MandateReading()
     reading.objective = next((name for name, cue in _OBJECTIVES if re.search(cue, text, re.I)), None)
@@ -88,7 +88,7 @@ def read_mandate(text: str, sectors: Sequence[str]) -> MandateReading:
             reading.constraints["neutral_factors"] = _factors(sentence)
             reading.evidence["neutral_factors"] = sentence
         sentence = _read_range(reading, sentence)
-        # A sentence with one quantity is about one thing, however it is punctuated.
+        # A sentence with one quantity is one clause, regardless of punctuation.
         whole = len(_QUANTITY.findall(sentence)) == 1
         for clause in [sentence] if whole else re.split(r"[;:,]\s+|\band\b", sentence):
             _read_clause(reading, clause.strip(), sentence, sectors)
@@ -96,7 +96,7 @@ def read_mandate(text: str, sectors: Sequence[str]) -> MandateReading:
 
 
 def _in_force(reading: MandateReading, sentences: Sequence[str]) -> list[str]:
-    """The sentences in the order in which they override: the plain ones, conditions that are met, amendments."""
+    """Order sentences by precedence: plain ones, conditions that are met, amendments."""
     account = next((int(found[1]) for sentence in sentences if (found := _ACCOUNT.search(sentence))), None)
     plain, met, amended = list[str](), list[str](), list[str]()
     for sentence in sentences:
@@ -113,7 +113,7 @@ def _in_force(reading: MandateReading, sentences: Sequence[str]) -> list[str]:
 
 
 def _read_relative(reading: MandateReading, sentence: str, sectors: Sequence[str]) -> bool:
-    """`Energy weighs 4% of the benchmark and may exceed that by 2%` caps the sector at the sum."""
+    """Parse `Energy weighs 4% of the benchmark and may exceed that by 2%`: the sector's cap is the sum."""
     quantities = list(_QUANTITY.finditer(sentence))
     named = [name for name in sectors if re.search(re.escape(name), sentence, re.I)]
     if not (_RELATIVE.search(sentence) and len(quantities) == 2 and named):
@@ -125,7 +125,6 @@ def _read_relative(reading: MandateReading, sentence: str, sectors: Sequence[str
 
 
 def _factors(sentence: str) -> list[str]:
-    """The factors that a sentence names."""
     return [factor for factor, cue in _FACTORS.items() if re.search(cue, sentence, re.I)]
 
 
@@ -138,7 +137,7 @@ def _read_exclusions(reading: MandateReading, sentence: str, sectors: Sequence[s
 
 
 def _read_range(reading: MandateReading, sentence: str) -> str:
-    """`between 12 and 16 holdings` sets both counts; returns the sentence without it."""
+    """Parse `between 12 and 16 holdings` as both counts; return the remaining sentence."""
     found = re.search(r"between (\d+) and (\d+) (?:holdings|names|positions)", sentence, re.I)
     if not found:
         return sentence
@@ -174,7 +173,7 @@ def _read_clause(reading: MandateReading, clause: str, sentence: str, sectors: S
 
 
 def _value(match: re.Match[str]) -> tuple[float, str]:
-    """Decimal value and kind of unit: 'share' for percents, basis points and fractions, 'plain' for bare numbers."""
+    """Return the decimal value and unit: 'share' for percents, basis points and fractions, 'plain' for bare numbers."""
     if match["fraction"]:
         return _FRACTIONS[match["fraction"]], "share"
     number = float(match["number"])
@@ -200,7 +199,7 @@ def _limit_of(clause: str, unit: str) -> str | None:
 
 
 def _place_weight(reading: MandateReading, clause: str, value: float, sectors: Sequence[str]) -> str:
-    """A share of NAV limits a named sector, every sector, or every name (from below when it says at least)."""
+    """Assign a share of NAV to a named sector, all sectors, or all names (a minimum with "at least")."""
     named = [name for name in sectors if re.search(re.escape(name), clause, re.I)]
     if named:
         reading.constraints.setdefault("sector_limits", {})[named[0]] = value

@@ -1,1 +1,1 @@
-"""Panel of what companies file by product and by geography."""
+"""Panel of revenue by product and by geography."""

@@ -1,6 +1,6 @@
-"""Which members of an axis add up to revenue: subtotals and totals among them fall out.
+"""Find the members of an axis that add up to revenue, and label XBRL members.
 
-Readable names of XBRL members: documents carry element names, the labels are in a linkbase that few keep.
+Documents carry element names; few collections keep the linkbase with labels.
 """
 
 import math
@@ -14,44 +14,44 @@ import msgspec
 import numpy as np
 
 TOLERANCE = 0.01
-"""Share of total revenue by which the members of an axis may miss it (hedging results, small reconciling items)."""
+"""Share of total revenue by which the members of an axis may differ from it: hedging, small reconciling items."""
 
 _SEARCHED = 16
-"""Members among which subtotals are looked for: all 65,536 subsets are tried."""
+"""Maximum number of members for the search for subtotals, which tries all 65,536 subsets."""
 _ROUNDING = 1.5
-"""Units of rounding that the members of a table may miss its total by."""
+"""Units of rounding by which the members of a table may differ from its total."""
 
 
-class Figure(NamedTuple):
-    """Value in USD and the unit it is rounded to."""
+class SegmentFigure(NamedTuple):
+    """Value in USD and its rounding unit."""
 
     value: float
     unit: float
 
 
 class Breakdown(NamedTuple):
-    """The members of an axis in one period; `gap` is the share of revenue they miss it by, 0 if only by rounding."""
+    """Members of an axis in one period; `gap` is the share of revenue they differ by, 0 within rounding."""
 
-    members: Mapping[str, Figure]
+    members: Mapping[str, SegmentFigure]
     gap: float
 
 
 Period = tuple[date, date]
-Parts = dict[Period, dict[str, Figure]]
+Parts = dict[Period, dict[str, SegmentFigure]]
 """Figures by period and member."""
 
 
-def difference(whole: Figure, less: Figure) -> Figure:
-    """One figure less another, rounded as the coarser of them."""
-    return Figure(whole.value - less.value, max(whole.unit, less.unit))
+def subtract_figures(whole: SegmentFigure, less: SegmentFigure) -> SegmentFigure:
+    """Subtract figures; the result has the coarser rounding unit."""
+    return SegmentFigure(whole.value - less.value, max(whole.unit, less.unit))
 
 
-def complete(parts: Parts, totals: Mapping[Period, Figure]) -> dict[Period, Breakdown]:
-    """The finest members that add up to revenue, for the periods in which some do.
+def complete_breakdowns(parts: Parts, totals: Mapping[Period, SegmentFigure]) -> dict[Period, Breakdown]:
+    """Return the finest members that add up to revenue, for the periods that have some.
 
-    All members where they add up to rounding; else a subset that does, so that subtotals and totals fall out; else all
-    members where they come within `TOLERANCE`. Of several subsets the one that also adds up in most other periods of
-    the filing (what adds up by chance does so once), then the one with most members.
+    All members if they add up within rounding; else a subset that does, which drops subtotals and totals; else all
+    members if within `TOLERANCE`. Of several subsets, prefer the one that adds up in most other periods of the filing,
+    since chance matches rarely recur, then the largest.
     """
     sets: dict[Period, Breakdown] = {}
     for period, members in parts.items():
@@ -67,18 +67,18 @@ def complete(parts: Parts, totals: Mapping[Period, Figure]) -> dict[Period, Brea
             sets[period] = Breakdown({name: members[name] for name in names}, 0.0)
         elif gap <= TOLERANCE * abs(total.value):
             sets[period] = Breakdown(members, gap / abs(total.value))
-    # Zeros add up whichever are taken: a period without any revenue is broken down as another of the filing is.
+    # # Zeros always add up: a period without revenue uses the members of another period of the filing.
     for period, members in parts.items():
         total = totals.get(period)
         if total is not None and not total.value and len(members) > 1 and not any(f.value for f in members.values()):
-            others = [set(found.members) for found in sets.values() if found.members.keys() <= members.keys()]
-            names = max(others, key=len, default=set(members))
+            similar = [set(found.members) for found in sets.values() if found.members.keys() <= members.keys()]
+            names = max(similar, key=len, default=set(members))
             sets[period] = Breakdown({name: figure for name, figure in members.items() if name in names}, 0.0)
     return sets
 
 
-def _finest(period: Period, parts: Parts, totals: Mapping[Period, Figure]) -> tuple[str, ...]:
-    """Names of the subset that adds up to rounding, empty where none of at least two members does."""
+def _finest(period: Period, parts: Parts, totals: Mapping[Period, SegmentFigure]) -> tuple[str, ...]:
+    """Return the names of the subset that adds up within rounding; empty if none has two members."""
     members, total = parts[period], totals[period]
     names = sorted(members)
     if not 2 < len(names) <= _SEARCHED:
@@ -89,46 +89,46 @@ def _finest(period: Period, parts: Parts, totals: Mapping[Period, Figure]) -> tu
     fitting = fitting[(fitting & (values != 0)).sum(axis=1) >= 2]
 
     def rank(chosen: tuple[str, ...]) -> tuple[int, int]:
-        others = 0
+        matches = 0
         for other, figures in parts.items():
             if other in totals and all(name in figures for name in chosen):
-                others += _gap(figures, chosen, totals[other]) <= _slack(figures.values(), totals[other])
-        return others, len(chosen)
+                matches += _gap(figures, chosen, totals[other]) <= _slack(figures.values(), totals[other])
+        return matches, len(chosen)
 
     subsets = [tuple(name for name, inside in zip(names, mask, strict=True) if inside) for mask in fitting.tolist()]
     return max(subsets, key=rank, default=())
 
 
-def _gap(figures: Mapping[str, Figure], names: Iterable[str], total: Figure) -> float:
+def _gap(figures: Mapping[str, SegmentFigure], names: Iterable[str], total: SegmentFigure) -> float:
     return abs(math.fsum(figures[name].value for name in names) - total.value)
 
 
-def _slack(figures: Iterable[Figure], total: Figure) -> float:
-    """How far rounding explains that figures miss their total, never more than `TOLERANCE`."""
+def _slack(figures: Iterable[SegmentFigure], total: SegmentFigure) -> float:
+    """Return the difference that rounding explains, at most `TOLERANCE`."""
     rounding = _ROUNDING * max(total.unit, *(figure.unit for figure in figures))
     return min(rounding, TOLERANCE * abs(total.value))
 
 
 _COUNTRIES = msgspec.json.decode(Path(__file__).with_name("countries.json").read_bytes(), type=dict[str, str])
-"""ISO 3166 codes that filers use in `country`, by their English short names."""
+"""Codes used in the `country` taxonomy (ISO 3166) -> English short names."""
 
-_WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_TOKENS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _SMALL = frozenset({"and", "of", "the", "for", "in", "to", "or"})
 _JOINED = re.compile(r"(?<=[a-z])(?:and|of)$")
-"""A small word that the element name does not set off: "Homeand"."""
+"""Small word joined to an element name: "Homeand"."""
 _WHOLE = re.compile(r"land$|^(?:hand|band|sand|stand|strand|grand|brand|demand|command|thousand|proof|roof)$", re.I)
-"""Words that end like one of them and are whole."""
+"""Whole words with such an ending."""
 _KNOWN = {"NonUs": "Non-US", "US": "United States", "CorporateNonSegment": "Corporate"}
 
 
 def member_key(member: str) -> str:
-    """What identifies a member over the years: its local name, since prefixes move (`us-gaap` to `srt`)."""
+    """Return the key of a member over the years: its local name, because prefixes change (`us-gaap` to `srt`)."""
     prefix, _, local = member.rpartition(":")
     return member if prefix == "country" else local
 
 
 def labels_of(members: Iterable[str]) -> dict[str, str]:
-    """Key (`member_key`) -> readable name, different for each of the members of one axis."""
+    """Map keys (`member_key`) to readable names that differ within one axis."""
     keys = list(members)
     labels = {key: _label(key, short=True) for key in keys}
     if len(set(labels.values())) < len(keys):
@@ -137,7 +137,7 @@ def labels_of(members: Iterable[str]) -> dict[str, str]:
 
 
 def _label(key: str, *, short: bool) -> str:
-    """`GreaterChinaSegmentMember` -> `Greater China`, with the word "Segment" unless `short`."""
+    """Label `GreaterChinaSegmentMember` as `Greater China`, with the word "Segment" unless `short`."""
     if key.startswith("country:"):
         code = key.partition(":")[2]
         return _COUNTRIES.get(code, code)
@@ -146,19 +146,19 @@ def _label(key: str, *, short: bool) -> str:
         return _KNOWN[name]
     if short:
         name = name.removesuffix("Segments").removesuffix("Segment") or name
-    words = _split(_WORDS.findall(name))
-    label = " ".join(word.lower() if place and word.lower() in _SMALL else word for place, word in enumerate(words))
-    # An element name starts with a capital, so that trade names with a small i lose it.
+    tokens = _split(_TOKENS.findall(name))
+    label = " ".join(word.lower() if place and word.lower() in _SMALL else word for place, word in enumerate(tokens))
+    # # Element names start with a capital, which trade names with a small i lose.
     return re.sub(r"\bI (?=(?:Phone|Pad|Pod|Mac|Cloud|Tunes)\b)", "i", label) or key
 
 
-def _split(words: list[str]) -> list[str]:
-    """Words with a joiner at their end apart from it: `WearablesHomeandAccessories` is Home and Accessories.
+def _split(tokens: list[str]) -> list[str]:
+    """Split a small word off the end of tokens: `WearablesHomeandAccessories` gives Home and Accessories.
 
-    A joiner is followed by what it joins, so that the last word has none.
+    The last token has nothing to join and is kept.
     """
     found: list[str] = []
-    for word in words[:-1]:
+    for word in tokens[:-1]:
         joiner = None if _WHOLE.search(word) else _JOINED.search(word)
         found += [word] if joiner is None else [word[: joiner.start()], joiner.group()]
-    return [*found, *words[-1:]]
+    return [*found, *tokens[-1:]]

@@ -1,8 +1,7 @@
-"""Revenue by product and by geography, from the dimensions of XBRL instances; only what adds up to total revenue.
+"""Revenue by product and by geography from XBRL dimensions, limited to breakdowns of total revenue.
 
-A filing breaks a period down as a whole. The rows of one (symbol, axis, start, end, accession) therefore form one
-complete set whose values add up to the revenue of the period within `TOLERANCE`, and a later set of the period replaces
-an earlier one: members that a company renamed or redrew are never mixed with their predecessors.
+The rows of one (symbol, axis, start, end, accession) form a complete set that adds up to the period's revenue within
+`TOLERANCE`. A later set replaces an earlier one, so renamed or redrawn members are never mixed.
 """
 
 from collections import defaultdict
@@ -13,66 +12,75 @@ from typing import NamedTuple
 
 import polars as pl
 
-from finskillbench.engines.accounting.periods import DAYS, QUARTER_APART, Duration, classify
-from finskillbench.panels.columns import ACCESSION, DERIVED, DURATION, END, FILED, START, SYMBOL, Column, schema_of
+from finskillbench.engines.accounting.periods import DAYS, QUARTER_APART, Duration, classify_period
+from finskillbench.panels.columns import (
+    ACCESSION,
+    DERIVED,
+    DURATION,
+    END,
+    FILED,
+    START,
+    SYMBOL,
+    PanelColumn,
+    table_schema,
+)
 from finskillbench.panels.filings.quarters import build_filings
 from finskillbench.panels.filings.segments.breakdowns import (
     TOLERANCE,
     Breakdown,
-    Figure,
     Parts,
     Period,
-    complete,
-    difference,
+    SegmentFigure,
+    complete_breakdowns,
     labels_of,
     member_key,
+    subtract_figures,
 )
 from finskillbench.sources.edgar.instance import Instance
 from finskillbench.sources.edgar.instance_reader import Dimensions
 from finskillbench.sources.edgar.numerals import METRICS
 from finskillbench.sums import exact_sum
 
-COLUMNS: Mapping[str, Column] = {
+COLUMNS: Mapping[str, PanelColumn] = {
     "symbol": SYMBOL,
-    "axis": Column("category", "the period", "product_segment or geographic_segment", pl.String),
-    "segment": Column("identifier", "the period", "label of the member", pl.String),
+    "axis": PanelColumn("category", "the period", "product_segment or geographic_segment", pl.String),
+    "segment": PanelColumn("identifier", "the period", "label of the member", pl.String),
     "start": START,
     "end": END,
     "duration": DURATION,
-    "value": Column("USD", "start to end", "revenue of the member"),
+    "value": PanelColumn("USD", "start to end", "revenue of the member"),
     "accession": ACCESSION,
     "filed": FILED,
     "derived": DERIVED,
 }
-SEGMENTS_SCHEMA = schema_of(COLUMNS)
+SEGMENTS_SCHEMA = table_schema(COLUMNS)
 
 PRODUCT, GEOGRAPHIC = "product_segment", "geographic_segment"
 _AXES = {
     PRODUCT: ("ProductOrServiceAxis", "StatementBusinessSegmentsAxis"),
     GEOGRAPHIC: ("StatementGeographicalAxis",),
 }
-"""XBRL axes by local name, in order of preference; `us-gaap` held them all until 2018, then `srt` some."""
+"""XBRL axes by local name, in order of preference; in `us-gaap` until 2018, then partly in `srt`."""
 _CONSOLIDATION, _OPERATING = "ConsolidationItemsAxis", "OperatingSegmentsMember"
 _UNQUALIFIED, _QUALIFIED_OPERATING = (0, ""), (1, "")
 
 _SAME_PERIOD_DAYS = 10
-"""A cover page may round the end of a 52/53-week period to the end of the month."""
+"""Tolerance because cover pages may round the end of a 52/53-week period to the month's end."""
 _SAME_VINTAGE_DAYS = 200
-"""Parents of a difference may be filed so far apart; a later comparative may be recast where the earlier is not."""
+"""Maximum days between the filings of a difference's parents; later comparatives may be recast."""
 _DAY = timedelta(days=1)
 _TAGS = tuple(alias.tag for alias in METRICS["revenue"].aliases)
 REVENUE_TAGS = frozenset(_TAGS)
-"""Tags to ask `parse_instance` for."""
+"""Tags for `parse_instance`."""
 
 
 class _Source(NamedTuple):
-    """How a filing may break revenue down; the fields order the sources of one panel axis by preference.
+    """Kind of breakdown in a filing; fields order the sources of one panel axis by preference.
 
-    place : of the XBRL axis in `_AXES`.
-    qualifier : rank and text of what a second dimension holds constant for all members: nothing, operating segments
-        (before eliminations), anything else.
-    reconciled : with the corporate and elimination items beside the segments.
-    tag : place of the tag in the alias table; `len(_TAGS)` takes each member from the first tag that has it.
+    place : of the XBRL axis in `_AXES`. qualifier : rank and text of a second dimension, constant for all members:
+        none,
+    operating segments (before eliminations), other. reconciled : includes corporate and elimination items. tag : place
+    of the tag in the alias table; `len(_TAGS)` takes each member from the first tag that has it.
     """
 
     place: int
@@ -97,19 +105,18 @@ class SegmentsPanel:
 def build_segments(
     instances: Mapping[str, Sequence[Instance]], facts: pl.DataFrame, filings: pl.DataFrame | None = None
 ) -> SegmentsPanel:
-    """Revenue by member of an axis for every quarter, half, nine months and year that instances break down.
+    """Return revenue by member of an axis for all quarters, halves, nine months and years with a breakdown.
 
-    Quarters that are not printed are differences, dated by the later filing and marked `derived`: of two year-to-date
-    figures with the same start (the fourth quarter is the year less nine months), or of a half and its second quarter
-    in one filing. No difference spans two filings where the later one recasts a breakdown that the earlier ones gave.
-    Subtotals are left out (the finest members that add up are kept). A breakdown that a later filing repeats unchanged
-    is not repeated.
+    Unprinted quarters are differences, dated by the later filing and marked `derived`: of two year-to-date figures with
+    the same start (the fourth quarter is the year less nine months), or of a half and its second quarter in one filing.
+    No difference spans filings if the later one recasts an earlier breakdown. Subtotals and unchanged repetitions are
+    dropped.
 
     Parameters
     ----------
     instances : symbol -> instances, parsed with `REVENUE_TAGS` or with all tags.
     facts : the facts panel's frame; total revenue where an instance states none.
-    filings : the filings panel, for the accession number and filing date of an instance; None takes them from `facts`.
+    filings : the filings panel, for accession numbers and filing dates of instances; None takes them from `facts`.
     """
     known = _by_symbol(build_filings({}, facts) if filings is None else filings)
     revenue = _revenue(facts)
@@ -136,22 +143,22 @@ def build_segments(
 
 
 class _Company:
-    """The breakdowns of one company, filing by filing in order of their dates."""
+    """Breakdowns of one company, added in order of filing."""
 
     def __init__(self, symbol: str, revenue: Mapping[Period, Sequence[tuple[date, float]]]) -> None:
         self.symbol = symbol
         self.rows: list[tuple[object, ...]] = []
         self.notes: list[str] = []
         self._revenue = revenue
-        self._seen: dict[str, dict[_Source, dict[Period, tuple[_Filing, dict[str, Figure]]]]] = {
+        self._seen: dict[str, dict[_Source, dict[Period, tuple[_Filing, dict[str, SegmentFigure]]]]] = {
             axis: defaultdict(dict) for axis in _AXES
         }
-        self._totals: dict[Period, tuple[_Filing, Figure]] = {}
+        self._totals: dict[Period, tuple[_Filing, SegmentFigure]] = {}
         self._last: dict[tuple[str, Period], tuple[dict[str, float], bool]] = {}
 
     def take(self, filing: _Filing, instance: Instance) -> None:
-        """Add the rows that a filing makes known."""
-        self.notes += [f"{self.symbol}: {note}" for note in instance.notes]
+        """Add the new rows of a filing."""
+        self.notes += [f"{self.symbol}: {message}" for message in instance.notes]
         foreign = sorted({fact.unit for fact in instance.facts if fact.tag in REVENUE_TAGS and fact.unit != "USD"})
         if foreign:
             self.notes.append(
@@ -171,40 +178,40 @@ class _Company:
                 self._add(axis, period, found, filing, derived)
         self._totals.update({period: (filing, total) for period, total in totals.items()})
 
-    def _total(self, period: Period, filing: _Filing) -> Figure | None:
-        """Revenue as the facts panel knew it on the day of the filing; to the dollar."""
+    def _total(self, period: Period, filing: _Filing) -> SegmentFigure | None:
+        """Return revenue in the facts panel as of the filing date, to the dollar."""
         known = [value for filed, value in self._revenue.get(period, ()) if filed <= filing.filed]
-        return Figure(known[-1], 1.0) if known else None
+        return SegmentFigure(known[-1], 1.0) if known else None
 
     def _best(
         self,
         axis: str,
         sources: Mapping[_Source, Parts],
-        totals: Mapping[Period, Figure],
+        totals: Mapping[Period, SegmentFigure],
         filing: _Filing,
     ) -> dict[Period, tuple[Breakdown, bool]]:
-        """The sets, and whether each is derived, of the source that breaks down most periods of the filing.
+        """Return the breakdowns, each with a derived flag, of the source with most periods in the filing.
 
-        Of sources that break down as many the one of the first XBRL axis, then the one that comes closest to revenue.
-        One source for the whole filing keeps the names of a quarter and of the quarter it is compared with the same.
+        Ties prefer the first XBRL axis, then the smallest gap to revenue. One source per filing keeps names consistent
+        between a quarter and the one it is compared with.
         """
         best: dict[Period, tuple[Breakdown, bool]] = {}
         rank: tuple[int, int, float] | None = None
         for source in sorted(sources):
             reported = sources[source]
             derived, derived_totals = self._differences(axis, source, reported, totals, filing)
-            sets = complete({**reported, **derived}, {**totals, **derived_totals})
+            sets = complete_breakdowns({**reported, **derived}, {**totals, **derived_totals})
             score = (len(sets), -source.place, -exact_sum(found.gap for found in sets.values()))
             if sets and (rank is None or score > rank):
                 rank, best = score, {period: (found, period in derived) for period, found in sets.items()}
         return best
 
     def _differences(
-        self, axis: str, source: _Source, reported: Parts, totals: Mapping[Period, Figure], filing: _Filing
-    ) -> tuple[Parts, dict[Period, Figure]]:
-        """Quarters by difference of year-to-date figures: members, and the revenue they have to add up to."""
+        self, axis: str, source: _Source, reported: Parts, totals: Mapping[Period, SegmentFigure], filing: _Filing
+    ) -> tuple[Parts, dict[Period, SegmentFigure]]:
+        """Derive quarters from year-to-date figures: members, and the revenue they must add up to."""
         earlier = self._seen[axis][source]
-        printed = {end for start, end in (*reported, *earlier) if classify(start, end) is Duration.QUARTERLY}
+        printed = {end for start, end in (*reported, *earlier) if classify_period(start, end) is Duration.QUARTERLY}
         recast = any(
             _differ(members, known[period][1])
             for other, known in self._seen[axis].items()
@@ -213,9 +220,9 @@ class _Company:
             if period in known
         )
         parts: Parts = {}
-        revenue: dict[Period, Figure] = {}
+        revenue: dict[Period, SegmentFigure] = {}
         for (start, end), members in reported.items():
-            if classify(start, end) is Duration.QUARTERLY or (start, end) not in totals:
+            if classify_period(start, end) is Duration.QUARTERLY or (start, end) not in totals:
                 continue
             whole = totals[start, end]
             for less in _leaving_a_quarter((start, end), {**earlier, **reported}):
@@ -223,25 +230,28 @@ class _Company:
                 if quarter[1] in printed:
                     continue
                 if less in reported and less in totals:
-                    others, others_total = reported[less], totals[less]
+                    shorter, shorter_total = reported[less], totals[less]
                 elif less in earlier and less in self._totals and less[0] == start and not recast:
-                    parent, others = earlier[less]
-                    other, others_total = self._totals[less]
+                    parent, shorter = earlier[less]
+                    other, shorter_total = self._totals[less]
                     if (filing.filed - min(parent, other).filed).days > _SAME_VINTAGE_DAYS:
                         continue
                 else:
                     continue
-                over, told = difference(whole, others_total), totals.get(quarter) or self._total(quarter, filing)
-                if told is not None and abs(over.value - told.value) > TOLERANCE * abs(told.value):
-                    continue  # the two state revenue on two bases
+                over, stated = (
+                    subtract_figures(whole, shorter_total),
+                    totals.get(quarter) or self._total(quarter, filing),
+                )
+                if stated is not None and abs(over.value - stated.value) > TOLERANCE * abs(stated.value):
+                    continue  # revenue is stated on two bases
                 parts[quarter] = {
-                    name: difference(figure, others[name]) for name, figure in members.items() if name in others
+                    name: subtract_figures(figure, shorter[name]) for name, figure in members.items() if name in shorter
                 }
                 revenue[quarter] = over
         return parts, revenue
 
     def _add(self, axis: str, period: Period, found: Breakdown, filing: _Filing, derived: bool) -> None:
-        """A set of rows, unless it says what is known already."""
+        """Add a set of rows unless it repeats known values."""
         labels = labels_of(found.members)
         values = {labels[name]: figure.value for name, figure in found.members.items()}
         before = self._last.get((axis, period))
@@ -249,7 +259,7 @@ class _Company:
             return
         self._last[axis, period] = (values, derived)
         start, end = period
-        duration = str(classify(start, end))
+        duration = str(classify_period(start, end))
         for segment, value in values.items():
             self.rows.append(
                 (self.symbol, axis, segment, start, end, duration, value, filing.accession, filing.filed, derived)
@@ -257,33 +267,33 @@ class _Company:
 
 
 def _leaving_a_quarter(period: Period, known: Iterable[Period]) -> Iterator[Period]:
-    """Periods that leave a quarter of a longer one: those that start with it, and those that end with it."""
+    """Yield periods whose removal leaves a quarter: those with the same start, and those with the same end."""
     start, end = period
     least, most = QUARTER_APART
     for first, last in known:
         succeeds = first == start and least <= (end - last).days <= most
-        if succeeds or (last == end and first > start and classify(start, first - _DAY) is Duration.QUARTERLY):
+        if succeeds or (last == end and first > start and classify_period(start, first - _DAY) is Duration.QUARTERLY):
             yield first, last
 
 
-def _differ(members: Mapping[str, Figure], before: Mapping[str, Figure]) -> bool:
-    """Whether figures of one period say another thing than they did, beyond rounding."""
+def _differ(members: Mapping[str, SegmentFigure], before: Mapping[str, SegmentFigure]) -> bool:
+    """Return True if shared members differ from earlier figures of the period by more than rounding."""
     shared = members.keys() & before.keys()
-    return any(abs(difference(members[name], before[name]).value) > members[name].unit for name in shared)
+    return any(abs(subtract_figures(members[name], before[name]).value) > members[name].unit for name in shared)
 
 
-def _read(instance: Instance) -> tuple[dict[Period, Figure], dict[str, dict[_Source, Parts]]]:
-    """Total revenue by period, and the figures of every source by panel axis."""
-    by_tag: dict[Period, dict[int, Figure]] = defaultdict(dict)
+def _read(instance: Instance) -> tuple[dict[Period, SegmentFigure], dict[str, dict[_Source, Parts]]]:
+    """Return total revenue by period, and the figures of every source by panel axis."""
+    by_tag: dict[Period, dict[int, SegmentFigure]] = defaultdict(dict)
     found: dict[str, dict[_Source, Parts]] = {axis: {} for axis in _AXES}
     items: dict[int, Parts] = {}
     for fact in instance.facts:
         if fact.tag not in REVENUE_TAGS or fact.unit != "USD" or fact.start is None or fact.end is None:
             continue
-        if classify(fact.start, fact.end) not in DAYS:
+        if classify_period(fact.start, fact.end) not in DAYS:
             continue
         period, tag = (fact.start, fact.end), _TAGS.index(fact.tag)
-        figure = Figure(fact.value, 1.0 if fact.decimals is None else 10.0**-fact.decimals)
+        figure = SegmentFigure(fact.value, 1.0 if fact.decimals is None else 10.0**-fact.decimals)
         if not fact.dimensions:
             by_tag[period][tag] = figure
             continue
@@ -302,7 +312,7 @@ def _read(instance: Instance) -> tuple[dict[Period, Figure], dict[str, dict[_Sou
 
 
 def _views(dimensions: Dimensions) -> Iterator[tuple[str, str, tuple[int, str]]]:
-    """(local name of the axis, member, qualifier) for each of one or two dimensions, the other being the qualifier."""
+    """Yield (local name of the axis, member, qualifier) for each of one or two dimensions."""
     if len(dimensions) == 1:
         yield dimensions[0][0].rpartition(":")[2], dimensions[0][1], _UNQUALIFIED
     elif len(dimensions) == 2:
@@ -313,9 +323,9 @@ def _views(dimensions: Dimensions) -> Iterator[tuple[str, str, tuple[int, str]]]
 
 
 def _add_reconciled(sources: dict[_Source, Parts], items: Mapping[int, Parts]) -> None:
-    """Business segments together with what reconciles them to the total: corporate items, eliminations.
+    """Add sources that combine business segments with reconciling items: corporate items, eliminations.
 
-    They stand on the axis of consolidation items, the segments before elimination on both axes.
+    Reconciling items are on the axis of consolidation items, segments before elimination on both axes.
     """
     for source, periods in list(sources.items()):
         if source.place == 1 and source.qualifier in (_UNQUALIFIED, _QUALIFIED_OPERATING):
@@ -326,7 +336,7 @@ def _add_reconciled(sources: dict[_Source, Parts], items: Mapping[int, Parts]) -
 
 
 def _add_joined(sources: dict[_Source, Parts]) -> None:
-    """Each member from the first tag that has it: leases, say, are not contract revenue."""
+    """Add sources that take each member from the first tag that has it; leases, for example, are not contract revenue."""
     tags: dict[_Source, list[_Source]] = defaultdict(list)
     for source in sorted(sources):
         tags[source._replace(tag=len(_TAGS))].append(source)
@@ -340,11 +350,11 @@ def _add_joined(sources: dict[_Source, Parts]) -> None:
 
 
 _Listed = tuple[str, str, date | None, date]
-"""Accession number, form, period end and day of a filing."""
+"""Accession number, form, period end and filing date."""
 
 
 def _by_symbol(filings: pl.DataFrame) -> dict[str, list[_Listed]]:
-    """Every filing by symbol, in order of filing."""
+    """Return the filings by symbol in order of filing."""
     found: dict[str, list[_Listed]] = defaultdict(list)
     columns = filings.select("symbol", "accession", "form", "period_end", "filed").sort("filed", "accession")
     for symbol, *filing in columns.iter_rows():
@@ -353,7 +363,7 @@ def _by_symbol(filings: pl.DataFrame) -> dict[str, list[_Listed]]:
 
 
 def _filing_of(instance: Instance, filings: Sequence[_Listed]) -> _Filing | None:
-    """The filing of an instance: by accession number where its name says it, else the first of its form and period."""
+    """Return the filing of an instance: by accession number in its name, else by form and nearest period."""
     if instance.accession is not None:
         return next((_Filing(filed, number) for number, _, _, filed in filings if number == instance.accession), None)
     end = instance.period_end
@@ -367,7 +377,7 @@ def _filing_of(instance: Instance, filings: Sequence[_Listed]) -> _Filing | None
 
 
 def _revenue(facts: pl.DataFrame) -> dict[str, dict[Period, list[tuple[date, float]]]]:
-    """Total revenue by symbol and period: (filed, value) in order of filing, reported figures only."""
+    """Return reported revenue by symbol and period: (filed, value) in order of filing."""
     found: dict[str, dict[Period, list[tuple[date, float]]]] = defaultdict(lambda: defaultdict(list))
     reported = facts.filter((pl.col("metric") == "revenue") & ~pl.col("derived") & pl.col("start").is_not_null())
     for symbol, start, end, filed, value in (

@@ -1,4 +1,4 @@
-"""The factor exposures panel: betas of each name on six factors at every month-end with enough history."""
+"""Factor exposures panel: betas of each name on six factors at month-ends with enough history."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -9,18 +9,20 @@ import polars as pl
 from finskillbench.arrays import FACTORS, Floats
 from finskillbench.engines.statistics.regression import MIN_OBSERVATIONS, WINDOW, rolling_ols
 from finskillbench.errors import InputError, SourceError
-from finskillbench.panels.columns import DATE, SYMBOL, Column
+from finskillbench.panels.columns import DATE, SYMBOL, PanelColumn
 
 SESSIONS_PER_YEAR = 252
 _TRAILING = f"{WINDOW} sessions trailing"
 
-COLUMNS: Mapping[str, Column] = {
+COLUMNS: Mapping[str, PanelColumn] = {
     "date": DATE,
     "symbol": SYMBOL,
-    **{factor: Column("dimensionless", _TRAILING, f"slope of the excess return on {factor}") for factor in FACTORS},
-    "alpha": Column("decimal per year", _TRAILING, "intercept per session x 252"),
-    "r2": Column("dimensionless", _TRAILING, "share of variance explained"),
-    "n_obs": Column("sessions", _TRAILING, "observations used", pl.Int64),
+    **{
+        factor: PanelColumn("dimensionless", _TRAILING, f"slope of the excess return on {factor}") for factor in FACTORS
+    },
+    "alpha": PanelColumn("decimal per year", _TRAILING, "intercept per session x 252"),
+    "r2": PanelColumn("dimensionless", _TRAILING, "share of variance explained"),
+    "n_obs": PanelColumn("sessions", _TRAILING, "observations used", pl.Int64),
 }
 
 
@@ -36,12 +38,12 @@ def build_factor_exposures(
     Parameters
     ----------
     simple : (T, n) simple returns, NaN where missing. factors : daily decimals with date, the six factors and rf; a
-        null leaves that session out for every name. rows : places of month-ends among the sessions, increasing.
+        null excludes that session for every name. rows : places of month-ends among the sessions, increasing.
 
     Returns
     -------
-    Long, by date and symbol. A name with fewer than 120 observations in a window has no row for it, and a month-end
-    with fewer than 252 sessions behind it has none at all.
+    Long, by date and symbol. Names with fewer than 120 observations in a window, and month-ends with fewer than 252
+    sessions, have no rows.
 
     Raises
     ------

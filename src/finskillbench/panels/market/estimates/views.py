@@ -1,9 +1,8 @@
-"""The views panel: five signals, their z-scores, and the annualised expected total return of each name.
+"""Views panel (signals, z-scores and expected total returns) and covariance panel.
 
-A portfolio manager signs total returns, not alphas: the bill rate, the premium at which the benchmark is the best
-portfolio (reverse optimisation, Sharpe 1974; Black & Litterman 1992), and the forecast of the signals on top.
-
-The covariance panel: Ledoit-Wolf on the trailing 252 sessions at month-ends and risk dates, annualised.
+The expected return is the bill rate, the premium at which the benchmark is optimal (reverse optimisation, Sharpe 1974;
+Black & Litterman 1992) and the forecast of the signals. Covariances are Ledoit-Wolf on the trailing 252 sessions,
+annualised.
 """
 
 from __future__ import annotations
@@ -20,22 +19,22 @@ from numpy.typing import NDArray
 from finskillbench.arrays import Floats
 from finskillbench.engines.statistics.covariance import RIDGE, Covariance, ledoit_wolf
 from finskillbench.errors import SourceError
-from finskillbench.panels.columns import DATE, SYMBOL, Column
+from finskillbench.panels.columns import DATE, SYMBOL, PanelColumn
 from finskillbench.panels.filings.statements import Fact, Series, trailing_year
 from finskillbench.panels.market.regimes import annual_volatility
 from finskillbench.sources.market.collection import Statements
 
 WINDOW = 252
 LARGE_FACTORS = 20
-"""Factors of a universe of more names than the window has sessions.
+"""Factors in universes with more names than window sessions.
 
-A sample of 252 sessions has no more than 252 directions, most of them noise at that size, and every optimisation pays
-for each. Variances stay those of Ledoit-Wolf.
+A sample of 252 sessions has at most 252 directions, mostly noise, and optimisation time grows with each. Variances
+remain those of Ledoit-Wolf.
 """
 
 
 class CovariancePanel(NamedTuple):
-    """A covariance per date, its shrinkage, and the dates that needed a ridge."""
+    """Covariance and shrinkage per date, and the dates that needed a ridge."""
 
     covariance: Mapping[date, Covariance]
     shrinkage: Mapping[date, float]
@@ -50,15 +49,13 @@ def build_covariance(
 ) -> CovariancePanel:
     """Estimate the covariance of simple returns (T, n) over the 252 sessions up to each of the rows.
 
-    `members` gives the places of the names of each row.
-
-    The factor form is positive semidefinite by construction and positive definite if every specific variance is
-    positive; should shrinkage vanish, the ridge 1e-8 (λmin being 0 or more) is added to them. More names than the
-    window has sessions are reduced to `LARGE_FACTORS` factors.
+    `members` gives the places of the names of each row. The factor form is positive definite if every specific variance
+    is positive; if shrinkage vanishes, the ridge 1e-8 is added to them. Universes with more names than window sessions
+    are reduced to `LARGE_FACTORS` factors.
 
     Raises
     ------
-    SourceError : a name whose 252 returns are not all there, or too few sessions.
+    SourceError : a name with a missing return, or too few sessions.
     """
     estimates: dict[date, Covariance] = {}
     shrinkage: dict[date, float] = {}
@@ -98,64 +95,64 @@ SIGNAL_WEIGHTS: Mapping[str, float] = {
     "low_volatility": 0.15,
 }
 INFORMATION_COEFFICIENT = 0.05
-"""Correlation of score and later return that the views presume (Grinold & Kahn 1999, ch. 10: alpha = IC σ z)."""
+"""Assumed correlation of score and later return (Grinold & Kahn 1999, ch. 10: alpha = IC σ z)."""
 EQUITY_PREMIUM = 0.05
 """Expected return of the benchmark above bills, per year.
 
-Historical and implied premia of large US stocks lie between 4 % and 6 %. A fixed risk aversion of 2.5 gives as much at
-a volatility of 14 %, but 1 % in a calm year and 20 % after March 2020, which nobody would sign: so the premium is
-fixed, and the risk aversion that it implies varies with the covariance.
+Historical and implied premia of large US stocks are 4 % to 6 %. A fixed risk aversion of 2.5 would give 5 % at a
+volatility of 14 %, but 1 % in a calm year and 20 % after March 2020. Therefore the premium is fixed, and the implied
+risk aversion varies with the covariance.
 """
 Z_LIMIT = 3.0
-"""Scores are cut off at so many standard deviations (population, ddof 0) across the universe."""
+"""Limit of scores in standard deviations (population, ddof 0) across the universe."""
 MOMENTUM_SESSIONS = (21, 252)
 REVISION_SESSIONS = 63
 VOLATILITY_SESSIONS = 252
 MAX_STATEMENT_AGE_DAYS = 550
-"""Earnings or equity older than a year and a half (an annual report, its lag and a quarter late) give no signal."""
+"""Maximum age of earnings or equity: an annual report, its lag and a quarter's delay."""
 
 _RATIO = "decimal"
 _SCORE = "standard deviations"
-COLUMNS: Mapping[str, Column] = {
+COLUMNS: Mapping[str, PanelColumn] = {
     "date": DATE,
     "symbol": SYMBOL,
-    "earnings_yield": Column("decimal per year", "4 quarters trailing", "trailing EPS over close"),
-    "roe": Column("decimal per year", "4 quarters trailing", "trailing net income over latest equity"),
-    "momentum_12_1": Column(_RATIO, "252 to 21 sessions before", "P_(t-21) / P_(t-252) - 1 of the adjusted close"),
-    "eps_revision": Column(_RATIO, "63 sessions", "change of trailing EPS known, over close"),
-    "low_volatility": Column("decimal per year", "252 sessions trailing", "minus annual_volatility"),
+    "earnings_yield": PanelColumn("decimal per year", "4 quarters trailing", "trailing EPS over close"),
+    "roe": PanelColumn("decimal per year", "4 quarters trailing", "trailing net income over latest equity"),
+    "momentum_12_1": PanelColumn(_RATIO, "252 to 21 sessions before", "P_(t-21) / P_(t-252) - 1 of the adjusted close"),
+    "eps_revision": PanelColumn(_RATIO, "63 sessions", "change of trailing EPS known, over close"),
+    "low_volatility": PanelColumn("decimal per year", "252 sessions trailing", "minus annual_volatility"),
     **{
-        f"z_{name}": Column(_SCORE, "point in time", f"{name} across the universe, cut off at 3; 0 where absent")
+        f"z_{name}": PanelColumn(_SCORE, "point in time", f"{name} across the universe, cut off at 3; 0 where absent")
         for name in SIGNAL_WEIGHTS
     },
-    "composite_z": Column(_SCORE, "point in time", "weighted sum of the five scores, standardised once more"),
-    "annual_volatility": Column("decimal per year", "252 sessions trailing", "deviation of returns x sqrt(252)"),
-    "risk_free": Column("decimal per year", "1 year ahead", "DGS3MO, the three-month bill rate of the date"),
-    "equilibrium_premium": Column(
+    "composite_z": PanelColumn(_SCORE, "point in time", "weighted sum of the five scores, standardised once more"),
+    "annual_volatility": PanelColumn("decimal per year", "252 sessions trailing", "deviation of returns x sqrt(252)"),
+    "risk_free": PanelColumn("decimal per year", "1 year ahead", "DGS3MO, the three-month bill rate of the date"),
+    "equilibrium_premium": PanelColumn(
         "decimal per year",
         "1 year ahead",
         f"delta S b of the benchmark weights b and the covariance S, delta = {EQUITY_PREMIUM} / b'Sb: beta to the "
         f"benchmark x {EQUITY_PREMIUM}",
     ),
-    "alpha": Column(
+    "alpha": PanelColumn(
         "decimal per year",
         "1 year ahead",
         f"IC x annual_volatility x composite_z, IC = {INFORMATION_COEFFICIENT} (Grinold & Kahn)",
     ),
-    "expected_return": Column("decimal per year", "1 year ahead", "risk_free + equilibrium_premium + alpha"),
-    "earnings_as_of": Column("date", "point in time", "end of the four quarters of trailing earnings", pl.Date),
+    "expected_return": PanelColumn("decimal per year", "1 year ahead", "risk_free + equilibrium_premium + alpha"),
+    "earnings_as_of": PanelColumn("date", "point in time", "end of the four quarters of trailing earnings", pl.Date),
 }
 
 
 class ViewsPanel(NamedTuple):
-    """The long table, and per signal the number of (date, symbol) pairs where it is absent."""
+    """Long table, and per signal the number of (date, symbol) pairs without it."""
 
     frame: pl.DataFrame
     absent: Mapping[str, int]
 
 
-class Setting(NamedTuple):
-    """What a date has beside prices and statements: its names, caps in USD, benchmark, covariance, bill rate."""
+class ViewInputs(NamedTuple):
+    """Names of a date with their caps in USD, benchmark, covariance and bill rate."""
 
     places: NDArray[np.intp]
     market_cap: Floats
@@ -170,14 +167,15 @@ def build_views(
     adj_close: Floats,
     simple: Floats,
     statements: Mapping[str, Statements],
-    settings: Mapping[int, Setting],
+    inputs: Mapping[int, ViewInputs],
 ) -> ViewsPanel:
-    """Score the names of each of the rows (keys of `settings`) from what was known then, and say what they will earn.
+    """Score the names of each row (keys of `inputs`) on known data and compute their expected returns.
 
     EPS is trailing net income over the shares of the benchmark weights, so EPS over price is net income over market
-    capitalisation, then and in the revision (both at today's shares): reported EPS changes its base at splits (CMG's
-    quarters read 10.50, then 0.25 in 2023) and leaves out fourth quarters. A signal that cannot be computed (no
-    earnings known or too old, equity not positive, a price missing) is null, and its score is 0, the universe's mean.
+    capitalisation, also in the revision (both at today's shares). Reported EPS is not used: its base changes at splits
+    (CMG's quarters read 10.50, then 0.25 in 2023), and fourth quarters are missing. A signal without its inputs
+    (unknown
+    or old earnings, equity not positive, a missing price) is null with a score of 0, the universe's mean.
 
     Parameters
     ----------
@@ -187,11 +185,11 @@ def build_views(
     equities = {s: Series.of(statements[s].equity) for s in symbols}
     pieces: list[pl.DataFrame] = []
     absent = dict.fromkeys(SIGNAL_WEIGHTS, 0)
-    for row, setting in settings.items():
-        day, places = sessions[row], setting.places
+    for row, at_date in inputs.items():
+        day, places = sessions[row], at_date.places
         names = list(map(symbols.__getitem__, places))
         earnings = _known(flows, names, day)
-        income, book, cap = _values(earnings), _values(_known(equities, names, day)), setting.market_cap
+        income, book, cap = _values(earnings), _values(_known(equities, names, day)), at_date.market_cap
         volatility = _last_volatility(simple[:, places], row)
         revision = np.full(len(names), np.nan)
         if row >= REVISION_SESSIONS:
@@ -204,7 +202,7 @@ def build_views(
             "low_volatility": -volatility,
         }
         scores = {name: z_scores(values) for name, values in signals.items()}
-        # Grinold and Kahn's score has unit variance; the mean of five imperfectly correlated ones has not.
+        # # Grinold and Kahn's score has unit variance; the mean of five imperfectly correlated ones does not.
         composite = z_scores(np.sum([SIGNAL_WEIGHTS[name] * z for name, z in scores.items()], axis=0))
         for name, values in signals.items():
             absent[name] += int(np.isnan(values).sum())
@@ -213,7 +211,7 @@ def build_views(
             **{f"z_{name}": values for name, values in scores.items()},
             "composite_z": composite,
             "annual_volatility": volatility,
-            **_expected(setting, INFORMATION_COEFFICIENT * volatility * composite),
+            **_expected(at_date, INFORMATION_COEFFICIENT * volatility * composite),
         }
         table = {name: pl.Series(values, dtype=pl.Float64).fill_nan(None) for name, values in figures.items()}
         ends = pl.Series([fact.end if fact else None for fact in earnings], dtype=pl.Date)
@@ -222,12 +220,12 @@ def build_views(
     return ViewsPanel(pl.concat(pieces), absent)
 
 
-def _expected(setting: Setting, alpha: Floats) -> dict[str, Floats]:
-    """The parts (n,) of the expected return and their sum: the benchmark earns the equity premium over bills."""
-    benchmark = setting.benchmark
-    marginal = setting.covariance.times(benchmark)
+def _expected(inputs: ViewInputs, alpha: Floats) -> dict[str, Floats]:
+    """Return the parts (n,) of the expected return and their sum; the benchmark earns the equity premium over bills."""
+    benchmark = inputs.benchmark
+    marginal = inputs.covariance.times(benchmark)
     premium = EQUITY_PREMIUM / float(benchmark @ marginal) * marginal
-    rate = np.full(len(alpha), setting.risk_free)
+    rate = np.full(len(alpha), inputs.risk_free)
     return {
         "risk_free": rate,
         "equilibrium_premium": premium,
@@ -237,7 +235,7 @@ def _expected(setting: Setting, alpha: Floats) -> dict[str, Floats]:
 
 
 def _momentum(adj_close: Floats, row: int) -> Floats:
-    """The return (n,) of the year before the last month; NaN where a price is missing."""
+    """Return the return (n,) of the year before the last month; NaN where a price is missing."""
     near, far = MOMENTUM_SESSIONS
     if row < far:
         return np.full_like(adj_close[0], np.nan)
@@ -246,7 +244,7 @@ def _momentum(adj_close: Floats, row: int) -> Floats:
 
 
 def z_scores(values: Floats) -> Floats:
-    """Standardise values (n,) over those present (ddof 0), cut off at ±3; 0 for an absent one and if all are equal."""
+    """Standardise values (n,) over those present (ddof 0), cut off at ±3; 0 if absent or all equal."""
     present = ~np.isnan(values)
     scores = np.zeros_like(values)
     if present.any():
@@ -262,7 +260,7 @@ def _trailing(statements: Statements) -> Series:
 
 
 def _known(series: Mapping[str, Series], names: Sequence[str], day: date) -> list[Fact | None]:
-    """What was known of each name on a day; None where that is nothing or too old."""
+    """Return the figures known of each name on a day; None if unknown or too old."""
     facts = [series[name].known(day) for name in names]
     return [fact if fact is not None and fact.age(day) <= MAX_STATEMENT_AGE_DAYS else None for fact in facts]
 
@@ -272,7 +270,7 @@ def _values(facts: Sequence[Fact | None]) -> Floats:
 
 
 def _last_volatility(simple: Floats, row: int) -> Floats:
-    """Annual volatility (n,) over the sessions up to the row; NaN where a return is missing."""
+    """Return annual volatility (n,) over the sessions up to the row; NaN where a return is missing."""
     window = simple[max(row - VOLATILITY_SESSIONS + 1, 0) : row + 1]
     if len(window) < VOLATILITY_SESSIONS:
         return np.full_like(simple[0], np.nan)

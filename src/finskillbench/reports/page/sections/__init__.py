@@ -1,4 +1,4 @@
-"""The sections of a page: a module for each kind of figure, a `View` in, figures out, each drawn from its own table."""
+"""Sections of a page: each module turns a `View` into figures drawn from tables."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ from finskillbench.reports.tables.base import Kind, cell_text
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One section: `figures` below each other, `switched` one at a time, heat maps as tables, and plain tables.
+    """One section: `figures` below each other, `switched` one at a time, heat maps and remarks.
 
-    `pictures` are figures that only go to files: heat maps stand in the page as tables. `remarks` are sentences in the
-    place of figures in which nothing varies.
+    `pictures` are written to files only, since heat maps appear as tables. `remarks` replace figures without variation.
     """
 
     name: str
@@ -42,12 +41,12 @@ class Section:
 
     @property
     def drawn(self) -> tuple[Figure, ...]:
-        """All that have files."""
+        """All figures with files."""
         return (*self.figures, *self.switched, *self.pictures)
 
     @property
     def files(self) -> dict[str, list[str]]:
-        """The files of each heat map, by its name."""
+        """Picture files by heat map name."""
         found = defaultdict[str, list[str]](list)
         for heat, picture in ((heat, each) for heat in self.heats for each in self.pictures if each.name == heat.file):
             found[heat.name] += [f"{picture.name}.svg", f"{picture.name}.png"]
@@ -55,12 +54,11 @@ class Section:
 
     @property
     def empty(self) -> bool:
-        """Whether it has nothing to show."""
         return not (self.drawn or self.heats or self.remarks)
 
 
 def sections_of(view: View, causes: Sequence[str | None], prefix: str = "") -> list[Section]:
-    """The sections that have something to show, in their order; names of sections and figures begin with `prefix`."""
+    """Return the non-empty sections in order; section and figure names start with `prefix`."""
     heats = tuple(heat_maps(view))
     failures = view.rows.select("entry", "condition").with_columns(cause=pl.Series(causes, dtype=pl.String))
     made = [
@@ -101,7 +99,7 @@ def sections_of(view: View, causes: Sequence[str | None], prefix: str = "") -> l
 
 
 def _varied(section: Section) -> Section:
-    """The section with a sentence in the place of each figure in which nothing varies."""
+    """Replace figures without variation by sentences."""
     constant = [each for each in (*section.figures, *section.switched) if not each.varies]
     return replace(
         section,

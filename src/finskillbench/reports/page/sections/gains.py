@@ -1,4 +1,4 @@
-"""Differences between conditions: by subtask, domain and model, and against the mean without skills."""
+"""Figures of differences between conditions: by subtask, domain and model, and against the mean without skills."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from functools import partial
 
 import polars as pl
 
-from finskillbench.analysis.results import distinct
+from finskillbench.analysis.results import distinct_values
 from finskillbench.reports.figures.forest import Figure, ForestLine, draw_forest
 from finskillbench.reports.figures.scatter import Dot, Plane, draw_scatter
 from finskillbench.reports.figures.svg import Drawing
-from finskillbench.reports.page.headline import Said, estimates
+from finskillbench.reports.page.headline import MeanEstimate, estimates
 from finskillbench.reports.page.view import View, many
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
 
@@ -32,7 +32,7 @@ _ABSENT = (None,) * 4
 
 
 def gain_figures(view: View) -> Iterator[Figure]:
-    """The figures of the section; none where only one condition was run."""
+    """Yield the figures of the section; none if only one condition was run."""
     if view.main is None or view.paired(view.main).is_empty():
         return
     yield by_group(view)
@@ -43,14 +43,14 @@ def gain_figures(view: View) -> Iterator[Figure]:
 
 
 def by_group(view: View) -> Figure:
-    """Differences over all that are compared: pooled, by domain and by subtask, the largest first."""
-    said = {each: _by_groups(view, each) for each in view.compared}
-    names = {"pooled": ["headline"], "domain": distinct(_headline(view.contending), "domain")}
-    main = said[view.compared[0] if view.main is None else view.main]["sub_task"]
+    """Draw differences pooled, by domain and by subtask, the largest first."""
+    by_comparison = {each: _by_groups(view, each) for each in view.compared}
+    names = {"pooled": ["headline"], "domain": distinct_values(_headline(view.contending), "domain")}
+    main = by_comparison[view.compared[0] if view.main is None else view.main]["sub_task"]
     names["subtask"] = sorted(main, key=lambda name: -main[name].mean.value)
     sections, rows = list[tuple[str, list[ForestLine]]](), list[tuple[Cell, ...]]()
     assert view.main is not None  # the caller looked
-    pooled = said[view.main]["pooled"].get("headline")
+    pooled = by_comparison[view.main]["pooled"].get("headline")
     titles = {
         "pooled": f"Headline, {many(pooled.pairs if pooled else 0, 'pair')}",
         "domain": "By domain, headline",
@@ -60,7 +60,7 @@ def by_group(view: View) -> Figure:
     for of, members in names.items():
         lines: list[ForestLine] = []
         for name in members:
-            found = [said[each][keys[of]].get(name) for each in view.compared]
+            found = [by_comparison[each][keys[of]].get(name) for each in view.compared]
             lines.append(_line(name, found, bold=of == "pooled"))
             rows += [
                 (of, name, _named(each), *(one or _ABSENT)) for each, one in zip(view.compared, found, strict=True)
@@ -69,27 +69,31 @@ def by_group(view: View) -> Figure:
     title = f"Difference between conditions, {view.named(view.pooled)}"
     notes = (view.population(view.paired(view.main)), _INTERVALS)
     table = Table("gains_by_group", title, _COLUMNS, tuple(rows), notes)
-    return Figure(table, _words(table), _forest(view, sections))
+    return Figure(table, _description(table), _forest(view, sections))
 
 
 def by_model(view: View) -> Figure:
-    """Differences of the headline by model, the largest first."""
-    said = {each: estimates(_headline(view.paired(each, view.entries)), ["entry"]) for each in view.compared}
-    main = said[view.main or view.compared[0]]
+    """Draw headline differences by model, the largest first."""
+    by_comparison = {each: estimates(_headline(view.paired(each, view.entries)), ["entry"]) for each in view.compared}
+    main = by_comparison[view.main or view.compared[0]]
     order = sorted(view.entries, key=lambda name: -main[name].mean.value if name in main else 9.0)
-    lines = [_line(name, [said[each].get(name) for each in view.compared]) for name in order if name in view.drawn]
+    lines = [
+        _line(name, [by_comparison[each].get(name) for each in view.compared]) for name in order if name in view.drawn
+    ]
     rows = [
-        ("model", name, _named(each), *(said[each].get(name) or _ABSENT)) for name in order for each in view.compared
+        ("model", name, _named(each), *(by_comparison[each].get(name) or _ABSENT))
+        for name in order
+        for each in view.compared
     ]
     assert view.main is not None  # the caller looked
     population = view.population(_headline(view.paired(view.main, view.entries)), view.entries)
-    notes = (population, _INTERVALS, *view.drawn_note)
+    notes = (population, _INTERVALS, *view.drawn_footnotes)
     table = Table("gains_by_model", "Difference between conditions by model, headline", _COLUMNS, tuple(rows), notes)
-    return Figure(table, _words(table), _forest(view, [("Headline", lines)]))
+    return Figure(table, _description(table), _forest(view, [("Headline", lines)]))
 
 
 def baseline_and_gain(view: View) -> Figure:
-    """The gain of every model on every subtask against its mean without skills."""
+    """Draw the gain of every model and subtask against its mean without skills."""
     assert view.main is not None  # the caller looked
     paired = view.paired(view.main, view.entries)
     cells = (
@@ -97,7 +101,7 @@ def baseline_and_gain(view: View) -> Figure:
         .agg(pl.col("reference").mean(), pl.col("difference").mean(), pairs=pl.len())
         .sort("domain", "sub_task", "entry", maintain_order=True)
     )
-    domains = distinct(paired, "domain")
+    domains = distinct_values(paired, "domain")
     dots = [
         Dot(before, gain, domains.index(domain) + 1, "", f"{entry}, {name}: {before:.3f} before, {gain:+.3f}")
         for domain, name, entry, before, gain, _ in cells.iter_rows()
@@ -130,14 +134,14 @@ def baseline_and_gain(view: View) -> Figure:
         first=1,
     )
     up = sum(dot.y > 0 for dot in dots)
-    words = (
+    description = (
         f"A point for each of {len(dots)} pairs of model and subtask: across, its mean under {reference}; up, what "
         f"{view.main.treated} added. {up} of them gained, {sum(dot.y < 0 for dot in dots)} lost."
     )
-    return Figure(table, words, partial(draw_scatter, dots, plane))
+    return Figure(table, description, partial(draw_scatter, dots, plane))
 
 
-def _line(name: str, found: Sequence[Said | None], *, bold: bool = False) -> ForestLine:
+def _line(name: str, found: Sequence[MeanEstimate | None], *, bold: bool = False) -> ForestLine:
     means, signs = [each and each.mean for each in found], [each and each.p for each in found]
     return ForestLine(name, means, bold, signs)
 
@@ -147,7 +151,7 @@ def _forest(view: View, sections: Sequence[tuple[str, Sequence[ForestLine]]]) ->
     return partial(draw_forest, sections, [_named(each) for each in view.compared], axis)
 
 
-def _by_groups(view: View, comparison: tuple[str, str]) -> dict[str, dict[str, Said]]:
+def _by_groups(view: View, comparison: tuple[str, str]) -> dict[str, dict[str, MeanEstimate]]:
     paired = view.paired(next(each for each in view.compared if each == comparison))
     return {
         "pooled": estimates(_headline(paired).with_columns(all=pl.lit("headline")), ["all"]),
@@ -164,8 +168,8 @@ def _named(comparison: tuple[str, str]) -> str:
     return f"{comparison[0]} − {comparison[1]}"
 
 
-def _words(table: Table) -> str:
-    """The estimates of the first line and how the others spread."""
+def _description(table: Table) -> str:
+    """Describe the first estimate and the range of the others."""
     known = [(str(row[1]), row[3]) for row in table.rows if isinstance(row[3], Estimate)]
     if not known:
         return "No difference is available: no episode has a score under both conditions."

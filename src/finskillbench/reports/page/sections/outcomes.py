@@ -1,9 +1,4 @@
-"""How episodes came out: status, incidents and the causes of failures.
-
-What repeats of an episode tell: the chance that one, and that every one, of k repeats has a full score.
-
-Mean scores and differences by model and subtask: the heat map, as a picture and as a table with links.
-"""
+"""Figures of episode outcomes, repeats, and the heat map by model and subtask."""
 
 from __future__ import annotations
 
@@ -13,22 +8,22 @@ from functools import partial
 
 import polars as pl
 
-from finskillbench.analysis.intervals import estimate
+from finskillbench.analysis.intervals import estimate_means
 from finskillbench.analysis.repeats import passes
-from finskillbench.analysis.results import EPISODE, distinct
+from finskillbench.analysis.results import EPISODE, distinct_values
 from finskillbench.episode import Status
 from finskillbench.reports.figures.bars import draw_heat, draw_shares
 from finskillbench.reports.figures.forest import Curve, Figure, draw_panels
-from finskillbench.reports.page.view import View, slug
+from finskillbench.reports.page.view import View, column_name
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
 
 _MOST = 7
-"""Kinds that have a colour of their own; the rest are counted together."""
+"""Kinds with their own colour; the others are pooled."""
 _NONE = "none"
 
 
 def outcome_figures(view: View, causes: pl.DataFrame) -> Iterator[Figure]:
-    """Status and incidents; causes of failures where some were found (columns entry, condition, cause)."""
+    """Draw status, incidents, and causes of failure if any (columns entry, condition, cause)."""
     rows = view.rows.filter(pl.col("entry").is_in(view.entries))
     order = [each.value for each in Status]
     yield _bars(view, rows.select("entry", "condition", kind="status"), order, "status", "Status of episodes")
@@ -50,8 +45,8 @@ def outcome_figures(view: View, causes: pl.DataFrame) -> Iterator[Figure]:
         yield _bars(view, found, order, "causes", "Why episodes failed", "Causes are found by rule from trajectories.")
 
 
-def _bars(view: View, rows: pl.DataFrame, order: Sequence[str], name: str, title: str, note: str = "") -> Figure:
-    kinds = [kind for kind in order if kind in set(distinct(rows, "kind"))]
+def _bars(view: View, rows: pl.DataFrame, order: Sequence[str], name: str, title: str, footnote: str = "") -> Figure:
+    kinds = [kind for kind in order if kind in set(distinct_values(rows, "kind"))]
     drawn, rest = (kinds, []) if len(kinds) <= _MOST + 1 else (kinds[:_MOST], kinds[_MOST:])
     counted = rows.group_by("entry", "condition", "kind").len()
     counts = {(entry, condition, kind): number for entry, condition, kind, number in counted.iter_rows()}
@@ -76,17 +71,17 @@ def _bars(view: View, rows: pl.DataFrame, order: Sequence[str], name: str, title
     columns = (
         Column("model", "Model"),
         Column("condition", "Condition"),
-        *(Column(slug(kind), kind, Kind.COUNT) for kind in kinds),
+        *(Column(column_name(kind), kind, Kind.COUNT) for kind in kinds),
     )
     cells: list[tuple[Cell, ...]] = [
         (entry, condition, *(counts.get((entry, condition, kind), 0) for kind in kinds)) for entry, condition in pairs
     ]
-    notes = [view.population(view.rows, view.entries), note, *view.drawn_note]
+    notes = [view.population(view.rows, view.entries), footnote, *view.drawn_footnotes]
     table = Table(name, title, columns, tuple(cells), tuple(filter(None, notes)))
     whole = rows["kind"].value_counts(sort=True)
     parts = [f"{kind} {number:,}" for kind, number in whole.iter_rows()]
-    words = f"Stacked bars for {len(bars)} pairs of model and condition. In all: {', '.join(parts)}."
-    return Figure(table, words, partial(draw_shares, bars, series, "rows"))
+    description = f"Stacked bars for {len(bars)} pairs of model and condition. In all: {', '.join(parts)}."
+    return Figure(table, description, partial(draw_shares, bars, series, "rows"))
 
 
 _MOST_REPEATS = 8
@@ -100,7 +95,7 @@ _COLUMNS = (
 
 
 def repeat_figures(view: View) -> Iterator[Figure]:
-    """One figure where every model and condition ran some episode at least twice; else none."""
+    """Draw pass^k if every model and condition repeated some episode; else nothing."""
     runs = view.rows.group_by(EPISODE).len().group_by("model", "condition").agg(pl.col("len").max())
     most = min([*runs["len"].to_list(), _MOST_REPEATS])
     if most < 2:
@@ -110,7 +105,7 @@ def repeat_figures(view: View) -> Iterator[Figure]:
     for k in range(1, most + 1):
         chances = passes(view.results, k).filter("headline").join(entries, on=["model", "harness"], how="left")
         for value in ("pass_hat", "pass_at"):
-            lines = estimate(chances, value, ["entry", "condition"], bounds=(0.0, 1.0))
+            lines = estimate_means(chances, value, ["entry", "condition"], bounds=(0.0, 1.0))
             for entry, condition, mean, low, high in lines.select(
                 "entry", "condition", "mean", "low", "high"
             ).iter_rows():
@@ -129,12 +124,12 @@ def repeat_figures(view: View) -> Iterator[Figure]:
             if points:
                 curves.append(Curve(series, points, [each.low for _, each in line], [each.high for _, each in line]))
         panels.append((entry, curves))
-    notes = (view.population(view.rows.filter("headline"), view.entries), *view.drawn_note)
+    notes = (view.population(view.rows.filter("headline"), view.entries), *view.drawn_footnotes)
     table = Table("pass_k", "pass^k: all of k repeats have a full score", _COLUMNS, tuple(rows), notes)
-    words = (
+    description = (
         f"A panel for each model ({len(panels)}): the chance that all of k repeats are right, for k from 1 to {most}."
     )
-    yield Figure(table, words, partial(draw_panels, panels, view.series, "k, repeats of an episode"))
+    yield Figure(table, description, partial(draw_panels, panels, view.series, "k, repeats of an episode"))
 
 
 HEADLINE = "headline"
@@ -142,9 +137,9 @@ HEADLINE = "headline"
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """One quantity for each entry (those that are compared, then programs) and column (subtasks, then the headline).
+    """One quantity by entry (models, then programs) and column (subtasks, then the headline).
 
-    `condition` is the one whose episodes a cell leads to; `values` are None where nothing can be said.
+    `condition` selects the episodes that a cell links to; `values` are None if unavailable.
     """
 
     name: str
@@ -161,7 +156,7 @@ class HeatMap:
 
 
 def heat_maps(view: View) -> list[HeatMap]:
-    """The differences of every comparison, the main one first, then the means of every condition."""
+    """Return differences of every comparison, the main one first, then means of every condition."""
     everyone = [*view.entries, *view.programs]
     order = sorted(view.results.comparisons, key=lambda each: each != view.main)
     maps = [
@@ -183,32 +178,34 @@ def heat_maps(view: View) -> list[HeatMap]:
 
 
 def heat_figures(view: View, maps: Sequence[HeatMap]) -> Iterator[Figure]:
-    """The same as pictures."""
+    """Draw heat maps as pictures."""
     for each in maps:
         rows = [*each.entries, *each.programs]
         drawn = [place for place, name in enumerate(rows) if name in view.drawn or name in each.programs]
         kind = Kind.DIFFERENCE if each.differences else Kind.SCORE
-        columns = (Column("model", "Model"), *(Column(slug(name), name, kind) for name in each.columns))
+        columns = (Column("model", "Model"), *(Column(column_name(name), name, kind) for name in each.columns))
         cells = tuple((row, *values) for row, values in zip(rows, each.values, strict=True))
-        table = Table(each.file, f"Model by subtask: {each.title}", columns, cells, (each.population, *view.drawn_note))
+        table = Table(
+            each.file, f"Model by subtask: {each.title}", columns, cells, (each.population, *view.drawn_footnotes)
+        )
         known = [value for values in each.values for value in values if value is not None]
         spread = f"from {min(known):+.3f} to {max(known):+.3f}" if known else "of which none can be said"
-        words = f"A heat map of models ({len(rows)}) by subtasks ({len(each.columns)}), {spread}."
+        description = f"A heat map of models ({len(rows)}) by subtasks ({len(each.columns)}), {spread}."
         shown, values = [rows[place] for place in drawn], [each.values[place] for place in drawn]
         drawing = draw_heat(shown, each.columns, values, differences=each.differences)
-        yield Figure(table, words, lambda _, drawing=drawing: drawing)
+        yield Figure(table, description, lambda _, drawing=drawing: drawing)
 
 
 def _map(view: View, name: str, title: str, condition: str, frame: pl.DataFrame, *, differences: bool) -> HeatMap:
     means = _means(frame, "difference" if differences else "score")
-    counted = set(distinct(view.episodes.filter(pl.col("headline")), "sub_task"))
+    counted = set(distinct_values(view.episodes.filter(pl.col("headline")), "sub_task"))
     columns = (*view.results.sub_tasks, HEADLINE) if len(counted) > 1 else tuple(view.results.sub_tasks)
     entries, programs = (
         tuple(name for name in names if any((name, column) in means for column in columns))
         for names in (view.entries, view.programs)
     )
     if differences:  # a program that reads no skill has the same scores under each condition
-        programs_of = set(distinct(view.rows.filter("program"), "entry"))
+        programs_of = set(distinct_values(view.rows.filter("program"), "entry"))
         moved = {entry for (entry, _), mean in means.items() if mean}
         entries, programs = (
             tuple(name for name in names if name in moved or name not in programs_of) for names in (entries, programs)
@@ -216,12 +213,12 @@ def _map(view: View, name: str, title: str, condition: str, frame: pl.DataFrame,
     everyone = [*entries, *programs]
     values = tuple(tuple(means.get((entry, column)) for column in columns) for entry in everyone)
     population = view.population(frame, everyone)
-    file = f"heat_{slug(name)}"
+    file = f"heat_{column_name(name)}"
     return HeatMap(name, title, condition, differences, entries, programs, columns, values, population, file)
 
 
 def _means(frame: pl.DataFrame, value: str) -> dict[tuple[str, str], float]:
-    """Means by entry and subtask, and over the headline."""
+    """Return means by entry and subtask, and over the headline."""
     headline = frame.filter(pl.col("headline")).with_columns(sub_task=pl.lit(HEADLINE))
     grouped = pl.concat([frame, headline]).group_by("entry", "sub_task").agg(pl.col(value).mean())
     return {(entry, name): mean for entry, name, mean in grouped.iter_rows()}

@@ -1,7 +1,4 @@
-"""What scores cost: money against score with its frontier, and tokens, turns and seconds of an episode.
-
-Score within a budget: S(B) of output tokens, turns, seconds and dollars, a panel for each model.
-"""
+"""Figures of cost against score, resources per episode, and score within a budget."""
 
 from __future__ import annotations
 
@@ -12,15 +9,15 @@ from functools import partial
 
 import polars as pl
 
-from finskillbench.analysis.repeats import GROUP, Measure, score_within
-from finskillbench.analysis.results import distinct
+from finskillbench.analysis.repeats import GROUP, SpendingMeasure, score_within
+from finskillbench.analysis.results import distinct_values
 from finskillbench.reports.figures.bars import draw_marks
 from finskillbench.reports.figures.forest import Curve, Figure, draw_panels
 from finskillbench.reports.figures.scatter import Dot, Plane, draw_scatter
-from finskillbench.reports.page.headline import Said, estimates
+from finskillbench.reports.page.headline import MeanEstimate, estimates
 from finskillbench.reports.page.view import View
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
-from finskillbench.reports.tables.common import mark_means, marks_run
+from finskillbench.reports.tables.common import available_marks, mark_means
 
 _QUANTITIES = {
     "total_output_tokens": (
@@ -34,19 +31,19 @@ _QUANTITIES = {
 
 
 def spending_figures(view: View) -> Iterator[Figure]:
-    """The figures of the section; none of programs, which cost nothing."""
+    """Yield the figures of the section; none for programs, which cost nothing."""
     if view.only_programs:
         return
-    said = estimates(view.episodes.filter(pl.col("headline")), ["entry", "condition"], "score")
-    yield cost_and_score(view, said)
+    means = estimates(view.episodes.filter(pl.col("headline")), ["entry", "condition"], "score")
+    yield cost_and_score(view, means)
     for column, (name, title, axis) in _QUANTITIES.items():
         if column in view.rows.columns:
             yield _quantity(view, column, name, title, axis)
 
 
 # Longer than a screen: one figure, drawn from its scales to its labels.
-def cost_and_score(view: View, said: dict[str, Said]) -> Figure:
-    """Mean score of the headline against the mean price of an episode, or its output tokens where no price is known."""
+def cost_and_score(view: View, means: dict[str, MeanEstimate]) -> Figure:
+    """Draw the mean headline score against the mean price of an episode, or output tokens without prices."""
     rows = view.rows.filter(pl.col("headline") & pl.col("entry").is_in(view.entries) & ~pl.col("failed"))
     priced = "cost_usd" in rows.columns and bool((rows["cost_usd"].drop_nulls() > 0).any())
     column = "cost_usd" if priced else "total_output_tokens"
@@ -55,10 +52,10 @@ def cost_and_score(view: View, said: dict[str, Said]) -> Figure:
     spent = rows.group_by("entry", "condition", maintain_order=True).agg(
         pl.when(pl.col(column).is_null().any()).then(None).otherwise(pl.col(column).mean()).alias("spent")
     )
-    points: list[tuple[str, str, float, Said]] = []
+    points: list[tuple[str, str, float, MeanEstimate]] = []
     unpriced: list[str] = []
     for entry, condition, amount in spent.iter_rows():
-        found = said.get(f"{entry}\n{condition}")
+        found = means.get(f"{entry}\n{condition}")
         if found is None:
             continue
         if amount is None or amount <= 0:
@@ -113,14 +110,14 @@ def cost_and_score(view: View, said: dict[str, Said]) -> Figure:
     notes.append("A point is on the frontier where no other has a higher score at the same or a lower cost.")
     table = Table("cost_and_score", f"What a score costs, in {unit}", columns, tuple(cells), tuple(notes))
     best = [f"{entry} under {condition}" for entry, condition, *_, flag in cells if flag == "yes"]
-    words = f"{len(dots)} points of model and condition. On the frontier: {', '.join(map(str, best)) or 'none'}."
-    return Figure(table, words, partial(draw_scatter, dots, plane))
+    description = f"{len(dots)} points of model and condition. On the frontier: {', '.join(map(str, best)) or 'none'}."
+    return Figure(table, description, partial(draw_scatter, dots, plane))
 
 
 def _levels(view: View) -> list[tuple[float, str]]:
-    """What programs score, as lines: floors, a yardstick and the ceiling."""
+    """Return mean scores of programs as level lines."""
     found = list[tuple[float, str]]()
-    for mark in marks_run(view.results) if view.programs else ():
+    for mark in available_marks(view.results) if view.programs else ():
         value = mark_means(view.results, mark, ()).get(())
         if value is not None:
             found.append((value, f"{mark.title}: {mark.model}, {mark.condition}"))
@@ -163,28 +160,28 @@ def _quantity(view: View, column: str, name: str, title: str, axis: str) -> Figu
     )
     unknown = rows[column].null_count()
     left = (f"{unknown} of {rows.height} rows do not report it and are left out.",) if unknown else ()
-    notes = (view.population(rows, view.entries), *view.drawn_note, *left)
+    notes = (view.population(rows, view.entries), *view.drawn_footnotes, *left)
     table = Table(name, title, columns, cells, notes)
     spread = f"from {min(values):,.4g} to {max(values):,.4g}" if values else "of which none is known"
-    words = f"{axis[0].upper()}{axis[1:]} for each model ({len(lines)}), a mark for each condition, {spread}."
+    description = f"{axis[0].upper()}{axis[1:]} for each model ({len(lines)}), a mark for each condition, {spread}."
     axis = f"{axis}{' (logarithmic)' if log else ''}"
-    return Figure(table, words, partial(draw_marks, lines, view.series, axis, log=log))
+    return Figure(table, description, partial(draw_marks, lines, view.series, axis, log=log))
 
 
 _MEASURES = {
-    Measure.TOKENS: ("budget_tokens", "Output tokens", "output tokens", 0),
-    Measure.TURNS: ("budget_turns", "Turns", "turns", 0),
-    Measure.SECONDS: ("budget_seconds", "Seconds", "seconds", 2),
-    Measure.DOLLARS: ("budget_dollars", "US dollars", "US dollars", 4),
+    SpendingMeasure.TOKENS: ("budget_tokens", "Output tokens", "output tokens", 0),
+    SpendingMeasure.TURNS: ("budget_turns", "Turns", "turns", 0),
+    SpendingMeasure.SECONDS: ("budget_seconds", "Seconds", "seconds", 2),
+    SpendingMeasure.DOLLARS: ("budget_dollars", "US dollars", "US dollars", 4),
 }
 _POINTS = 16
-_NOTE = (
+_FOOTNOTE = (
     "At each budget: the mean over all episodes of the score where the submission came within it, and of 0 elsewhere."
 )
 
 
 def budget_figures(view: View) -> Iterator[Figure]:
-    """A figure for each quantity that is known and was spent; none of programs, which have no budget."""
+    """Draw score within a budget for each quantity spent; none for programs."""
     if view.only_programs:
         return
     rows = view.rows.filter(pl.col("headline") & pl.col("entry").is_in(view.drawn))
@@ -197,7 +194,7 @@ def budget_figures(view: View) -> Iterator[Figure]:
 
 
 def _budgets(spent: pl.Series) -> list[float]:
-    """Budgets evenly in their logarithm over what all but a hundredth at either end have spent."""
+    """Return budgets evenly spaced in logarithm between the 1st and 99th percentile of spending."""
     known = spent.filter(spent > 0).cast(pl.Float64)
     low, high = known.quantile(0.01, "lower"), known.quantile(0.99, "higher")
     assert low is not None  # something was spent
@@ -208,12 +205,12 @@ def _budgets(spent: pl.Series) -> list[float]:
     return sorted({float(round(each)) for each in budgets}) if spent.dtype.is_integer() else budgets
 
 
-def _figure(view: View, measure: Measure, rows: pl.DataFrame, budgets: Sequence[float]) -> Figure:
+def _figure(view: View, measure: SpendingMeasure, rows: pl.DataFrame, budgets: Sequence[float]) -> Figure:
     name, title, unit, digits = _MEASURES[measure]
     lines = score_within(replace(view.results, rows=rows), measure, budgets)
     lines = lines.join(rows.select(*GROUP, "entry").unique(), on=GROUP, how="left", maintain_order="left")
     panels: list[tuple[str, Sequence[Curve]]] = []
-    for entry in distinct(lines, "entry"):
+    for entry in distinct_values(lines, "entry"):
         of_entry = lines.filter(pl.col("entry") == entry)
         curves: list[Curve] = []
         for series, condition in enumerate(view.series):
@@ -233,11 +230,11 @@ def _figure(view: View, measure: Measure, rows: pl.DataFrame, budgets: Sequence[
         for line in lines.iter_rows(named=True)
         if line["mean"] is not None
     ]
-    notes = (view.population(rows, view.drawn), _NOTE)
+    notes = (view.population(rows, view.drawn), _FOOTNOTE)
     table = Table(name, title, columns, tuple(cells), notes)
-    words = (
+    description = (
         f"A panel for each model ({len(panels)}): the mean score within a budget of {unit}, a line for each "
         f"condition, for budgets from {min(budgets):,.4g} to {max(budgets):,.4g}."
     )
     axis = f"budget of {unit} of an episode (logarithmic)"
-    return Figure(table, words, partial(draw_panels, panels, view.series, axis, log=True))
+    return Figure(table, description, partial(draw_panels, panels, view.series, axis, log=True))

@@ -1,1 +1,1 @@
-"""Episodes: how they ended, what they took, how agents went about them."""
+"""Tables of episodes: endings, resources and agent behaviour."""

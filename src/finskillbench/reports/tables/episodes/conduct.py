@@ -1,7 +1,4 @@
-"""How agents work: luck over repeats, score within a budget, and the use of skills.
-
-Table 6 of the paper: what an episode takes in tokens, seconds, turns and dollars.
-"""
+"""Tables of repeats, budgets, savings, skill use, and resources per episode (table 6 of the paper)."""
 
 from __future__ import annotations
 
@@ -9,8 +6,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from finskillbench.analysis.intervals import estimate
-from finskillbench.analysis.repeats import TOKEN_BUDGETS, Measure, passes, score_within, variances
+from finskillbench.analysis.intervals import estimate_means
+from finskillbench.analysis.repeats import TOKEN_BUDGETS, SpendingMeasure, passes, score_within, variances
 from finskillbench.analysis.results import Results
 from finskillbench.analysis.savings import NEARLY, savings
 from finskillbench.analysis.skills import EXCLUSION, NOT_CAUSAL, trigger_rates, use_effects, use_rates
@@ -20,9 +17,9 @@ from finskillbench.reports.tables.common import (
     HARNESS,
     MODEL,
     compared,
-    framed,
     hosted_models,
     notes,
+    table_from_frame,
     without_baselines,
 )
 
@@ -48,7 +45,7 @@ _STEPS = (
 
 
 def repeats_table(results: Results) -> Table | None:
-    """Variance over repeats, and the chances of passing once and always; None where no episode was repeated."""
+    """Tabulate variance over repeats, pass@k and pass^k; None without repeats."""
     chosen = without_baselines(results)
     fewest = chosen.episodes.group_by(_GROUP).agg(pl.max("repeats"))["repeats"].min() if chosen.episodes.height else 0
     if not isinstance(fewest, int) or fewest < 2:
@@ -56,13 +53,13 @@ def repeats_table(results: Results) -> Table | None:
     passed = passes(chosen, fewest)
     frame = variances(chosen)
     for name in ("pass_at", "pass_hat"):
-        said = estimate(passed, name, _GROUP, bounds=(0.0, 1.0)).select(
+        estimates = estimate_means(passed, name, _GROUP, bounds=(0.0, 1.0)).select(
             *_GROUP,
             pl.col("mean").alias(name),
             pl.col("low").alias(f"{name}_low"),
             pl.col("high").alias(f"{name}_high"),
         )
-        frame = frame.join(said, on=_GROUP, how="left", maintain_order="left")
+        frame = frame.join(estimates, on=_GROUP, how="left", maintain_order="left")
     columns = (
         *(MODEL, HARNESS, CONDITION),
         Column("episodes", "Episodes", Kind.COUNT),
@@ -73,15 +70,15 @@ def repeats_table(results: Results) -> Table | None:
         Column("pass_at", f"pass@{fewest}", Kind.SHARE, interval=True),
         Column("pass_hat", f"pass^{fewest}", Kind.SHARE, interval=True),
     )
-    return framed("repeats", "What repeats tell", frame, columns, (*notes(results, differences=False), _LUCK))
+    return table_from_frame("repeats", "What repeats tell", frame, columns, (*notes(results, differences=False), _LUCK))
 
 
 def budgets_table(results: Results) -> Table | None:
-    """Score within 4, 8, 16 and 32 thousand output tokens; None where tokens are known of no model."""
-    if Measure.TOKENS.value not in results.rows.columns:
+    """Tabulate score within 4, 8, 16 and 32 thousand output tokens; None without token counts."""
+    if SpendingMeasure.TOKENS.value not in results.rows.columns:
         return None
     chosen = without_baselines(results)
-    long = score_within(chosen, Measure.TOKENS, TOKEN_BUDGETS)
+    long = score_within(chosen, SpendingMeasure.TOKENS, TOKEN_BUDGETS)
     if long.is_empty():
         return None
     frame = long.select(_GROUP).unique(maintain_order=True)
@@ -90,25 +87,25 @@ def budgets_table(results: Results) -> Table | None:
         name = f"within_{budget:.0f}"
         names.append(Column(name, f"Within {budget:,.0f}", Kind.SCORE, interval=True))
         ends = {"mean": name, "low": f"{name}_low", "high": f"{name}_high"}
-        said = long.filter(pl.col("budget") == budget).select(*_GROUP, *ends).rename(ends)
-        frame = frame.join(said, on=_GROUP, how="left", maintain_order="left")
+        estimates = long.filter(pl.col("budget") == budget).select(*_GROUP, *ends).rename(ends)
+        frame = frame.join(estimates, on=_GROUP, how="left", maintain_order="left")
     title = "Score within a budget of output tokens"
     columns = (*(MODEL, HARNESS, CONDITION), *names)
-    told = (*notes(results, differences=False), _BUDGET, *_left_out(chosen))
-    return framed("budgets", title, frame, columns, told)
+    footnotes = (*notes(results, differences=False), _BUDGET, *_left_out(chosen))
+    return table_from_frame("budgets", title, frame, columns, footnotes)
 
 
 def _left_out(chosen: Results) -> tuple[str, ...]:
-    """Note which groups have no line, since the tokens of some of their scored episodes are unknown."""
-    unknown = chosen.rows.filter(pl.col("score").is_not_null() & pl.col(Measure.TOKENS.value).is_null())
+    """Note groups without a line, because some scored episodes lack token counts."""
+    unknown = chosen.rows.filter(pl.col("score").is_not_null() & pl.col(SpendingMeasure.TOKENS.value).is_null())
     groups = unknown.group_by("model", "condition", maintain_order=True).len().rows()
     listed = "; ".join(f"{model}, {condition} ({count})" for model, condition, count in groups)
     return (f"Left out, with how many scored episodes are of unknown tokens: {listed}.",) if groups else ()
 
 
 def savings_table(results: Results) -> Table | None:
-    """How many times cheaper one condition reaches what another does; None without tokens or comparisons."""
-    if Measure.TOKENS.value not in results.rows.columns:
+    """Tabulate the ratio of tokens for the same score; None without tokens or comparisons."""
+    if SpendingMeasure.TOKENS.value not in results.rows.columns:
         return None
     chosen = without_baselines(results)
     frames = [
@@ -128,12 +125,14 @@ def savings_table(results: Results) -> Table | None:
         Column("pairs", "Pairs", Kind.COUNT),
     )
     title = "Output tokens to the same score"
-    return framed("savings", title, pl.concat(frames), columns, (*notes(results, differences=False), _CHEAPER))
+    return table_from_frame(
+        "savings", title, pl.concat(frames), columns, (*notes(results, differences=False), _CHEAPER)
+    )
 
 
 def use_table(results: Results) -> Table | None:
-    """In what share of episodes skills were loaded, run and submitted, and loaded where they are not meant for."""
-    if not _tells_use(results):
+    """Tabulate shares of episodes with skills loaded, run and submitted, and false triggers."""
+    if not _records_use(results):
         return None
     chosen = without_baselines(results)
     frame = pl.concat(
@@ -150,12 +149,12 @@ def use_table(results: Results) -> Table | None:
         Column("trials", "Of", Kind.COUNT),
         Column("share", "Share", Kind.SHARE, interval=True),
     )
-    return framed("use", "The use of skills", frame, columns, (*notes(results, differences=False), _STEPS))
+    return table_from_frame("use", "The use of skills", frame, columns, (*notes(results, differences=False), _STEPS))
 
 
 def use_effects_table(results: Results) -> Table | None:
-    """What the offer of skills changed, and what their use is worth; None where the rows do not tell use."""
-    if not _tells_use(results):
+    """Tabulate effects of offering and of using skills; None if rows do not record use."""
+    if not _records_use(results):
         return None
     chosen = without_baselines(results)
     frames = [
@@ -174,12 +173,11 @@ def use_effects_table(results: Results) -> Table | None:
         Column("pairs", "Pairs", Kind.COUNT),
     )
     title = "Offering skills, and using them"
-    told = (*notes(results), EXCLUSION, NOT_CAUSAL)
-    return framed("use_effects", title, pl.concat(frames), columns, told)
+    footnotes = (*notes(results), EXCLUSION, NOT_CAUSAL)
+    return table_from_frame("use_effects", title, pl.concat(frames), columns, footnotes)
 
 
-def _tells_use(results: Results) -> bool:
-    """Whether the rows say what was loaded and run."""
+def _records_use(results: Results) -> bool:
     rows = results.rows
     return all(
         name in rows.columns and rows[name].null_count() < rows.height for name in ("skills_loaded", "scripts_run")
@@ -193,7 +191,7 @@ _QUANTITIES: dict[str, tuple[str, str, int]] = {
     "turns": ("turns", "", 2),
     "cost": ("cost", "USD", 4),
 }
-"""By name: title, unit, decimals."""
+"""Title, unit and decimals by name."""
 _TAKEN = {
     "tokens": pl.sum_horizontal("total_input_tokens", "total_output_tokens", ignore_nulls=False),
     "output_tokens": pl.col("total_output_tokens"),
@@ -201,7 +199,7 @@ _TAKEN = {
     "turns": pl.col("turns"),
     "cost": pl.col("cost_usd"),
 }
-_NOTE = (
+_FOOTNOTE = (
     "Of every episode that did not end in an error, repeats counted. Tokens: input (cached ones included) and output. "
     "Latency: answered model calls and tools, without waiting. A cost that is not known for every row is absent; of "
     "tokens the middle is that of the episodes whose count is known."
@@ -209,17 +207,19 @@ _NOTE = (
 
 
 def resources_table(results: Results) -> Table:
-    """Median and mean of each quantity, a row for each condition."""
+    """Tabulate median and mean of each quantity by condition."""
     taken = _taken(results)
     rows: list[tuple[Cell, ...]] = [
         (condition, *_figures(taken.filter(pl.col("condition") == condition))) for condition in results.conditions
     ]
-    told = (*notes(results, differences=False), _NOTE, *_uncounted(taken, ["condition"]))
-    return _table("resources", "What an episode takes, by condition", [Column("condition", "Condition")], rows, told)
+    footnotes = (*notes(results, differences=False), _FOOTNOTE, *_uncounted(taken, ["condition"]))
+    return _table(
+        "resources", "What an episode takes, by condition", [Column("condition", "Condition")], rows, footnotes
+    )
 
 
 def model_resources_table(results: Results) -> Table:
-    """The same, a row for each model and condition."""
+    """Tabulate median and mean of each quantity by model and condition."""
     rows: list[tuple[Cell, ...]] = []
     taken = _taken(results)
     for model in hosted_models(results):
@@ -228,18 +228,17 @@ def model_resources_table(results: Results) -> Table:
             if not part.is_empty():
                 rows.append((model, condition, *_figures(part)))
     first = [Column("model", "Model"), Column("condition", "Condition")]
-    told = (*notes(results, differences=False), _NOTE, *_uncounted(taken, ["model", "condition"]))
-    return _table("resources_by_model", "What an episode takes, by model and condition", first, rows, told)
+    footnotes = (*notes(results, differences=False), _FOOTNOTE, *_uncounted(taken, ["model", "condition"]))
+    return _table("resources_by_model", "What an episode takes, by model and condition", first, rows, footnotes)
 
 
 def _taken(results: Results) -> pl.DataFrame:
-    """The quantities of each row; null where the rows do not tell one."""
     rows = compared(results, results.rows).filter(~pl.col("failed"))
     needed = {name: quantity.meta.root_names() for name, quantity in _TAKEN.items()}
-    told = {
+    quantities = {
         name: _TAKEN[name] if set(needed[name]) <= set(rows.columns) else pl.lit(None, pl.Float64) for name in _TAKEN
     }
-    return rows.select("model", "condition", **told)
+    return rows.select("model", "condition", **quantities)
 
 
 def _figures(part: pl.DataFrame) -> list[Cell]:
@@ -256,19 +255,19 @@ def _known(value: object) -> float | None:
 
 
 def _uncounted(taken: pl.DataFrame, by: Sequence[str]) -> list[str]:
-    """Note of how many episodes of each group token counts are unknown, where there are any."""
+    """Note the number of episodes per group without token counts."""
     groups = taken.group_by(by, maintain_order=True).agg(pl.len(), unknown=pl.col("tokens").is_null().sum())
     found = groups.filter(pl.col("unknown") > 0).select(pl.concat_str(by, separator=", "), "unknown", "len").rows()
-    told = "; ".join(f"{name}: {unknown} of {episodes}" for name, unknown, episodes in found)
-    return [f"Episodes without token counts, which are left out of the token columns: {told}."] if found else []
+    counts = "; ".join(f"{name}: {unknown} of {episodes}" for name, unknown, episodes in found)
+    return [f"Episodes without token counts, which are left out of the token columns: {counts}."] if found else []
 
 
 def _table(
     name: str, title: str, first: Sequence[Column], rows: Sequence[tuple[Cell, ...]], footnotes: tuple[str, ...]
 ) -> Table:
     columns = [*first, Column("episodes", "Episodes", Kind.COUNT)]
-    for quantity, (told, unit, digits) in _QUANTITIES.items():
+    for quantity, (title, unit, digits) in _QUANTITIES.items():
         for middle in ("median", "mean"):
-            column = Column(f"{middle}_{quantity}", f"{middle.capitalize()} {told}", Kind.NUMBER, unit, digits=digits)
+            column = Column(f"{middle}_{quantity}", f"{middle.capitalize()} {title}", Kind.NUMBER, unit, digits=digits)
             columns.append(column)
     return Table(name, title, tuple(columns), tuple(rows), footnotes)

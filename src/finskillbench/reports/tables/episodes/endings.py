@@ -1,16 +1,11 @@
-"""How episodes ended, what went wrong in them, and what those without a verdict could change.
-
-Why episodes failed, by the rules that read their trajectories.
-
-What skills protect against: traps that were avoided, and cases of which every part is right.
-"""
+"""Tables of statuses, incidents, verdict coverage, causes of failure, traps and signed cases."""
 
 from __future__ import annotations
 
 import polars as pl
 
 from finskillbench.analysis.inference import proportions
-from finskillbench.analysis.results import LEAST, Results, coverage
+from finskillbench.analysis.results import LEAST, Results, verdict_coverage
 from finskillbench.harness.models import ModelKey, labels
 from finskillbench.reports.tables.base import Column, Kind, Table
 from finskillbench.reports.tables.common import (
@@ -18,9 +13,9 @@ from finskillbench.reports.tables.common import (
     HARNESS,
     MODEL,
     every_subtask,
-    framed,
     hosted_models,
     notes,
+    table_from_frame,
     without_baselines,
 )
 from finskillbench.runs.postprocess.failures import meaning
@@ -37,7 +32,7 @@ _GROUP = ("model", "harness", "condition")
 
 
 def status_table(results: Results) -> Table:
-    """How the rows of each model ended under each condition: counts and shares."""
+    """Tabulate row counts and shares by status, model and condition."""
     rows = without_baselines(results, every_subtask).rows
     statuses = rows["status"].unique(maintain_order=True).sort().to_list()
     lines = [
@@ -56,19 +51,21 @@ def status_table(results: Results) -> Table:
         Column("share", "Share", Kind.SHARE, interval=True),
     )
     frame = frame.sort("_place", "successes", descending=[False, True], maintain_order=True)
-    return framed("status", "How episodes ended", frame, columns, (*notes(results, differences=False), _WILSON))
+    return table_from_frame(
+        "status", "How episodes ended", frame, columns, (*notes(results, differences=False), _WILSON)
+    )
 
 
 def incidents_table(results: Results) -> Table | None:
-    """What went wrong, by model; None where the rows do not tell."""
+    """Tabulate incidents by model; None if the rows have none."""
     if "incidents" not in results.rows.columns:
         return None
     rows = without_baselines(results, every_subtask).rows.filter(pl.col("incidents").is_not_null())
-    told = rows.select("model", "harness", pl.int_range(pl.len()).alias("_row"), incident="incidents").explode(
+    incidents = rows.select("model", "harness", pl.int_range(pl.len()).alias("_row"), incident="incidents").explode(
         "incident"
     )
     counted = (
-        told.drop_nulls("incident")
+        incidents.drop_nulls("incident")
         .group_by("model", "harness", "incident", maintain_order=True)
         .agg(incidents=pl.len(), rows=pl.col("_row").n_unique())
         .join(rows.group_by("model", "harness").agg(of=pl.len()), on=["model", "harness"], how="left")
@@ -85,12 +82,12 @@ def incidents_table(results: Results) -> Table | None:
         Column("of", "Of", Kind.COUNT),
         Column("share", "Share of rows", Kind.SHARE),
     )
-    return framed("incidents", "What went wrong", counted, columns, notes(results, differences=False))
+    return table_from_frame("incidents", "What went wrong", counted, columns, notes(results, differences=False))
 
 
 def coverage_table(results: Results) -> Table:
-    """The share of rows with a verdict, and the bounds of the mean that the others leave."""
-    frame = coverage(without_baselines(results)).with_columns(
+    """Tabulate the share of rows with a verdict, and bounds of the mean."""
+    frame = verdict_coverage(without_baselines(results)).with_columns(
         covered=pl.when("enough").then(pl.lit("")).otherwise(pl.lit("too few"))
     )
     columns = (
@@ -104,27 +101,27 @@ def coverage_table(results: Results) -> Table:
         Column("covered", "Marked"),
     )
     title = "Episodes with a verdict, and what the others could change"
-    return framed("coverage", title, frame, columns, (*notes(results, differences=False), _BOUNDS))
+    return table_from_frame("coverage", title, frame, columns, (*notes(results, differences=False), _BOUNDS))
 
 
-_NOTE = (
+_FOOTNOTE = (
     "Of episodes without full marks. First: it is the cause to be mended first; applies: it is among the causes. "
     "`finskillbench failures RUN` has examples of each."
 )
 
 
 def failures_table(results: Results, failures: pl.DataFrame) -> Table | None:
-    """How often each cause is the first and how often it applies; None where no episode of the models failed.
+    """Tabulate how often each cause is the primary one and how often it applies; None without failures.
 
-    Parameters
-    ----------
-    results : of the same runs. failures : as from `finskillbench.runs.postprocess.failures.failures_of`.
+    `failures` is the result of `finskillbench.runs.postprocess.failures.failures_of` for the same runs.
     """
     counted = count_causes(failures)
     entries = [ModelKey(*each) for each in counted.select("model", "arguments").iter_rows()]
     # A model may be told by its arguments in the results, where other entries of it were run.
     rows = results.rows.select("model", "arguments").unique()
-    known = {arguments: [name for name, own in rows.iter_rows() if own == arguments] for arguments in rows["arguments"]}
+    known = {
+        arguments: [name for name, other in rows.iter_rows() if other == arguments] for arguments in rows["arguments"]
+    }
     named = [_label(entry, known.get(entry.arguments, []), labels(entries)[entry]) for entry in entries]
     frame = counted.with_columns(
         pl.Series("model", named, pl.String),
@@ -139,11 +136,13 @@ def failures_table(results: Results, failures: pl.DataFrame) -> Table | None:
         Column("applies", "Applies", Kind.COUNT),
         Column("meaning", "Meaning"),
     )
-    return framed("failures", "Why episodes failed", frame, columns, (*notes(results, differences=False), _NOTE))
+    return table_from_frame(
+        "failures", "Why episodes failed", frame, columns, (*notes(results, differences=False), _FOOTNOTE)
+    )
 
 
 def _label(entry: ModelKey, names: list[str], otherwise: str) -> str:
-    """What the results call an entry."""
+    """Return the name of an entry in the results."""
     return next((name for name in names if name == entry.model or name.startswith(f"{entry.model} ")), otherwise)
 
 
@@ -155,20 +154,20 @@ _SIGNED = "Signed: every part of the case is right, so that a professional could
 
 
 def traps_table(results: Results) -> Table | None:
-    """How often each kind of trap was avoided, by model and condition; None where no row tells of any."""
+    """Tabulate avoided traps by kind, model and condition; None if no row has traps."""
     if "traps" not in results.rows.columns:
         return None
-    told = (
+    traps = (
         without_baselines(results, every_subtask)
         .rows.select(*_GROUP, "sub_task", "traps")
         .explode("traps")
         .drop_nulls()
     )
-    if told.is_empty():
+    if traps.is_empty():
         return None
-    name, came_of = (pl.col("traps").str.split("=").list.get(place) for place in (0, -1))
+    name, outcome = (pl.col("traps").str.split("=").list.get(place) for place in (0, -1))
     frame = (
-        told.with_columns(kind=name.str.split("@").list.first(), came_of=came_of)
+        traps.with_columns(kind=name.str.split("@").list.first(), came_of=outcome)
         .group_by(*_GROUP, "sub_task", "kind", maintain_order=True)
         .agg(
             places=pl.len(),
@@ -185,11 +184,11 @@ def traps_table(results: Results) -> Table | None:
         Column("avoided", "Avoided", Kind.SHARE),
         Column("fallen", "Fallen", Kind.SHARE),
     )
-    return framed("traps", "Traps avoided", frame, columns, (*notes(results, differences=False), _TRAPS))
+    return table_from_frame("traps", "Traps avoided", frame, columns, (*notes(results, differences=False), _TRAPS))
 
 
 def signed_table(results: Results) -> Table | None:
-    """The share of cases that could be signed, by model and condition; None where no case has parts."""
+    """Tabulate the share of cases that could be signed, by model and condition; None without cases with parts."""
     if "signed" not in results.rows.columns:
         return None
     rows = without_baselines(results, every_subtask).rows.filter(pl.col("signed").is_not_null())
@@ -203,4 +202,4 @@ def signed_table(results: Results) -> Table | None:
         Column("trials", "Of", Kind.COUNT),
         Column("share", "Share", Kind.SHARE, interval=True),
     )
-    return framed("signed", "Cases signed", frame, columns, (*notes(results, differences=False), _SIGNED))
+    return table_from_frame("signed", "Cases signed", frame, columns, (*notes(results, differences=False), _SIGNED))

@@ -1,1 +1,1 @@
-"""Scores: conditions against each other, by whatever groups."""
+"""Tables of scores by condition and group."""

@@ -1,11 +1,4 @@
-"""Tables 3 and 4 of the paper, and others of their shape: a group in each row, a condition in each column.
-
-Table 7 of the paper: two conditions under each harness, over all, by domain and by model.
-
-Table 2 of the paper: the mean of each condition over all models, and what it changed on the same episodes.
-
-Every mean and every difference of a run in one long frame, for those who make their own tables and figures.
-"""
+"""Tables of mean scores by group and condition (2, 3, 4 and 7 of the paper), and a tidy frame of all means."""
 
 from __future__ import annotations
 
@@ -14,18 +7,19 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from finskillbench.analysis.intervals import Weighting
-from finskillbench.analysis.results import CURATED, REFERENCE, Comparison, Results, distinct, pairs
+from finskillbench.analysis.results import CURATED, REFERENCE, Comparison, Results, distinct_values, pairs
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
 from finskillbench.reports.tables.common import (
     Gap,
     Group,
     Mean,
     Scope,
+    available_marks,
     compared,
     comparison_columns,
     condition_columns,
+    descending_key,
     every_subtask,
-    falling,
     gaps,
     gaps_of,
     headline_only,
@@ -34,7 +28,6 @@ from finskillbench.reports.tables.common import (
     macro_means,
     mark_columns,
     mark_means,
-    marks_run,
     means,
     notes,
     order_of,
@@ -42,40 +35,40 @@ from finskillbench.reports.tables.common import (
 )
 
 REMARKS = Column("remarks", "Remarks")
-"""What is wrong with a row: means that cover a part, errors."""
+"""Remarks on a row: incomplete means, errors."""
 
 
 def domains_table(results: Results) -> Table:
-    """Table 3: the domains."""
+    """Tabulate scores by domain (table 3)."""
     return _grouped(results, Column("domain", "Domain"), "domains", "Mean score by domain")
 
 
 def difficulty_table(results: Results) -> Table:
-    """The difficulties that the edition gives its episodes."""
+    """Tabulate scores by difficulty."""
     return _grouped(results, Column("difficulty", "Difficulty"), "difficulty", "Mean score by difficulty")
 
 
 def subtasks_table(results: Results) -> Table:
-    """Table 4: the subtasks, the one that gains most first; those outside the headline as well."""
+    """Tabulate scores by subtask (table 4), the largest gain first, also outside of the headline."""
     table = _grouped(results, Column("sub_task", "Subtask"), "subtasks", "Mean score by subtask", every_subtask)
     home = dict(results.rows.select("sub_task", "domain").unique().iter_rows())
     rows = [(row[0], home[str(row[0])], *row[1:]) for row in table.rows]
     if results.comparisons:
         first = 3 + len(results.conditions)
-        rows.sort(key=lambda row: falling(row[first]))
+        rows.sort(key=lambda row: descending_key(row[first]))
     columns = (table.columns[0], Column("domain", "Domain"), *table.columns[1:])
     return Table(table.name, table.title, columns, tuple(rows), table.notes)
 
 
 def headline_table(results: Results, title: str) -> Table:
-    """The subtasks in the order of the domains, and the headline last."""
+    """Tabulate scores by subtask in domain order, the headline last."""
     return _grouped(results, Column("sub_task", "Subtask"), "overview", title, with_headline)
 
 
 def condition_cells(
     results: Results, group: Group, mean: Mapping[Group, Mean], changes: Sequence[Mapping[Group, Gap]]
 ) -> list[Cell]:
-    """The most episodes behind a mean, the mean of each condition, and each difference."""
+    """Return the episode count, the mean of each condition, and each difference."""
     found = [mean.get((*group, condition)) for condition in results.conditions]
     return [
         max((each.episodes for each in found if each), default=0),
@@ -85,43 +78,41 @@ def condition_cells(
 
 
 def remarks(results: Results, planned: pl.DataFrame, by: str, mean: Mapping[Group, Mean]) -> dict[str, str]:
-    """Where means of a group cover fewer episodes than others, and how many of its rows ended in an error.
+    """Describe means over fewer episodes and rows in error, by group.
 
-    Parameters
-    ----------
-    planned : rows, also those without a score. mean : by group and condition.
+    `planned` are all rows, also without a score; `mean` is by group and condition.
     """
     failed = {
         (group, condition): count
         for group, condition, count in planned.filter("failed").group_by(by, "condition").len().iter_rows()
     }
-    told: dict[str, str] = {}
+    by_group: dict[str, str] = {}
     for group in planned[by].unique(maintain_order=True).to_list():
         found = {name: mean.get((group, name)) for name in results.conditions}
         most = max((each.episodes for each in found.values() if each), default=0)
-        words = [f"{name} {each.episodes} of {most}" for name, each in found.items() if each and each.episodes < most]
-        words += [f"{name} {failed[group, name]} err" for name in found if (group, name) in failed]
-        if words:
-            told[group] = ", ".join(words)
-    return told
+        parts = [f"{name} {each.episodes} of {most}" for name, each in found.items() if each and each.episodes < most]
+        parts += [f"{name} {failed[group, name]} err" for name in found if (group, name) in failed]
+        if parts:
+            by_group[group] = ", ".join(parts)
+    return by_group
 
 
 def _grouped(results: Results, first: Column, name: str, title: str, scope: Scope = headline_only) -> Table:
-    """A row for each value of the column that `first` is called after."""
+    """Make a table with a row for each value of the column `first`."""
     by = first.name
     planned = compared(results, results.rows, scope)
     mean = means(compared(results, results.episodes, scope), (by, "condition"))
     changes = [gaps(results, each, (by,), scope=scope) for each in results.comparisons]
-    run = marks_run(results)
+    run = available_marks(results)
     marks = [mark_means(results, each, (by,), scope) for each in run]
-    said = remarks(results, planned, by, mean)
+    group_remarks = remarks(results, planned, by, mean)
     there = set(planned[by])
     rows: list[tuple[Cell, ...]] = [
         (
             group,
             *condition_cells(results, (group,), mean, changes),
             *(each.get((group,)) for each in marks),
-            *([said.get(group, "")] if said else []),
+            *([group_remarks.get(group, "")] if group_remarks else []),
         )
         for group in [*order_of(results, by), *headlines(results)]
         if group in there
@@ -132,14 +123,14 @@ def _grouped(results: Results, first: Column, name: str, title: str, scope: Scop
         *condition_columns(results),
         *comparison_columns(results),
         *mark_columns(run),
-        *([REMARKS] if said else []),
+        *([REMARKS] if group_remarks else []),
     )
     return Table(name, title, columns, tuple(rows), notes(results))
 
 
 APART = "†"
 _EVERYTHING = "all"
-_NOTE = (
+_FOOTNOTE = (
     f"{APART}: the two 95 % intervals of the means do not overlap, as the paper marks it; that is stricter than the "
     "interval of the difference, by which a difference is judged. The two means may be over different episodes; the "
     "interval of their difference counts what both sides share."
@@ -147,14 +138,14 @@ _NOTE = (
 
 
 def harnesses_table(results: Results) -> Table:
-    """The means of two conditions with their intervals, and the difference of these means with its own.
+    """Tabulate means of two conditions by harness, with intervals and the difference of means.
 
-    The conditions are curated and no_skill, or the first comparison of the rows where these are not both run.
+    The conditions are curated and no_skill, or the first comparison of the rows if these were not both run.
     """
     comparison = _comparison(results)
     episodes = compared(results, results.episodes)
     rows: list[tuple[Cell, ...]] = []
-    for harness in distinct(results.rows, "harness"):
+    for harness in distinct_values(results.rows, "harness"):
         of_harness = episodes.filter(pl.col("harness") == harness)
         parts = [("overall", _EVERYTHING, of_harness)]
         for group, names in (("domain", order_of(results, "domain")), ("model", hosted_models(results))):
@@ -175,7 +166,7 @@ def harnesses_table(results: Results) -> Table:
         Column("apart", "Apart"),
     )
     title = f"Mean score by harness, {treated} against {reference}"
-    return Table("harnesses", title, columns, tuple(rows), (*notes(results, differences=False), _NOTE))
+    return Table("harnesses", title, columns, tuple(rows), (*notes(results, differences=False), _FOOTNOTE))
 
 
 def _comparison(results: Results) -> Comparison:
@@ -198,12 +189,12 @@ def _cells(episodes: pl.DataFrame, comparison: Comparison) -> list[Cell]:
 
 
 def mean_difference(treated: pl.DataFrame, reference: pl.DataFrame) -> Gap | None:
-    """The difference of two means of `score`, over episodes that need not be the same, with its interval.
+    """Return the difference of two means of `score` over possibly different episodes, with its interval.
 
-    It is the regression of the score on both conditions with CR2 (Imbens & Kolesar 2016): twice the score of either
-    side with its sign, of which the unweighted mean over the two sides is the difference. Where both sides have the
-    same episodes of one subtask it is that of the paired differences; subtasks are no strata, as either side may have
-    but one episode of some. Where too little varies on either side, no interval is said.
+    It is the regression of the score on both conditions with CR2 (Imbens & Kolesar 2016): the unweighted mean of twice
+    each side's signed scores. With the same episodes of one subtask on both sides it equals the paired difference.
+    Subtasks
+    are no strata, as a side may have only one episode of some. Without enough variation there is no interval.
     """
     if treated.is_empty() or reference.is_empty():
         return None
@@ -239,9 +230,7 @@ _WEIGHED = (
 
 
 def pooled_table(results: Results) -> Table:
-    """Means over all episodes of all models that count towards the headline: a row for each condition, and another for
-    each that is measured against more than one.
-    """
+    """Tabulate headline means over all episodes and models: a row per condition and reference."""
     episodes = compared(results, results.episodes)
     mean, macro = means(episodes, ("condition",)), macro_means(episodes, ("condition",))
     rows: list[tuple[Cell, ...]] = []
@@ -266,7 +255,7 @@ def pooled_table(results: Results) -> Table:
 
 
 def _changes(results: Results, comparison: Comparison | None) -> tuple[tuple[Cell, ...], Cell]:
-    """The difference with what is behind it, and the one that weighs subtasks alike."""
+    """Return the difference with its counts, and the difference with equal subtask weights."""
     gap = gaps(results, comparison).get(()) if comparison else None
     if comparison is None or gap is None:
         return (None, None, None, None), None
@@ -285,11 +274,12 @@ _SCHEMA = {
 
 
 def tidy(results: Results) -> pl.DataFrame:
-    """One row for each model, harness, subtask (and `headline`) and condition, and one for each comparison of two.
+    """Return one row for each model, harness, subtask (and `headline`) and condition, and for each comparison.
 
-    `reference` is null in the rows of conditions; in those of comparisons `mean` is the paired difference and
-    `episodes` the pairs behind it. `low` and `high` are the 95 % interval, null where none can be said; `mean` is null
-    where every row ended in an error. Programs are models here.
+    `reference` is null in rows of conditions; in rows of comparisons `mean` is the paired difference and `episodes` the
+    number of pairs. `low` and `high` are the 95 % interval, null if unavailable; `mean` is null if every row ended in
+    an
+    error. Programs count as models.
     """
     records: list[tuple[object, ...]] = []
     for condition in results.conditions:

@@ -1,7 +1,4 @@
-"""Table 5 of the paper: the models, unweighted over subtasks, then over conditions; and how their episodes ended.
-
-What the differences hang on: chance, the level without skills, documents and scripts, skills and code.
-"""
+"""Scores by model (table 5 of the paper), significance, strata, and effects of two factors."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from finskillbench.analysis.inference import adjust, detectable
-from finskillbench.analysis.intervals import DOCUMENTS_AND_SCRIPTS, SKILLS_AND_CODE, Weighting, effects, estimate
+from finskillbench.analysis.intervals import DOCUMENTS_AND_SCRIPTS, SKILLS_AND_CODE, Weighting, effects, estimate_means
 from finskillbench.analysis.results import Results, by_cell, pairs
 from finskillbench.episode import Status
 from finskillbench.reports.tables.base import Cell, Column, Kind, Table
@@ -20,25 +17,25 @@ from finskillbench.reports.tables.common import (
     MODEL,
     Group,
     Mean,
+    available_marks,
     compared,
     comparison_columns,
     condition_columns,
+    descending_key,
     every_subtask,
-    falling,
-    framed,
     gaps,
     hosted_models,
     macro_means,
     mark_means,
-    marks_run,
     means,
     notes,
+    table_from_frame,
     without_baselines,
 )
 from finskillbench.reports.tables.scores.grouped import REMARKS, remarks
 
 _MOSTLY = 0.5
-"""A way to end that at least half of a model's rows share is named."""
+"""Minimum share of rows for another ending to be named."""
 _WEIGHED = (
     "Means weigh every subtask alike, then every condition. Answered: rows whose submission was scored; a model that "
     "submits nothing that can be read is not one that answers wrongly."
@@ -46,13 +43,13 @@ _WEIGHED = (
 
 
 def models_table(results: Results) -> Table:
-    """One row for each model, the one that gains most first, then the floors and the ceiling of the programs."""
+    """Tabulate scores by model, the largest gain first, then the reference programs."""
     episodes = compared(results, results.episodes)
     mean = macro_means(episodes, ("model", "condition"))
     changes = [gaps(results, each, ("model",), weighting=Weighting.MACRO) for each in results.comparisons]
     planned = compared(results, results.rows)
     answered, mostly = endings(planned)
-    said = remarks(results, planned, "model", means(episodes, ("model", "condition")))
+    model_remarks = remarks(results, planned, "model", means(episodes, ("model", "condition")))
     rows: list[tuple[Cell, ...]] = [
         (
             model,
@@ -61,13 +58,13 @@ def models_table(results: Results) -> Table:
             *(each[model,].estimate if (model,) in each else None for each in changes),
             answered.get(model),
             mostly.get(model),
-            *([said.get(model, "")] if said else []),
+            *([model_remarks.get(model, "")] if model_remarks else []),
         )
         for model in hosted_models(results)
     ]
     if changes:
         first = 2 + len(results.conditions)
-        rows.sort(key=lambda row: falling(row[first]))
+        rows.sort(key=lambda row: descending_key(row[first]))
     columns = (
         Column("model", "Model"),
         Column("overall", "Overall", Kind.SCORE),
@@ -75,14 +72,14 @@ def models_table(results: Results) -> Table:
         *comparison_columns(results),
         Column("answered", "Answered", Kind.SHARE),
         Column("mostly", "Otherwise mostly"),
-        *([REMARKS] if said else []),
+        *([REMARKS] if model_remarks else []),
     )
     rows += mark_rows(results, columns, macro=True)
     return Table("models", "Mean score by model", columns, tuple(rows), (*notes(results), _WEIGHED))
 
 
 def endings(rows: pl.DataFrame) -> tuple[dict[str, float], dict[str, str]]:
-    """By model, the share of its rows that were scored, and the other ending that at least half of its rows have."""
+    """Return by model the share of scored rows, and another ending of at least half of the rows."""
     shares = (
         rows.group_by("model", "status", maintain_order=True)
         .agg(count=pl.len())
@@ -103,20 +100,20 @@ def _of_conditions(results: Results, model: str, mean: Mapping[Group, Mean]) -> 
 
 
 def _overall(results: Results, model: str, mean: Mapping[Group, Mean]) -> float | None:
-    """The mean of the conditions; None where one of them has no score."""
+    """Return the mean over conditions; None if one has no score."""
     found = [each for each in _of_conditions(results, model, mean) if each is not None]
     return math.fsum(found) / len(found) if len(found) == len(results.conditions) else None
 
 
 def mark_rows(results: Results, columns: Sequence[Column], *, macro: bool = False) -> list[tuple[Cell, ...]]:
-    """The programs beside language models, each under the condition that it stands for; absent in other columns."""
+    """Return rows of reference programs, each with its mean in the column of its condition."""
     if results.rows["program"].all():
         return []
     rows: list[tuple[Cell, ...]] = []
-    for mark in marks_run(results):
+    for mark in available_marks(results):
         value = mark_means(results, mark, (), macro=macro).get(())
-        told: dict[str, Cell] = {"model": f"{mark.title.lower()} ({mark.model})", f"mean_{mark.condition}": value}
-        rows.append(tuple(told.get(column.name) for column in columns))
+        cells: dict[str, Cell] = {"model": f"{mark.title.lower()} ({mark.model})", f"mean_{mark.condition}": value}
+        rows.append(tuple(cells.get(column.name) for column in columns))
     return rows
 
 
@@ -143,10 +140,10 @@ _ARMS = (
 
 
 def significance_table(results: Results) -> Table | None:
-    """The differences of each subtask with p-values, also adjusted for their number; None without comparisons."""
+    """Tabulate differences by subtask with adjusted p-values; None without comparisons."""
     frames = [
         detectable(
-            adjust(estimate(compared(results, pairs(results, each), every_subtask), by=["sub_task"]))
+            adjust(estimate_means(compared(results, pairs(results, each), every_subtask), by=["sub_task"]))
         ).with_columns(comparison=pl.lit(f"{each.treated} - {each.reference}"))
         for each in results.comparisons
     ]
@@ -166,14 +163,14 @@ def significance_table(results: Results) -> Table | None:
     title = "Differences by subtask, and what chance would bring"
     found = pl.concat(frames)
     silent = found.filter(pl.col("mean").is_not_null() & pl.col("p").is_null()).height
-    said = (*notes(results), _CHANCE, *([_SILENT.format(silent, found.height)] if silent else []))
-    return framed("significance", title, found, columns, said)
+    footnotes = (*notes(results), _CHANCE, *([_SILENT.format(silent, found.height)] if silent else []))
+    return table_from_frame("significance", title, found, columns, footnotes)
 
 
 def strata_table(results: Results) -> Table | None:
-    """The differences by the level without the treatment, as the paper recommends; None without comparisons."""
+    """Tabulate differences by score without the treatment; None without comparisons."""
     frames = [
-        estimate(by_cell(compared(results, pairs(results, each))), by=["stratum"])
+        estimate_means(by_cell(compared(results, pairs(results, each))), by=["stratum"])
         .sort("stratum")
         .with_columns(comparison=pl.lit(f"{each.treated} - {each.reference}"))
         for each in results.comparisons
@@ -182,14 +179,14 @@ def strata_table(results: Results) -> Table | None:
         return None
     columns = (_COMPARED, Column("stratum", "Score without"), _CHANGE, *_PAIRS)
     title = "Differences by the level without the treatment"
-    return framed("strata", title, pl.concat(frames), columns, (*notes(results), _LEVEL))
+    return table_from_frame("strata", title, pl.concat(frames), columns, (*notes(results), _LEVEL))
 
 
 def arms_table(results: Results) -> Table | None:
-    """Two ingredients and their interaction; None where none of the designs has all four of its conditions."""
+    """Tabulate effects of two factors and their interaction; None without a complete design."""
     chosen = without_baselines(results)
     frames = [
-        effects(chosen, each).with_columns(design=pl.lit(f"{each.first} x {each.second}"))
+        effects(chosen, each).with_columns(design=pl.lit(f"{each.factor_a} x {each.factor_b}"))
         for each in (DOCUMENTS_AND_SCRIPTS, SKILLS_AND_CODE)
         if {*each.conditions} <= {*results.conditions}
     ]
@@ -198,4 +195,4 @@ def arms_table(results: Results) -> Table | None:
         return None
     columns = (*(MODEL, HARNESS), Column("design", "Design"), Column("effect", "Effect"), _CHANGE, *_PAIRS)
     title = "Two ingredients, alone and together"
-    return framed("arms", title, pl.concat(frames), columns, (*notes(results, differences=False), _ARMS))
+    return table_from_frame("arms", title, pl.concat(frames), columns, (*notes(results, differences=False), _ARMS))

@@ -1,9 +1,4 @@
-"""The short table at the end of a run: what was measured, between the floor and the ceiling of the programs.
-
-What models score on episodes before and after the day up to which their training data reach.
-
-What programs score on each subtask: the ceiling, the yardstick and the floors of every report.
-"""
+"""Overview table of a run, scores of programs, and scores before and after training cut-offs."""
 
 from __future__ import annotations
 
@@ -14,31 +9,31 @@ from finskillbench.analysis.results import CURATED, REFERENCE, Comparison, Resul
 from finskillbench.episode import Profile
 from finskillbench.reports.tables.base import Cell, Column, Kind, Table, difference_text
 from finskillbench.reports.tables.common import (
-    BY_HAND,
     CONDITION,
     HARNESS,
     MARKS,
     MODEL,
+    NO_SKILL_MARK,
     NOTHING,
     PAIRED,
     REFERENCE_PROGRAM,
     WRONG,
     Mark,
+    available_marks,
     compared,
     comparison_columns,
     condition_columns,
     every_subtask,
-    framed,
     gaps,
     gaps_of,
     headlines,
     hosted_models,
     mark_columns,
     mark_means,
-    marks_run,
     means,
     notes,
     order_of,
+    table_from_frame,
     with_headline,
 )
 from finskillbench.reports.tables.scores.grouped import condition_cells, headline_table
@@ -46,17 +41,13 @@ from finskillbench.reports.tables.scores.models import endings, mark_rows
 
 
 def floors_table(results: Results, published: Results | None = None) -> Table:
-    """A row for each subtask and the headline.
+    """Tabulate program scores by subtask and headline.
 
-    Parameters
-    ----------
-    results : with rows of baseline programs.
-    published : the same rows under the profile `paper`, whose scorers pay trivial answers; their floor belongs beside
-        every score that is read under them.
+    `published` has the same rows under profile `paper`, whose scorers reward trivial answers; its floor is added.
     """
-    wanted = (MARKS[2], BY_HAND, *WRONG, MARKS[1], MARKS[0], NOTHING)
-    run = marks_run(results, wanted)
-    paid = marks_run(published, MARKS[:1]) if published and results.profile is not Profile.PAPER else []
+    wanted = (MARKS[2], NO_SKILL_MARK, *WRONG, MARKS[1], MARKS[0], NOTHING)
+    run = available_marks(results, wanted)
+    paid = available_marks(published, MARKS[:1]) if published and results.profile is not Profile.PAPER else []
     columns = (
         Column("sub_task", "Subtask"),
         Column("episodes", "Episodes", Kind.COUNT),
@@ -78,7 +69,7 @@ def floors_table(results: Results, published: Results | None = None) -> Table:
 
 
 def _meaning(run: list[Mark]) -> str:
-    told = {
+    descriptions = {
         "ceiling": "ceiling, baseline/reference with curated skills",
         "by_hand": "by hand, the same without skills",
         "textbook": "textbook, the usual plug-in answer without the documents",
@@ -87,13 +78,13 @@ def _meaning(run: list[Mark]) -> str:
         "floor": "floor, the best constant answer",
         "nop": "nulls, no answer at all",
     }
-    meant = list(dict.fromkeys(told[mark.name] for mark in run))
+    meant = list(dict.fromkeys(descriptions[mark.name] for mark in run))
     paid = "; floor, paper: that of the published scorers, which pay trivial answers" if len(meant) < len(run) else ""
     return f"Programs, not language models: {'; '.join(meant)}{paid}."
 
 
 def _worth(results: Results) -> list[str]:
-    """What the skills are worth to the reference program, on the headline."""
+    """Note the effect of skills on the reference program, on the headline."""
     comparison = Comparison(CURATED, REFERENCE)
     if comparison not in results.comparisons:
         return []
@@ -105,12 +96,9 @@ def _worth(results: Results) -> list[str]:
 
 
 def overview_table(results: Results, published: Results | None = None) -> Table:
-    """Of programs alone, what each scores by subtask; of one model, its subtasks with the headline last; of several,
-    a row each.
+    """Tabulate a run: programs by subtask, one model by subtask and headline, or several models.
 
-    Parameters
-    ----------
-    results : of any rows. published : the same under the profile `paper`, for the floor of the published scorers.
+    `published` has the same rows under profile `paper`, for its floor.
     """
     if results.rows["program"].all() and len(results.models) > 1:
         return floors_table(results, published)
@@ -122,7 +110,7 @@ def overview_table(results: Results, published: Results | None = None) -> Table:
 
 
 def _of_models(results: Results) -> Table:
-    """Several models: the headline of each."""
+    """Tabulate the headline of several models."""
     mean = means(compared(results, results.episodes), ("model", "condition"))
     changes = [gaps(results, each, ("model",)) for each in results.comparisons]
     answered, mostly = endings(compared(results, results.rows))
@@ -143,7 +131,7 @@ def _of_models(results: Results) -> Table:
 
 
 def _answered(results: Results) -> list[str]:
-    """How often the one model answered, where that is not always."""
+    """Note how often the only model answered, unless always."""
     planned = compared(results, results.rows, every_subtask)
     answered, mostly = endings(planned)
     (share,) = answered.values()
@@ -166,7 +154,7 @@ _FICTION = "Of fictional companies, as in synthetic editions and suites of world
 
 
 def contamination_table(results: Results) -> Table:
-    """A row for each model, harness and condition; `results` are of rows as from `analysis.cutoffs.dated`."""
+    """Tabulate by model, harness and condition; `results` have rows of `analysis.cutoffs.dated`."""
     columns = (
         *(MODEL, HARNESS, CONDITION),
         Column("cutoff", "Cut-off"),
@@ -177,5 +165,7 @@ def contamination_table(results: Results) -> Table:
         Column("change", "After - before", Kind.DIFFERENCE, interval=True),
         Column("sub_tasks", "Subtasks", Kind.COUNT),
     )
-    said = (*notes(results, differences=False), _SIDES, _WEIGHED, _FICTION)
-    return framed("contamination", "Scores before and after the cut-off", changes(results), columns, said)
+    footnotes = (*notes(results, differences=False), _SIDES, _WEIGHED, _FICTION)
+    return table_from_frame(
+        "contamination", "Scores before and after the cut-off", changes(results), columns, footnotes
+    )

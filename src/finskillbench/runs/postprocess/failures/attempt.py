@@ -13,9 +13,9 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
-from finskillbench.domains import Subtask, by_method, by_name, domain
+from finskillbench.domains import Subtask, by_method, domain, subtask_named
 from finskillbench.domains.base import Scorer
-from finskillbench.domains.checks.agreement import AGREEMENT, Leaf, differences, leaf_by_leaf, leaves_of, with_leaves
+from finskillbench.domains.checks.agreement import AGREEMENT, Leaf, compare_leaves, leaf_by_leaf, leaves_of, with_leaves
 from finskillbench.domains.examples import Misreading
 from finskillbench.episode import JsonObject, Profile, Status, Truth
 from finskillbench.errors import InputError
@@ -28,7 +28,7 @@ from finskillbench.harness.trace import ToolRecord, Trace
 from finskillbench.runs.store.journal import Trajectory
 from finskillbench.runs.verdicts import judged_answer
 from finskillbench.scoring.strict_json import InvalidSubmission
-from finskillbench.scoring.values import array, is_object, mapping, number, text
+from finskillbench.scoring.values import as_array, as_number, as_object, as_text, is_object
 
 OutputUse = Literal["unchanged", "altered", "none"]
 """What of a script's output was submitted: all of it as it was, something else under its keys, or nothing."""
@@ -64,24 +64,24 @@ class Call:
     @property
     def script(self) -> str:
         """The name of the script in its package, such as "scripts/x.py"."""
-        path = text(self.arguments.get("script_path")) or ""
+        path = as_text(self.arguments.get("script_path")) or ""
         return path[path.find("scripts/") :] if "scripts/" in path else path
 
     @property
     def injected(self) -> tuple[str, ...]:
         """The fields of the task that the server was to put in."""
-        return tuple(name for name in array(self.arguments.get("inject_task_fields")) if isinstance(name, str))
+        return tuple(name for name in as_array(self.arguments.get("inject_task_fields")) if isinstance(name, str))
 
     @property
     def typed(self) -> Mapping[str, Any]:
         """What the agent wrote into the script's input and no injected field replaced."""
-        written = mapping(self.arguments.get("input_data"))
+        written = as_object(self.arguments.get("input_data"))
         return {name: value for name, value in written.items() if name not in self.injected}
 
     @property
     def output(self) -> Mapping[str, Any]:
         """The output of a script; empty where it failed."""
-        return mapping(self.result.get("output")) if self.ok else {}
+        return as_object(self.result.get("output")) if self.ok else {}
 
 
 def calls_of(trace: Trace) -> list[Call]:
@@ -162,7 +162,7 @@ class Known:
     @cached_property
     def subtask(self) -> Subtask | None:
         """The subtask; None for an imported episode under a name, and with a method, that are not registered."""
-        return subtask_called(self.truth.sub_task, text(self.truth.verification.get("method")) or "")
+        return subtask_called(self.truth.sub_task, as_text(self.truth.verification.get("method")) or "")
 
     @cached_property
     def profile(self) -> Profile:
@@ -204,8 +204,8 @@ class Known:
             return []
 
     def _told(self, each: Misreading) -> Told:
-        leaves = [leaf for leaf in differences(self.leaves, leaves_of(each.answer)) if not leaf.agrees]
-        values = {leaf.path: leaf.second for leaf in leaves if leaf.absent != "second"}
+        leaves = [leaf for leaf in compare_leaves(self.leaves, leaves_of(each.answer)) if not leaf.agrees]
+        values = {leaf.path: leaf.right for leaf in leaves if leaf.absent != "right"}
         return Told(each, values, sum(not leaf.absent for leaf in leaves))
 
 
@@ -289,7 +289,7 @@ class Attempt:
     @cached_property
     def recipe(self) -> Recipe | None:
         """Which script the task's skill names, and for which fields: by what the agent read, else by what ships."""
-        documents = [text(call.result.get("content")) or "" for call in self.calls if call.name == "load_skill"]
+        documents = [as_text(call.result.get("content")) or "" for call in self.calls if call.name == "load_skill"]
         if self._is_asked:
             documents.append(appended_of(self.trajectory.trace.messages))
         found = (find_recipe(document, self.trajectory.sub_task) for document in documents)
@@ -335,16 +335,16 @@ class Attempt:
         """The leaves in which label and answer differ, the label's first; none without either."""
         if self.known is None or self.answer is None:
             return []
-        return [leaf for leaf in differences(self.known.leaves, leaves_of(self.answer)) if not leaf.agrees]
+        return [leaf for leaf in compare_leaves(self.known.leaves, leaves_of(self.answer)) if not leaf.agrees]
 
     @cached_property
     def wrong_numbers(self) -> list[WrongNumber]:
         """The numbers that both have and that differ."""
         found: list[WrongNumber] = []
         for leaf in self.leaves:
-            first, second = number(leaf.first), number(leaf.second)
+            first, second = as_number(leaf.left), as_number(leaf.right)
             if first is not None and second is not None:
-                whole = isinstance(leaf.first, int)
+                whole = isinstance(leaf.left, int)
                 found.append(WrongNumber(leaf.path, _group(leaf.path), first, second, whole))
         return found
 
@@ -363,7 +363,7 @@ def nearly(given: float, expected: float) -> bool:
 @cache
 def subtask_called(name: str, method: str) -> Subtask | None:
     """The subtask of a name, or of a method of verification; None where neither is known."""
-    for find, what in ((by_name, name), (by_method, method)):
+    for find, what in ((subtask_named, name), (by_method, method)):
         try:
             return find(what)
         except InputError:

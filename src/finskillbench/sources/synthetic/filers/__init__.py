@@ -1,1 +1,1 @@
-"""The fictional companies as SEC filers: full statements, what later filings change, and the files EDGAR serves."""
+"""The fictional companies as SEC filers: full statements, later changes to them, and EDGAR's files."""

@@ -7,9 +7,9 @@ import orjson
 
 from finskillbench.sources.synthetic.calendar import LAST_SESSION, PROFILES, business_day
 from finskillbench.sources.synthetic.filers.figures import GEOGRAPHY, INSTANTS, PRODUCT
-from finskillbench.sources.synthetic.filers.filer import CASH_FLOWS, INCOME, Filer, Filing
+from finskillbench.sources.synthetic.filers.filer import CASH_FLOWS, INCOME, SyntheticFiler, SyntheticFiling
 
-_CONTRACT_REVENUE = date(2017, 12, 15)  # fiscal years that begin later use the new revenue standard's tags
+_CONTRACT_REVENUE = date(2017, 12, 15)  # first day of fiscal years after which tags of the new revenue standard apply
 _TAGS = {
     "operating_expenses": "OperatingExpenses",
     "operating_income": "OperatingIncomeLoss",
@@ -37,8 +37,8 @@ _OF_TEN_K = {"revenue": "Revenues", "depreciation_amortization": "DepreciationAm
 _UNITS = {"eps_diluted": "USD/shares", "diluted_shares": "shares"}
 
 
-def tag_of(filer: Filer, metric: str, filing: Filing) -> str:
-    """The us-gaap tag a filing uses for a metric: companies choose one, and change it with the standards."""
+def gaap_tag(filer: SyntheticFiler, metric: str, filing: SyntheticFiling) -> str:
+    """Return the us-gaap tag of a metric in a filing; companies choose one and change it with the standards."""
     choice = int(filer.company.security.cik[-4:]) if filer.company.security.cik else 0
     sector = filer.company.security.sector
     modern = filer.starts[filer.year_start(filing.quarter)] > _CONTRACT_REVENUE
@@ -58,7 +58,7 @@ def tag_of(filer: Filer, metric: str, filing: Filing) -> str:
         case "cost_of_revenue":
             return "CostOfGoodsAndServicesSold" if choice % 2 else "CostOfRevenue"
         case "depreciation_amortization":
-            # Where a part of it is expensed on a line of its own, that line has the other tag.
+            # If a part of depreciation is a separate expense line, that line has the other tag.
             line = choice % 3 == 0 and not filer.quirks.expensed and filer.quirks.redefined is None
             return "DepreciationAndAmortization" if line else _DEPRECIATION
         case "capex":
@@ -74,8 +74,8 @@ def tag_of(filer: Filer, metric: str, filing: Filing) -> str:
             return _TAGS[metric]
 
 
-def companyfacts_json(filer: Filer) -> bytes:
-    """The company's `companyfacts` record: every figure of every filing, comparatives included."""
+def companyfacts_json(filer: SyntheticFiler) -> bytes:
+    """Return the `companyfacts` record: every figure of every filing, including comparatives."""
     security = filer.company.security
     facts: dict[str, dict[str, dict[str, list[dict[str, object]]]]] = {"dei": {}, "us-gaap": {}}
 
@@ -92,7 +92,7 @@ def companyfacts_json(filer: Filer) -> bytes:
             "filed": filing.filed.isoformat(),
         }
         for metric in reported:
-            tag, unit = tag_of(filer, metric, filing), _UNITS.get(metric, "USD")
+            tag, unit = gaap_tag(filer, metric, filing), _UNITS.get(metric, "USD")
             for first, last in _columns(filing, metric):
                 period = {"end": filer.ends[last].isoformat()}
                 if metric not in INSTANTS:
@@ -124,8 +124,10 @@ def companyfacts_json(filer: Filer) -> bytes:
     )
 
 
-def _tagged(filer: Filer, filing: Filing, metric: str, tag: str, first: int, last: int) -> Iterator[tuple[str, float]]:
-    """Tags with what a column of a filing gives under them: the metric's own, and what stands beside it."""
+def _tagged(
+    filer: SyntheticFiler, filing: SyntheticFiling, metric: str, tag: str, first: int, last: int
+) -> Iterator[tuple[str, float]]:
+    """Yield a metric's tag and value in a column of a filing, with additional tags that accompany it."""
     quirks, sector = filer.quirks, filer.company.security.sector
 
     def of(name: str) -> float:
@@ -134,10 +136,10 @@ def _tagged(filer: Filer, filing: Filing, metric: str, tag: str, first: int, las
     value = of(metric)
     match metric:
         case "revenue" if tag == "Revenues" and sector == "Real Estate":
-            # Rents are leases: what is revenue from contracts is only a part of the total.
+            # Rents are leases, so that revenue from contracts is only a part of the total.
             yield _CONTRACTS, value * 0.3
         case "revenue" if quirks.parted:
-            # The part has the tag that is most other filers' total.
+            # The part has the tag that most other filers use for the total.
             yield _CONTRACTS if tag == "Revenues" else "SalesRevenueNet", round(value * 0.00093) * 1000
         case "depreciation_amortization" if filer.redefines(filing):
             yield "AmortizationOfIntangibleAssets", of("amortization")
@@ -151,8 +153,7 @@ def _tagged(filer: Filer, filing: Filing, metric: str, tag: str, first: int, las
     yield tag, value
 
 
-def _columns(filing: Filing, metric: str) -> Iterator[tuple[int, int]]:
-    """The (first, last) quarters a filing prints of a metric, each once."""
+def _columns(filing: SyntheticFiling, metric: str) -> Iterator[tuple[int, int]]:
     if metric in INSTANTS:
         yield from ((quarter, quarter) for quarter in filing.balances)
     elif metric in CASH_FLOWS:
@@ -164,7 +165,7 @@ def _columns(filing: Filing, metric: str) -> Iterator[tuple[int, int]]:
 
 
 def _framed(entries: list[dict[str, object]]) -> list[dict[str, object]]:
-    """Entries by period and filing; the last one of each period carries the calendar frame, as EDGAR marks it."""
+    """Sort entries by period and filing; the last one of each period has the calendar frame, as on EDGAR."""
     ordered = sorted(entries, key=lambda e: (str(e["end"]), str(e.get("start", "")), str(e["filed"]), str(e["accn"])))
     for entry, following in zip(ordered, [*ordered[1:], None], strict=True):
         period = (entry.get("start"), entry["end"])
@@ -177,7 +178,7 @@ def _framed(entries: list[dict[str, object]]) -> list[dict[str, object]]:
 
 
 def _frame(start: object, end: str) -> str | None:
-    """`CY2019`, `CY2019Q1` or `CY2019Q1I`; None for a year to date."""
+    """Return `CY2019`, `CY2019Q1` or `CY2019Q1I`; None for a year to date."""
     last = date.fromisoformat(end)
     if start is None:
         middle = last - timedelta(days=45)
@@ -189,8 +190,8 @@ def _frame(start: object, end: str) -> str | None:
     return f"CY{middle.year}Q{(middle.month + 2) // 3}" if 61 <= days <= 121 else None
 
 
-def _proxies(filer: Filer) -> Iterator[tuple[Filing, str, date]]:
-    """(10-K, accession, day) of the yearly proxy statements, some three months after the year's end."""
+def _proxies(filer: SyntheticFiler) -> Iterator[tuple[SyntheticFiling, str, date]]:
+    """Yield (10-K, accession, day) of the yearly proxy statements, some three months after the year's end."""
     cik = filer.company.security.cik
     for filing in filer.filings:
         day = business_day(filing.filed + timedelta(days=45))
@@ -198,8 +199,8 @@ def _proxies(filer: Filer) -> Iterator[tuple[Filing, str, date]]:
             yield filing, f"{cik}-{day.year % 100:02d}-{900_000 + filing.fiscal_year:06d}", day
 
 
-def _proxy_entries(filer: Filer) -> Iterator[dict[str, object]]:
-    """Net income in pay-versus-performance tables (from fiscal 2022), in whole millions: not a statement's figure."""
+def _proxy_entries(filer: SyntheticFiler) -> Iterator[dict[str, object]]:
+    """Yield net income of pay-versus-performance tables (from fiscal 2022), rounded to millions."""
     if not filer.quirks.proxy:
         return
     for filing, accession, day in _proxies(filer):
@@ -219,8 +220,8 @@ def _proxy_entries(filer: Filer) -> Iterator[dict[str, object]]:
         }
 
 
-def submissions_json(filer: Filer) -> bytes:
-    """The company's `submissions` record: periodic reports, proxies and notices of late filing, newest first."""
+def submissions_json(filer: SyntheticFiler) -> bytes:
+    """Return the `submissions` record: periodic reports, proxies and notices of late filing, newest first."""
     security = filer.company.security
     code, description = PROFILES[security.sector].sic
     city, state = filer.company.headquarters.split(", ")
@@ -266,17 +267,17 @@ def submissions_json(filer: Filer) -> bytes:
     return orjson.dumps(record)
 
 
-def _year_end(filer: Filer) -> str:
+def _year_end(filer: SyntheticFiler) -> str:
     return next(filer.ends[f.quarter].strftime("%m%d") for f in reversed(filer.filings) if f.form == "10-K")
 
 
-def instances(filer: Filer) -> Iterator[tuple[str, bytes]]:
-    """(accession, XBRL instance) of each filing: cover data, totals, and revenue by product and by region."""
+def instances(filer: SyntheticFiler) -> Iterator[tuple[str, bytes]]:
+    """Yield (accession, XBRL instance) per filing: cover, totals, and revenue by product and region."""
     for filing in filer.filings:
         yield filing.accession, _instance(filer, filing).encode()
 
 
-def _instance(filer: Filer, filing: Filing) -> str:
+def _instance(filer: SyntheticFiler, filing: SyntheticFiling) -> str:
     security = filer.company.security
     entity = f'<entity><identifier scheme="http://www.sec.gov/CIK">{security.cik}</identifier>'
     contexts: list[str] = []
@@ -311,7 +312,7 @@ def _instance(filer: Filer, filing: Filing) -> str:
     balance = context(f"<instant>{filer.ends[last]}</instant>")
     amount("Assets", balance, filer.value(filing.vintage, "total_assets", last, last))
 
-    revenue = tag_of(filer, "revenue", filing)
+    revenue = gaap_tag(filer, "revenue", filing)
     money = filer.vintages[filing.vintage].money
     axes = {PRODUCT: filer.quirks.axis or "", GEOGRAPHY: "srt:StatementGeographicalAxis"}
     for first, last in filer.segment_columns(filing):
@@ -324,7 +325,7 @@ def _instance(filer: Filer, filing: Filing) -> str:
                 amount(revenue, context(period, (dimension, member)), value)
                 sums += [(member, value)] if axis == PRODUCT else []
         if filer.quirks.subtotal and sums:
-            # Goods are printed again as a whole, as real filers do with us-gaap:ProductMember.
+            # The total of goods, as real filers print with us-gaap:ProductMember.
             goods = sum(value for _, value in sums[:-1])
             amount(revenue, context(period, (axes[PRODUCT], "us-gaap:ProductMember")), goods)
         if filer.quirks.crossed and filer.quirks.geography and sums:
@@ -333,8 +334,7 @@ def _instance(filer: Filer, filing: Filing) -> str:
     return _document(filer, filing, contexts, facts)
 
 
-def _document(filer: Filer, filing: Filing, contexts: list[str], facts: list[str]) -> str:
-    """The instance around its contexts and facts, with the taxonomies of its year."""
+def _document(filer: SyntheticFiler, filing: SyntheticFiling, contexts: list[str], facts: list[str]) -> str:
     prefix = filer.company.security.symbol.lower()
     year = max(2016, filing.filed.year) - (filing.filed.month < 6)
     return (
@@ -351,7 +351,7 @@ def _document(filer: Filer, filing: Filing, contexts: list[str], facts: list[str
     )
 
 
-def _duration(filer: Filer, first: int, last: int) -> str:
+def _duration(filer: SyntheticFiler, first: int, last: int) -> str:
     return f"<startDate>{filer.starts[first]}</startDate><endDate>{filer.ends[last]}</endDate>"
 
 

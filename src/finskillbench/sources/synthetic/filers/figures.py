@@ -1,8 +1,8 @@
-"""Full quarterly statements of a fictional company around its published revenue, income, equity and shares.
+"""Draw quarterly statements of a fictional company from its published revenue, income, equity and shares.
 
-Everything is whole dollars on a grid of thousands. Assets are equity, minority interest and liabilities; gross profit
-is revenue less its cost; operating cash flow is earnings before minorities plus depreciation and stock compensation
-less what receivables, inventory and payables tie up.
+All amounts are multiples of a thousand dollars. Assets are equity, minority interest and liabilities. Gross profit is
+revenue less its cost. Operating cash flow is earnings before minorities plus depreciation and stock compensation less
+the increase of working capital.
 """
 
 from dataclasses import dataclass, replace
@@ -26,11 +26,12 @@ GEOGRAPHIES = ("country:US", "srt:EuropeMember", "srt:AsiaPacificMember")
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """True quarterly figures of whole fiscal years and the begun one; every array is (Q,).
+    """True quarterly figures of whole fiscal years and the current one; every array is (Q,).
 
-    first : index of the first quarter in the company's `Fundamentals`. fiscal : fiscal year of each quarter.
-    money : canonical metric, or `product_segment:i` and `geographic_segment:i`, -> whole dollars; flows of the quarter
-        and instants at its end. shares : average diluted shares, adjusted for a later split.
+    first : index of the first quarter in `Fundamentals`. fiscal : fiscal year of each quarter. shares : average diluted
+        shares, adjusted for a later split.
+    money : metric, `product_segment:i` or `geographic_segment:i` -> whole dollars; flows of the quarter, instants at
+        its end.
     """
 
     first: int
@@ -57,7 +58,7 @@ INSTANTS = (
 def draw_figures(
     traits: Traits, facts: Fundamentals, sector: str, *, minority: bool, rng: np.random.Generator
 ) -> Figures:
-    """Statements whose revenue, net income, diluted shares and year-end equity are those of `facts`."""
+    """Draw statements whose revenue, net income, diluted shares and year-end equity equal `facts`."""
     profile = PROFILES[sector]
     all_fiscal = np.array([end.year + (end.month > traits.fiscal_month) for end in facts.quarter_ends])
     # Year-to-date figures need a year from its beginning; the last one may be unfinished.
@@ -86,7 +87,6 @@ def draw_figures(
 def _balances(
     profile: Sector, equity: Floats, revenue: Floats, minority: bool, rng: np.random.Generator
 ) -> dict[str, Floats]:
-    """Balance sheets over a company's equity."""
     count = len(equity)
     minorities = thousands(equity * 0.04 * _factor(rng, count, 0.05, 0.9)) if minority else np.zeros(count)
     leverage = profile.liabilities * (1 + 0.15 * float(np.clip(np.round(rng.standard_normal(), 6), -2, 2)))
@@ -122,7 +122,7 @@ def _balances(
 def _earnings(
     profile: Sector, revenue: Floats, after_tax: Floats, charges: Floats, debt: Floats, rng: np.random.Generator
 ) -> dict[str, Floats]:
-    """Income statements from what is earned after tax, minorities' part included, up to the gross profit."""
+    """Draw income statements from earnings after tax (including minorities) up to gross profit."""
     count, smooth = len(revenue), _centred_mean(revenue)
     tax_rate = np.clip(on_grid(rng.uniform(0.17, 0.25), 3) + _wander(rng, count, 0.02, 0.5), 0.10, 0.32)
     before_tax = thousands(after_tax / (1 - tax_rate))
@@ -132,9 +132,9 @@ def _earnings(
     before_charges = operating + charges
     selling = smooth * profile.selling * _factor(rng, count, 0.07, 0.7)
     research = smooth * profile.research * _factor(rng, count, 0.07, 0.8)
-    # Where the margin is wide, expenses leave at least 8 % of revenue to its cost.
-    room = np.maximum(0.92 * revenue - before_charges, 0.02 * revenue)
-    scale = np.minimum(1.0, room / (selling + research))
+    # With a wide margin, expenses leave at least 8 % of revenue for its cost.
+    headroom = np.maximum(0.92 * revenue - before_charges, 0.02 * revenue)
+    scale = np.minimum(1.0, headroom / (selling + research))
     selling, research = thousands(selling * scale), thousands(research * scale)
     gross = before_charges + selling + research
     return {
@@ -151,7 +151,7 @@ def _earnings(
 def _cash_flows(
     revenue: Floats, before_charges: Floats, balances: dict[str, Floats], rng: np.random.Generator
 ) -> dict[str, Floats]:
-    """Operating cash flow from what is earned before write-offs, with depreciation and what is spent on plant."""
+    """Draw operating cash flow from earnings before write-offs, with depreciation and capital expenditure."""
     count, smooth = len(revenue), _centred_mean(revenue)
     depreciation = thousands(balances["ppe_net"] * 0.022 * _factor(rng, count, 0.07, 0.8) + smooth * 0.01)
     amortization = thousands(depreciation * on_grid(rng.uniform(0.12, 0.35), 3))
@@ -171,11 +171,10 @@ def _cash_flows(
 
 
 def move_revenue(figures: Figures, origin: int, *, keep: float) -> Figures:
-    """Revenue of quarter `origin` shrinks to `keep` times itself and comes a quarter later; profits stay as they are.
+    """Move revenue of quarter `origin` to the next quarter, keeping `keep` times the original.
 
-    Costs stay where they were, so gross profit and operating income move with revenue (other income bridges them to
-    the same net income); the year's totals do not change. `keep` of 0 is a quarter without revenue, below 0 one with a
-    negative figure.
+    Costs and net income stay; gross profit and operating income move with revenue, and the year's totals do not change.
+    `keep` of 0 gives a quarter without revenue, below 0 a negative figure.
     """
     money = {name: values.copy() for name, values in figures.money.items()}
     moved = int(np.rint(figures.money["revenue"][origin] * (1 - keep) / 1000)) * 1000
@@ -187,7 +186,7 @@ def move_revenue(figures: Figures, origin: int, *, keep: float) -> Figures:
         before = int(figures.money["revenue"][origin])
         left = moved
         for name in names:
-            # The last part takes the rest, so that the parts still add up to the total.
+            # The last part takes the rest, so that parts still add up to the total.
             part = left if name == names[-1] else int(np.rint(money[name][origin] * (moved / before) / 1000)) * 1000
             money[name][origin] -= part
             money[name][origin + 1] += part
@@ -196,7 +195,7 @@ def move_revenue(figures: Figures, origin: int, *, keep: float) -> Figures:
 
 
 def _equity(traits: Traits, facts: Fundamentals, first: int, fiscal: NDArray[np.int_], income: Floats) -> Floats:
-    """Equity at every quarter-end: exactly the published one at year-ends, retained earnings in between."""
+    """Return equity at quarter-ends: published at year-ends, retained earnings in between."""
     equity = np.empty(len(fiscal))
     year_ends = facts.balances["equity"]
     opening = float(
@@ -209,7 +208,7 @@ def _equity(traits: Traits, facts: Fundamentals, first: int, fiscal: NDArray[np.
             paid = float(facts.annual["dividendsPaid"][number] + facts.annual["buybacks"][number])
             equity[rows] = opening + earned - thousands(paid * np.arange(1, 5) / 4)
         else:
-            # The unfinished year: half of what is earned is paid out.
+            # In the unfinished year half of the earnings is paid out.
             equity[rows] = opening + earned - thousands(0.5 * earned)
         opening = float(equity[rows[-1]])
     return equity
@@ -218,7 +217,7 @@ def _equity(traits: Traits, facts: Fundamentals, first: int, fiscal: NDArray[np.
 def _working_capital(
     profile: Sector, revenue: Floats, assets: Floats, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Receivables and inventory; in some years receivables run ahead of revenue, as when a quarter is stuffed."""
+    """Draw receivables and inventory; in some years receivables outgrow revenue, as in channel stuffing."""
     count = len(revenue)
     scale = float(assets.mean() / revenue.mean())
     days = min(profile.receivables, 0.16 * scale) * _factor(rng, count, 0.13, 0.4)
@@ -230,22 +229,22 @@ def _working_capital(
 
 
 def _segments(revenue: Whole, parts: int, rng: np.random.Generator) -> list[Whole]:
-    """Revenue in parts whose mix moves; the first part takes the rounding, so that they add up exactly."""
+    """Split revenue into parts with a changing mix; the first takes the rounding, so that they add up exactly."""
     count = len(revenue)
     weights = np.array([_factor(rng, count, 0.35, 0.97) * _factor(rng, count, 0.05, 0.2) for _ in range(parts)])
     weights *= np.exp(np.round(0.5 * rng.standard_normal((parts, 1)), 6))
-    others = [thousands(revenue * weight).astype(np.int64) for weight in weights[1:] / weights.sum(axis=0)]
-    return [reduce(np.subtract, others, revenue), *others]
+    remaining = [thousands(revenue * weight).astype(np.int64) for weight in weights[1:] / weights.sum(axis=0)]
+    return [reduce(np.subtract, remaining, revenue), *remaining]
 
 
 def _centred_mean(values: Floats) -> Floats:
-    """Mean over the quarter and its two neighbours on either side: expenses follow the level, not the season."""
+    """Return the mean over five quarters: expenses follow the level, not the season."""
     padded = np.pad(values, 2, mode="edge")
     return np.convolve(padded, np.full(5, 0.2), mode="valid")
 
 
 def _wander(rng: np.random.Generator, count: int, scale: float, persistence: float) -> Floats:
-    """A stationary first-order autoregression with standard deviation `scale`, on a grid of 1e-6."""
+    """Draw a stationary first-order autoregression with standard deviation `scale`, on a grid of 1e-6."""
     shocks = np.clip(rng.standard_normal(count), -3, 3) * (1 - persistence**2) ** 0.5
     path = np.empty(count)
     level = float(np.clip(rng.standard_normal(), -3, 3))
@@ -256,6 +255,6 @@ def _wander(rng: np.random.Generator, count: int, scale: float, persistence: flo
 
 
 def _factor(rng: np.random.Generator, count: int, scale: float, persistence: float) -> Floats:
-    """exp of `_wander`; rounded again, because exponentials differ in the last bit between mathematical libraries."""
-    grown: Floats = np.exp(_wander(rng, count, scale, persistence))
-    return np.round(grown, 6)
+    """Return exp of `_wander`, rounded because exponentials differ in the last bit between libraries."""
+    factors: Floats = np.exp(_wander(rng, count, scale, persistence))
+    return np.round(factors, 6)

@@ -1,9 +1,9 @@
-"""The fictional companies as SEC filers: what each filing printed, which later filing changed it, and when.
+"""The fictional companies as SEC filers, with what each filing printed and which later filing changed it.
 
-A filer has *vintages* of its true statements, each in force from the day of the filing that first printed it. A filing
-prints the vintage of its day for its own period and its comparatives, as real ones do: a 10-Q its quarter and year to
-date with those of the year before and the balance sheets of its date and of the last year-end; a 10-K three years and
-two balance sheets. So the figure that was public on a day is known exactly for every period.
+A filer has *vintages* of its statements, each valid from the day of the filing that first printed it. A filing prints
+the vintage of its day for its period and comparatives. A 10-Q has its quarter and year to date with those of the year
+before, and the balance sheets of its date and the last year-end. A 10-K has three years and two balance sheets. So the
+public figure of every period and day is known exactly.
 """
 
 from collections.abc import Mapping
@@ -12,13 +12,13 @@ from datetime import date
 
 from finskillbench.sources.synthetic.calendar import on_grid
 from finskillbench.sources.synthetic.filers.figures import GEOGRAPHIES, GEOGRAPHY, INSTANTS, PRODUCT, Figures, Whole
-from finskillbench.sources.synthetic.market.companies import Company
+from finskillbench.sources.synthetic.market.companies import SyntheticCompany
 
 CASH_FLOWS = ("operating_cash_flow", "capex", "depreciation_amortization")
-"""Printed for the year to date only, as in every real cash flow statement."""
+"""Printed for the year to date only, as in real cash flow statements."""
 PER_SHARE = ("eps_diluted", "diluted_shares")
 SELECTED = ("revenue", "gross_profit", "net_income", "eps_diluted")
-"""The selected quarterly data of a 10-K, which the SEC asked for until fiscal 2020."""
+"""Selected quarterly data of a 10-K, which the SEC required until fiscal 2020."""
 INCOME = (
     "revenue",
     "cost_of_revenue",
@@ -36,22 +36,21 @@ INCOME = (
 
 @dataclass(frozen=True, slots=True)
 class Quirks:
-    """What is unusual about a filer; years are fiscal ones, None where the company has no such thing.
+    """Peculiarities of a filer; years are fiscal ones, None if it has no such event.
 
     weeks : 52/53-week years that end on the Saturday nearest the month's end. late : files after the deadlines.
-    overstated : a 10-K/A corrects that year's fourth quarter. impaired : a 10-Q/A takes back a second-quarter charge
-    that had made it a loss. reclassified : that year's 10-K moves selling expense into cost, with the year before.
-    recast : the 10-K of each of these years takes a discontinued business out of the three years that it prints, but
-    prints none of their quarters again. redefined : from that year's 10-K on depreciation is tagged without
-    amortisation, which gets a tag of its own; earlier years too. of_two : metric -> years whose 10-K tags it otherwise
-    than the 10-Qs do. parted : revenue from products is tagged beside the total. expensed : a part of depreciation has
-    a line of the income statement and a tag.
-    spun_off : a business leaves in the first quarter of that year; a 10-K/A restates the two years before.
-    empty, negative : that year's second quarter has no revenue, or less than none. minority : has outside owners.
+    overstated : a 10-K/A corrects that year's fourth quarter. impaired : a 10-Q/A reverses a second-quarter charge that
+        caused a loss. reclassified : that year's 10-K moves selling expense into cost, including the year before.
+    recast : these years' 10-Ks remove a discontinued business from their three years, but not from the quarters.
+    redefined : from that year's 10-K on, depreciation is tagged without amortisation, which has a separate tag.
+    of_two : metric -> years whose 10-K uses another tag than the 10-Qs. parted : product revenue is tagged in addition
+        to the total. expensed : a part of depreciation is a tagged line of the income statement.
+    spun_off : a business leaves in that year's first quarter; a 10-K/A restates two years.
+    empty, negative : that year's second quarter has zero or negative revenue. minority : has minority interest.
     proxy : DEF 14A filings repeat net income, rounded. selected : 10-Ks print quarterly data until fiscal 2020.
-    axis : where product revenue is tagged, None for a company with one segment. renamed : from that year on the first
-    product has another name. subtotal : products are also printed added up. crossed : products are also printed by
-    geography. unreported : metrics whose tag the company never uses.
+    axis : of product revenue, None for one segment. renamed : first year of the first product's new name. subtotal :
+        the sum of products is printed too. crossed : products by geography are printed too. unreported : metrics never
+        tagged.
     """
 
     weeks: bool
@@ -79,11 +78,11 @@ class Quirks:
 
 
 @dataclass(frozen=True, slots=True)
-class Filing:
+class SyntheticFiling:
     """One periodic report.
 
-    quarter : index of its period's last quarter. vintage : index of the statements it prints.
-    flows, cash : (first, last) quarters of the income and cash flow columns; balances : quarters of the balance sheets.
+    quarter : index of its last quarter. vintage : index of the statements that it prints.
+    flows, cash : (first, last) quarters of the income and cash flow columns. balances : quarters of the balance sheets.
     quarterly : quarters of the quarterly data, in `quarterly_metrics`.
     """
 
@@ -104,9 +103,9 @@ class Filing:
 
 @dataclass(frozen=True, slots=True)
 class Vintage:
-    """Statements as they were known from the day of one filing on.
+    """Statements as known from the day of one filing on.
 
-    money : metric -> (Q,) whole dollars. split : ratio of a split that is still to come; shares are counted before it.
+    money : metric -> (Q,) whole dollars. split : ratio of a later split; shares are counted before it.
     """
 
     since: date
@@ -115,27 +114,27 @@ class Vintage:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Filer:
-    """One company's filings and what is true of them.
+class SyntheticFiler:
+    """One company's filings and its true statements.
 
-    starts, ends : (Q,) period dates of the quarters; fiscal : their fiscal years. vintages, filings : in the order of
-    their days. split : day and ratio of a share split within the history.
-    products : readable names of the parts in `product_segment:i`; the last one of a company with a spin-off is `spun`.
+    starts, ends : (Q,) period dates of the quarters; fiscal : their fiscal years. vintages, filings : sorted by day.
+    split : day and ratio of a share split within the history. products : names of `product_segment:i`; with a spin-off
+        the last one leaves.
     """
 
-    company: Company
+    company: SyntheticCompany
     quirks: Quirks
     starts: tuple[date, ...]
     ends: tuple[date, ...]
     fiscal: tuple[int, ...]
     figures: Figures
     vintages: tuple[Vintage, ...]
-    filings: tuple[Filing, ...]
+    filings: tuple[SyntheticFiling, ...]
     products: tuple[str, ...]
     split: tuple[date, float] | None
 
     def reports(self, metric: str) -> bool:
-        """Whether the company has such a line at all (a tag of it, or one that follows from two others)."""
+        """Return true if the company reports or implies a metric."""
         if metric in PER_SHARE:
             return True
         if metric == "operating_expenses":
@@ -146,12 +145,12 @@ class Filer:
         return metric in self.vintages[0].money and bool(self.vintages[0].money[metric].any())
 
     def derivable(self, metric: str) -> bool:
-        """Whether an untagged metric follows from tagged ones: liabilities always, gross profit from cost and back."""
+        """Return true if an untagged metric follows from tagged ones: liabilities, gross profit or its cost."""
         other = {"gross_profit": "cost_of_revenue", "cost_of_revenue": "gross_profit"}.get(metric)
         return other is None or other not in self.quirks.unreported
 
     def value(self, vintage: int, metric: str, first: int, last: int) -> float:
-        """The vintage's value over the quarters `first` to `last`; instants at the end of `last`."""
+        """Return a vintage's value over the quarters `first` to `last`; instants at the end of `last`."""
         statements = self.vintages[vintage]
         if metric == "diluted_shares":
             average = on_grid(self.figures.shares[first : last + 1].mean(), -4)
@@ -166,34 +165,34 @@ class Filer:
         values = statements.money[metric]
         return float(values[last] if metric in INSTANTS else values[first : last + 1].sum())
 
-    def redefines(self, filing: Filing) -> bool:
-        """Whether the filing tags depreciation without amortisation: the 10-K of the year that does, and later ones."""
+    def redefines(self, filing: SyntheticFiling) -> bool:
+        """Return true if a filing tags depreciation without amortisation."""
         since = self.quirks.redefined
         return since is not None and filing.fiscal_year + (filing.fiscal_period == "FY") > since
 
     def outstanding(self, day: date, quarter: int) -> float:
-        """Shares on the cover page: the count of the quarter, on the basis of the day."""
+        """Return the shares on a cover page: the quarter's count, on the basis of the day."""
         count = float(self.figures.shares[quarter])
         if self.split is not None and day < self.split[0]:
             return on_grid(count / self.split[1], -4)
         return count
 
     def year_start(self, quarter: int) -> int:
-        """Index of the first quarter of the fiscal year that `quarter` lies in."""
+        """Return the index of the first quarter of a quarter's fiscal year."""
         return self.fiscal.index(self.fiscal[quarter])
 
-    def segment_columns(self, filing: Filing) -> tuple[tuple[int, int], ...]:
-        """Periods the notes break revenue down for: all but the year to date of the year before and the oldest year.
+    def segment_columns(self, filing: SyntheticFiling) -> tuple[tuple[int, int], ...]:
+        """Return the periods of segment revenue: all but last year's year to date and the oldest year.
 
-        An amended 10-K has the segments of the quarters it restates.
+        An amended 10-K also has the segments of the quarters that it restates.
         """
         if filing.form.startswith("10-K"):
             quarters = filing.quarterly if filing.form.endswith("/A") else ()
             return (*filing.flows[:2], *((quarter, quarter) for quarter in quarters))
         return tuple(column for column in filing.flows if column[1] == filing.quarter or column[0] == column[1])
 
-    def members(self, filing: Filing, axis: str, first: int, last: int) -> list[tuple[str, str]]:
-        """(part in `money`, member of the axis) for a column of a filing; what was spun off is not printed again."""
+    def members(self, filing: SyntheticFiling, axis: str, first: int, last: int) -> list[tuple[str, str]]:
+        """Return (part in `money`, member of the axis) for a column of a filing, without a spun-off business."""
         if axis == GEOGRAPHY:
             return [(f"{GEOGRAPHY}:{i}", name) for i, name in enumerate(GEOGRAPHIES)] if self.quirks.geography else []
         if self.quirks.axis is None:

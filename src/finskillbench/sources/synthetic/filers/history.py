@@ -1,7 +1,4 @@
-"""The fictional companies become filers: quirks by place, fiscal calendars, and every report up to the snapshot.
-
-What later filings change in a filer's statements: corrections, reclassifications, businesses that leave, splits.
-"""
+"""Draw a filer: quirks by position, fiscal calendar, changes of its statements, and all reports up to the snapshot."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from finskillbench.arrays import Integers
 from finskillbench.sources.synthetic.calendar import (
     LAST_SESSION,
     PROFILES,
-    Stream,
+    SyntheticStream,
     business_day,
     generator,
     month_end,
@@ -34,8 +31,15 @@ from finskillbench.sources.synthetic.filers.figures import (
     draw_figures,
     move_revenue,
 )
-from finskillbench.sources.synthetic.filers.filer import INCOME, SELECTED, Filer, Filing, Quirks, Vintage
-from finskillbench.sources.synthetic.market.companies import Company, Traits
+from finskillbench.sources.synthetic.filers.filer import (
+    INCOME,
+    SELECTED,
+    Quirks,
+    SyntheticFiler,
+    SyntheticFiling,
+    Vintage,
+)
+from finskillbench.sources.synthetic.market.companies import SyntheticCompany, Traits
 from finskillbench.sources.synthetic.market.fundamentals import Fundamentals
 
 
@@ -48,11 +52,11 @@ class _Change:
 
 
 class _Plan:
-    """When statements change, by how much, and in which extra filings.
+    """Changes of statements, their amounts, and the amending filings.
 
     ends, days : (Q,) last day and filing day of each quarter's report. split : day and ratio of a share split.
-    amended : (form, quarter, filed) of the amendments. restated : (form, quarter) of a filing -> the quarters that it
-    prints again in full.
+    amended : (form, quarter, filed) of amendments. restated : (form, quarter) of a filing -> quarters printed again in
+        full.
     """
 
     def __init__(
@@ -71,7 +75,7 @@ class _Plan:
         self.amended: list[tuple[str, int, date]] = []
         self.restated: dict[tuple[str, int], tuple[int, ...]] = {}
         self.old: dict[str, Whole] = {}  # differences of quarters that are never restated
-        # In this order, which is that of the draws.
+        # The order determines the random draws.
         if quirks.overstated is not None:
             self._correct_revenue(quirks.overstated, rng)
         if quirks.impaired is not None:
@@ -91,7 +95,7 @@ class _Plan:
             self.restated[key] = tuple(sorted(repeated.union(self.restated.get(key, ()))))
 
     def _correct_revenue(self, year: int, rng: np.random.Generator) -> None:
-        """A 10-K/A takes back revenue of the year's fourth quarter."""
+        """Reverse revenue of the year's fourth quarter in a 10-K/A."""
         rows = np.flatnonzero(self.figures.fiscal == year)[3:]
         extra = _thousands(self.figures.money["revenue"][rows] * on_grid(rng.uniform(0.05, 0.11), 4))
         cost = _thousands(extra * 0.4)
@@ -107,7 +111,7 @@ class _Plan:
         self._amend("10-K/A", int(rows[0]), day, range(int(rows[0]) - 3, int(rows[0]) + 1))
 
     def _take_back_charge(self, year: int, rng: np.random.Generator) -> None:
-        """A 10-Q/A takes back a charge of the year's second quarter."""
+        """Reverse a charge of the year's second quarter in a 10-Q/A."""
         rows = np.flatnonzero(self.figures.fiscal == year)[1:2]
         charge = _thousands(self.figures.money["net_income"][rows] * on_grid(rng.uniform(1.6, 2.4), 4))
         tax = _thousands(charge * 0.21)
@@ -119,7 +123,7 @@ class _Plan:
         self._amend("10-Q/A", int(rows[0]), day, ())
 
     def _reclassify(self, year: int) -> None:
-        """The year's 10-K moves selling expense into cost, with the year before."""
+        """Move selling expense into cost in the year's 10-K, including the year before."""
         years = self.figures.fiscal
         rows = np.flatnonzero(years <= year)
         moved = _thousands(self.figures.money["sga"] * 0.12)
@@ -130,7 +134,7 @@ class _Plan:
         self.restated["10-K", int(rows[-1])] = tuple(recent.tolist())
 
     def _recast(self, year: int) -> None:
-        """The year's 10-K takes a discontinued business out of its three years; their quarters are not told anew."""
+        """Remove a discontinued business from the three years of a 10-K, but not from their quarters."""
         years = self.figures.fiscal
         rows = np.flatnonzero(years <= year)
         sold = _thousands(
@@ -141,7 +145,7 @@ class _Plan:
             self._change(since, quarters, _business(sold[quarters], f"{PRODUCT}:0"))
 
     def _spin_off(self, year: int, product: str) -> None:
-        """A business leaves in the year's first quarter; a 10-K/A restates the two years before."""
+        """Remove a business in the year's first quarter; a 10-K/A restates the two years before."""
         last = int(np.flatnonzero(self.figures.fiscal == year)[0]) - 1  # the last quarter with the business
         revenue = self.figures.money["revenue"]
         sold = _thousands(revenue * 0.18 * np.round(1 + 0.1 * np.sin(np.arange(len(revenue)) / 3), 6))
@@ -152,7 +156,7 @@ class _Plan:
         self._amend("10-K/A", last, day, rows[-8:].tolist())
 
     def _change(self, since: date | None, rows: Integers, parts: Mapping[str, Whole]) -> None:
-        """Amounts by which some quarters differed before a day; None stands for quarters never restated."""
+        """Set amounts by which quarters differed before a day; None for quarters that are never restated."""
         before = {name: np.zeros(len(self.figures.fiscal), dtype=np.int64) for name in parts}
         for name, values in parts.items():
             before[name][rows] = values
@@ -167,7 +171,7 @@ class _Plan:
         self.restated[form, quarter] = tuple(reprinted)
 
     def vintages(self) -> tuple[Vintage, ...]:
-        """The statements of each stretch between two changes, oldest first."""
+        """Return the statements between consecutive changes, oldest first."""
         figures = self.figures
         days = {change.since for change in self.changes} | {day for day in (self.split_since,) if day is not None}
         latest = {name: values + self.old.get(name, 0) for name, values in figures.money.items()}
@@ -186,7 +190,7 @@ class _Plan:
 
 
 def _business(sales: Whole, product: str) -> dict[str, Whole]:
-    """What a business that leaves takes out of the income statement; its profit stays in net income."""
+    """Return the effect of a leaving business on the income statement; its profit stays in net income."""
     cost, selling = _thousands(sales * 0.6), _thousands(sales * 0.15)
     profit = sales - cost - selling
     income = {"cost_of_revenue": cost, "gross_profit": sales - cost, "sga": selling}
@@ -201,9 +205,11 @@ def _thousands(amounts: NDArray[Any]) -> Whole:
 _LAST_SELECTED_YEAR = 2020
 
 
-def draw_filer(seed: int, index: int, company: Company, traits: Traits, facts: Fundamentals, *, rank: int) -> Filer:
-    """The filer of the company at `index` (in symbol order); `rank` counts the companies of its sector before it."""
-    rng = generator(seed, Stream.FILINGS, index)
+def draw_filer(
+    seed: int, index: int, company: SyntheticCompany, traits: Traits, facts: Fundamentals, *, rank: int
+) -> SyntheticFiler:
+    """Draw the filer of the company at `index`; `rank` is its position in the sector."""
+    rng = generator(seed, SyntheticStream.FILINGS, index)
     quirks = _quirks(index, rank, company, rng)
     figures = draw_figures(traits, facts, company.security.sector, minority=quirks.minority, rng=rng)
     starts, ends = _calendar(facts, figures, traits.fiscal_month, weeks=quirks.weeks)
@@ -221,7 +227,7 @@ def draw_filer(seed: int, index: int, company: Company, traits: Traits, facts: F
     plan = _Plan(quirks, figures, ends, days, split, len(products), rng)
     vintages = plan.vintages()
     filings = _filings(company, quirks, figures, plan, vintages, rng)
-    return Filer(
+    return SyntheticFiler(
         company=company,
         quirks=quirks,
         starts=starts,
@@ -235,8 +241,8 @@ def draw_filer(seed: int, index: int, company: Company, traits: Traits, facts: F
     )
 
 
-def _quirks(index: int, rank: int, company: Company, rng: np.random.Generator) -> Quirks:
-    """Quirks by place in the list, so that thirty companies have them all; years are drawn."""
+def _quirks(index: int, rank: int, company: SyntheticCompany, rng: np.random.Generator) -> Quirks:
+    """Assign quirks by position, so that thirty companies have them all, with random years."""
     sector = company.security.sector
     financial = sector == "Financial Services"
     bank = company.security.sub_sector == "Regional Banks"
@@ -248,7 +254,7 @@ def _quirks(index: int, rank: int, company: Company, rng: np.random.Generator) -
         unreported |= {"cost_of_revenue", "gross_profit", "current_assets", "current_liabilities", "inventory"}
         unreported |= {"operating_income", "sga"} if bank else set()
     else:
-        # Untagged, but to be had by subtraction.
+        # Untagged, but derivable by subtraction.
         unreported |= {"gross_profit"} if index % 6 == 1 else set()
         unreported |= {"cost_of_revenue"} if index % 6 == 4 else set()
     if index % 4 == 2:
@@ -256,7 +262,7 @@ def _quirks(index: int, rank: int, company: Company, rng: np.random.Generator) -
     single = place == 12
     axis = "us-gaap:StatementBusinessSegmentsAxis" if index % 6 == 2 else "srt:ProductOrServiceAxis"
     spun_off = 2019 + years[3] if plain and place == 9 else None
-    # Not where other filings tell years anew: what changes should have one cause.
+    # Excluded where other filings restate years: each change should have one cause.
     recast = (2017 + years[8], 2022 + years[9] // 2) if index % 10 not in (1, 6, 8) and spun_off is None else ()
     two_tags: dict[str, range] = {}
     if plain and place == 13:
@@ -292,7 +298,7 @@ def _quirks(index: int, rank: int, company: Company, rng: np.random.Generator) -
 def _calendar(
     facts: Fundamentals, figures: Figures, month: int, *, weeks: bool
 ) -> tuple[tuple[date, ...], tuple[date, ...]]:
-    """First and last days of the quarters: calendar quarters, or 13 weeks each with a 14th in some fourth quarters."""
+    """Return first and last days of calendar quarters, or of 13-week ones with some fourth quarters of 14."""
     nominal = facts.quarter_ends[figures.first :]
     opening = month_end(int(figures.fiscal[0]) - 1, month)
     if not weeks:
@@ -310,7 +316,6 @@ def _calendar(
 
 
 def _saturday(day: date) -> date:
-    """The Saturday nearest a day."""
     ahead = (5 - day.weekday()) % 7
     return day + timedelta(days=ahead if ahead <= 3 else ahead - 7)
 
@@ -318,11 +323,11 @@ def _saturday(day: date) -> date:
 def _filing_days(
     traits: Traits, figures: Figures, ends: tuple[date, ...], *, late: bool, rng: np.random.Generator
 ) -> tuple[date, ...]:
-    """The day each period's report is filed: never before earnings are announced, always a business day."""
+    """Draw the business day of each report, never before earnings are announced."""
     announced = traits.announced[figures.first :]
     out: list[date] = []
     for i, end in enumerate(ends):
-        annual = i % 4 == 3  # the figures begin with a fiscal year
+        annual = i % 4 == 3  # figures begin with a fiscal year
         low, high = ((75, 110) if annual else (44, 74)) if late else ((44, 60) if annual else (28, 41))
         day = end + timedelta(days=int(rng.integers(low, high)))
         if 0 <= announced[i] < len(sessions()):
@@ -332,23 +337,22 @@ def _filing_days(
 
 
 def _filings(
-    company: Company,
+    company: SyntheticCompany,
     quirks: Quirks,
     figures: Figures,
     plan: _Plan,
     vintages: tuple[Vintage, ...],
     rng: np.random.Generator,
-) -> tuple[Filing, ...]:
-    """All reports up to the snapshot, in the order of their days."""
+) -> tuple[SyntheticFiling, ...]:
     reports = [("10-K" if i % 4 == 3 else "10-Q", i, day) for i, day in enumerate(plan.days)]
-    # An amendment comes before an original of the same day, and originals in the order of their periods.
+    # An amendment precedes an original of the same day; originals are in the order of their periods.
     reports = sorted(reports + plan.amended, key=lambda report: (report[2], not report[0].endswith("/A"), report[1]))
     since = [vintage.since for vintage in vintages]
-    out: list[Filing] = []
+    out: list[SyntheticFiling] = []
     numbers: dict[int, int] = {}
     fiscal = figures.fiscal.tolist()
     for form, quarter, day in reports:
-        minute, second, step = int(rng.integers(0, 90)), int(rng.integers(0, 60)), int(rng.integers(3, 12))
+        minutes, seconds, step = int(rng.integers(0, 90)), int(rng.integers(0, 60)), int(rng.integers(3, 12))
         if day > LAST_SESSION:
             continue
         numbers[day.year] = numbers.get(day.year, 0) + step
@@ -360,7 +364,7 @@ def _filings(
             flows = [(opening - 4 * back, quarter - 4 * back) for back in range(3) if opening >= 4 * back]
             cash, balances = list(flows), [q for q in (quarter, quarter - 4) if q >= 0]
             if not quarterly and quirks.selected and year <= _LAST_SELECTED_YEAR:
-                # Quarters told anew are told line by line, so that none mixes two bases.
+                # Restated quarters are printed with all lines, so that none mixes two bases.
                 quarterly = tuple(range(opening, quarter + 1))
                 metrics = metrics if year in quirks.recast else SELECTED
         else:
@@ -371,11 +375,11 @@ def _filings(
                 cash += [(opening - 4, quarter - 4)]
             balances = [q for q in (quarter, opening - 1) if q >= 0]
         out.append(
-            Filing(
+            SyntheticFiling(
                 form=form,
                 accession=f"{company.security.cik}-{day.year % 100:02d}-{numbers[day.year]:06d}",
                 filed=day,
-                accepted=f"{day.isoformat()}T{16 + minute // 60:02d}:{minute % 60:02d}:{second:02d}.000Z",
+                accepted=f"{day.isoformat()}T{16 + minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}.000Z",
                 quarter=quarter,
                 fiscal_year=year,
                 fiscal_period="FY" if place == 3 else f"Q{place + 1}",

@@ -1,10 +1,7 @@
-"""What a fictional company is like, and its daily returns: six factors, its sector, itself, and its earnings news.
+"""Invented companies with identifiers in real formats, their traits and their daily returns.
 
-Invented companies: names, tickers and identifiers that belong to nobody, in the formats of the real ones.
-
-Tickers have five letters and no S&P 500 company but Alphabet's class A does; the last letter is none of those that
-mark funds, foreign shares, receipts, rights, units or warrants. CIKs start with 99, CUSIP issuers end in the 99x range
-that the CUSIP bureau leaves to users, and both carry valid check digits.
+Tickers have five characters like no S&P 500 company but Alphabet's class A, without reserved endings (funds, rights,
+warrants). CIKs start with 99; CUSIP issuers end in the 99x range reserved for users, with valid check digits.
 """
 
 import re
@@ -15,12 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finskillbench.arrays import SECTORS, Floats
-from finskillbench.sources.companies.universe import Security
-from finskillbench.sources.synthetic.calendar import PROFILES, Stream, generator, on_grid, rounded, session_ordinals
+from finskillbench.sources.companies.universe import SecurityRecord
+from finskillbench.sources.synthetic.calendar import (
+    PROFILES,
+    SyntheticStream,
+    generator,
+    on_grid,
+    round_to,
+    session_ordinals,
+)
 
 _SPREAD = (0.17, 0.18, 0.18, 0.16, 0.16, 0.12)
 _TYPICAL_VOLATILITY = 0.20
-_SIZE_EFFECT = -0.12  # large companies move less on their own
+_SIZE_EFFECT = -0.12  # large companies have less idiosyncratic volatility
 _NEWS_JUMP = 0.015
 _NEWS_DRIFT = 0.00025
 _NEWS_SESSIONS = 40
@@ -28,7 +32,7 @@ _NEWS_SESSIONS = 40
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """A company's constants, drawn once from its own stream.
+    """Constants of a company, drawn from a separate stream.
 
     betas : six loadings, three decimals. idiosyncratic_volatility : annual, calm times.
     surprises : one standardised earnings surprise per quarter; announced : session index of each, -1 if outside.
@@ -50,8 +54,8 @@ class Traits:
 
 
 def draw_traits(seed: int, index: int, sector: str, relative_size: float, quarters: tuple[date, ...]) -> Traits:
-    """The traits of the company at `index` (in symbol order); `relative_size` is its cap over the mean cap."""
-    rng = generator(seed, Stream.COMPANY, index)
+    """Draw the traits of the company at `index` (in symbol order); `relative_size` is its cap over the mean."""
+    rng = generator(seed, SyntheticStream.COMPANY, index)
     ordinals = session_ordinals()
     betas = tuple(
         on_grid(mean + spread * rng.standard_normal(), 3, -0.9, 1.9)
@@ -59,11 +63,11 @@ def draw_traits(seed: int, index: int, sector: str, relative_size: float, quarte
     )
     volatility = _TYPICAL_VOLATILITY * np.exp(0.20 * rng.standard_normal()) * relative_size**_SIZE_EFFECT
     fiscal_month = int(rng.choice([12, 12, 12, 12, 12, 12, 12, 6, 9, 3]))
-    # Splits end well before the last year, so that every report a 2025 panel uses is on one basis.
+    # Splits end well before the last year, so that all reports of a 2025 panel are on one basis.
     splits = rng.random() < 0.15
     session = int(np.searchsorted(ordinals, date(2017, 6, 1).toordinal() + int(rng.integers(0, 2500))))
     ratio = float(rng.choice([2.0, 2.0, 3.0, 4.0, 1.5, 10.0]))
-    surprises = rounded(np.clip(rng.standard_normal(len(quarters)), -3, 3), 3)
+    surprises = round_to(np.clip(rng.standard_normal(len(quarters)), -3, 3), 3)
     lag = rng.integers(18, 41, size=len(quarters))
     news = np.array([(end + timedelta(days=int(d))).toordinal() for end, d in zip(quarters, lag, strict=True)])
     announced = np.where(news < ordinals[0], -1, np.searchsorted(ordinals, news))
@@ -85,12 +89,12 @@ def draw_traits(seed: int, index: int, sector: str, relative_size: float, quarte
 
 
 def sector_returns(seed: int, sectors: tuple[str, ...], multiplier: Floats) -> dict[str, Floats]:
-    """Daily returns common to a sector, over and above the factors; the grid is 1e-7."""
+    """Draw daily returns of sectors in excess of the factors, on a grid of 1e-7."""
     out: dict[str, Floats] = {}
     for i, sector in enumerate(sectors):
-        rng = generator(seed, Stream.SECTORS, i)
+        rng = generator(seed, SyntheticStream.SECTORS, i)
         daily = PROFILES[sector].volatility / 252**0.5
-        out[sector] = rounded(_fat_tails(rng, len(multiplier)) * np.sqrt(multiplier) * daily, 7)
+        out[sector] = round_to(_fat_tails(rng, len(multiplier)) * np.sqrt(multiplier) * daily, 7)
     return out
 
 
@@ -105,12 +109,11 @@ def company_returns(
 ) -> Floats:
     """(T,) simple daily total returns of one company, decimals.
 
-    Every drawn part is rounded to 1e-7 before it is added: mathematical libraries differ between processors in the
-    last bits of logarithms, and prices multiply 2,500 returns; on a grid the product is the same everywhere.
+    Parts are rounded to 1e-7 before addition, because libraries differ in the last bits of logarithms.
     """
-    rng = generator(seed, Stream.RETURNS, index)
+    rng = generator(seed, SyntheticStream.RETURNS, index)
     daily = traits.idiosyncratic_volatility / 252**0.5
-    idiosyncratic = rounded(_fat_tails(rng, len(factors)) * np.sqrt(multiplier) * daily, 7)
+    idiosyncratic = round_to(_fat_tails(rng, len(factors)) * np.sqrt(multiplier) * daily, 7)
     returns: Floats = risk_free + sector + idiosyncratic
     for k, beta in enumerate(traits.betas):
         returns = returns + beta * factors[:, k]
@@ -118,21 +121,20 @@ def company_returns(
         if 0 <= session < len(returns):
             returns[session] += _NEWS_JUMP * surprise
             returns[session + 1 : session + 1 + _NEWS_SESSIONS] += _NEWS_DRIFT * surprise
-    return rounded(np.clip(returns, -0.30, 0.30), 7)
+    return round_to(np.clip(returns, -0.30, 0.30), 7)
 
 
 def _fat_tails(rng: np.random.Generator, count: int) -> Floats:
-    """Unit-variance Student t with 5 degrees of freedom."""
     return rng.standard_t(5, size=count) * (3 / 5) ** 0.5
 
 
 _syllables = re.compile(r"[A-Za-z]+").findall
-_FIRST = _syllables(
+_FIRST_SYLLABLES = _syllables(
     "Va Bel Cor Dra Fen Gal Hes Jor Kel Lum Mor Nyx Or Pel Quin Ros Sol Tar Ul Ver Wex Yor Zan Bri Cal "
     "Dov Eld Fru Gry Hol Ist Jun Kry Lod Mav Nel Olv Pry Ryn Syl Tov Urb Vex Wil Zer"
 )
-_SECOND = _syllables("do mi ra ste vo lu ne qui sha tri gro fe ba ki wyn ca hu jo pa zo")
-_THIRD = _syllables("na ria dex lon mar tis ven gen dra lis mund rok sen vik tan")
+_MIDDLE_SYLLABLES = _syllables("do mi ra ste vo lu ne qui sha tri gro fe ba ki wyn ca hu jo pa zo")
+_LAST_SYLLABLES = _syllables("na ria dex lon mar tis ven gen dra lis mund rok sen vik tan")
 _SPECIAL_LAST = frozenset("FPQUVWXYR")
 _REAL = frozenset(("GOOGL", "GOOG", "BRK-B", "BF-B"))
 
@@ -140,18 +142,18 @@ _CITIES = ("Albany, New York", "Boise, Idaho", "Dayton, Ohio", "Macon, Georgia",
 
 
 @dataclass(frozen=True, slots=True)
-class Company:
-    """An invented company: its security record, headquarters and year of founding."""
+class SyntheticCompany:
+    """An invented company: security record, headquarters and founding year."""
 
-    security: Security
+    security: SecurityRecord
     headquarters: str
     founded: int
 
 
-def invent_companies(counts: dict[str, int], rng: np.random.Generator) -> tuple[Company, ...]:
-    """Companies by sector, as many as `counts` says, sorted by symbol; tickers, CIKs and CUSIPs are unique."""
+def invent_companies(counts: dict[str, int], rng: np.random.Generator) -> tuple[SyntheticCompany, ...]:
+    """Invent `counts` companies by sector, sorted by symbol, with unique tickers, CIKs and CUSIPs."""
     taken: set[str] = set(_REAL)
-    companies: list[Company] = []
+    companies: list[SyntheticCompany] = []
     number = 0
     for sector in SECTORS:
         for _ in range(counts.get(sector, 0)):
@@ -161,7 +163,7 @@ def invent_companies(counts: dict[str, int], rng: np.random.Generator) -> tuple[
             number += int(rng.integers(1, 11))
             cusip = _cusip(number)
             added = date(1990, 1, 1) + timedelta(days=int(rng.integers(0, 9000)))
-            security = Security(
+            security = SecurityRecord(
                 symbol=ticker,
                 name=f"{word} {ending} Inc.",
                 cik=f"99{10_000_000 + number * 17:08d}",
@@ -174,14 +176,14 @@ def invent_companies(counts: dict[str, int], rng: np.random.Generator) -> tuple[
                 date_added=added,
             )
             city = _CITIES[int(rng.integers(len(_CITIES)))]
-            companies.append(Company(security, city, added.year - int(rng.integers(2, 60))))
+            companies.append(SyntheticCompany(security, city, added.year - int(rng.integers(2, 60))))
     return tuple(sorted(companies, key=lambda c: c.security.symbol))
 
 
 def _word(taken: set[str], rng: np.random.Generator) -> tuple[str, str]:
-    """An unused invented word and its ticker: four leading letters and a later one."""
+    """Draw an unused word and its ticker: four leading characters and a later one."""
     while True:
-        parts = [p[int(rng.integers(len(p)))] for p in (_FIRST, _SECOND, _THIRD)]
+        parts = [p[int(rng.integers(len(p)))] for p in (_FIRST_SYLLABLES, _MIDDLE_SYLLABLES, _LAST_SYLLABLES)]
         word = "".join(parts)
         letters = word.upper()
         if letters in taken:
@@ -194,7 +196,7 @@ def _word(taken: set[str], rng: np.random.Generator) -> tuple[str, str]:
 
 
 def _cusip(number: int) -> str:
-    """A CUSIP of the range reserved for users (issuer xxx99y), with its check digit."""
+    """Return a CUSIP of the range reserved for users (issuer xxx99y), with its check digit."""
     alphabet = "0123456789ABCDEFGHJKLMNPQRSTUVWXYZ"
     thousands, last = divmod(number, len(alphabet))
     stem = f"{thousands % 1000:03d}99{alphabet[last]}{10 + thousands // 1000:02d}"
@@ -202,7 +204,7 @@ def _cusip(number: int) -> str:
 
 
 def cusip_check_digit(stem: str) -> str:
-    """The ninth character of a CUSIP: digits of the values, every second one doubled, to the next ten (ANSI X9.6)."""
+    """Return the ninth character of a CUSIP: digit sums, every second value doubled, to the next ten (ANSI X9.6)."""
     total = 0
     for position, symbol in enumerate(stem):
         value = int(symbol, 36) * (1 + position % 2)
@@ -211,7 +213,7 @@ def cusip_check_digit(stem: str) -> str:
 
 
 def isin_of(cusip: str) -> str:
-    """US + CUSIP + Luhn check digit over the letters' two-digit values (ISO 6166)."""
+    """Return the ISIN: US, CUSIP, and Luhn check digit over two-digit values of characters (ISO 6166)."""
     digits = "".join(str(int(symbol, 36)) for symbol in f"US{cusip}")
     total = 0
     for position, digit in enumerate(reversed(digits)):

@@ -1,9 +1,7 @@
-"""Factor returns of the fictional market: calm years, four sell-offs, fat tails.
+"""Factor returns and macro series of the fictional economy: calm years, four sell-offs, fat tails.
 
-Returns are drawn, then rounded to the data library's two decimals of a percent: what is published is exactly what
-drives the stocks, so a regression on the published factors has no errors in its variables.
-
-Macro series of the fictional economy: knots through the decade, a seeded detour around them, FRED's precision.
+Returns are rounded to the data library's precision before they drive the stocks, so regressions on published factors
+have no errors in variables.
 """
 
 from collections.abc import Mapping
@@ -22,7 +20,7 @@ _STYLE_VOLATILITY = {"smb": 0.075, "hml": 0.095, "rmw": 0.06, "cma": 0.055, "mom
 
 @dataclass(frozen=True, slots=True)
 class Regime:
-    """A stretch of sessions with its own market volatility and cumulative log moves of factors."""
+    """A period with its market volatility and cumulative log moves of factors."""
 
     name: str
     first: date
@@ -48,7 +46,7 @@ REGIMES = (
 
 
 def volatility_multiplier(days: tuple[date, ...]) -> Floats:
-    """(T,) market volatility over its calm level; styles, sectors and names move with its square root."""
+    """(T,) market volatility over its calm level; styles, sectors and names scale with its square root."""
     multiplier = np.ones(len(days))
     for regime in REGIMES:
         multiplier[[regime.first <= day <= regime.last for day in days]] = regime.market_volatility / CALM_VOLATILITY
@@ -61,7 +59,8 @@ def draw_factors(days: tuple[date, ...], rng: np.random.Generator) -> Floats:
     multiplier = volatility_multiplier(days)
     # Student t with 5 degrees of freedom has variance 5/3.
     shock = rng.standard_t(5, size=(count, len(FACTORS))) * (3 / 5) ** 0.5
-    # Value and investment go together, momentum leans against value and the market (data library since 1963).
+    # Value and investment correlate; momentum correlates negatively with value and the market (data library since
+    # 1963).
     mkt, smb, hml, rmw, cma, mom = (shock[:, i] for i in range(len(FACTORS)))
     mixed = {
         "smb": smb,
@@ -85,7 +84,7 @@ def draw_factors(days: tuple[date, ...], rng: np.random.Generator) -> Floats:
 
 
 def _steady_years(market: Floats, days: tuple[date, ...]) -> None:
-    """Pull each year's mean two thirds of the way to the drift: ten drawn years would often hold a +-50 % one."""
+    """Move each year's mean two thirds towards the drift; unadjusted, a decade often has a +-50 % year."""
     years = np.array([day.year for day in days])
     for year in np.unique(years):
         inside = years == year
@@ -95,7 +94,7 @@ def _steady_years(market: Floats, days: tuple[date, ...]) -> None:
 Series = tuple[tuple[date, ...], tuple[float | None, ...]]
 """Dates and values; None is a holiday, which FRED writes as a blank."""
 
-# Levels in percent at the start of each year 2016..2026, close to what happened.
+# Levels in percent at the start of each year 2016..2026, close to the actual ones.
 _KNOTS: Mapping[str, tuple[float, ...]] = {
     "DGS3MO": (0.25, 0.55, 1.45, 2.40, 1.55, 0.08, 0.10, 4.40, 5.35, 4.35, 3.60),
     "DGS2": (0.95, 1.20, 1.95, 2.50, 1.55, 0.14, 0.85, 4.40, 4.30, 4.25, 3.50),
@@ -122,12 +121,12 @@ SERIES = ("DGS3MO", "DGS2", "DGS10", "T10Y2Y", "CPIAUCSL", "UNRATE", "VIXCLS", "
 
 
 def decimals(series: str) -> int:
-    """Digits after the point that FRED prints for a series."""
+    """Return the number of decimals that FRED prints for a series."""
     return _DECIMALS.get(series, 2)
 
 
 def draw_macro(days: tuple[date, ...], rng: np.random.Generator) -> dict[str, Series]:
-    """Every series of `SERIES`: daily ones on weekdays with holidays blank, monthly ones on the first of the month."""
+    """Draw all of `SERIES`: daily ones on weekdays with blank holidays, monthly ones on the first."""
     span = (days[-1] - days[0]).days
     weekdays = tuple(d for d in (days[0] + timedelta(i) for i in range(span + 1)) if d.weekday() < 5)
     months = tuple(date(y, m, 1) for y in range(days[0].year, days[-1].year + 1) for m in range(1, 13))
@@ -164,7 +163,7 @@ def _path(name: str, dates: tuple[date, ...], rng: np.random.Generator) -> Float
 
 
 def _wander(count: int, size: float, rng: np.random.Generator) -> Floats:
-    """A mean-reverting walk with standard deviation `size` (half-life some 34 steps)."""
+    """Draw a mean-reverting walk with standard deviation `size` (half-life some 34 steps)."""
     steps = np.round(rng.standard_normal(count), 6)
     out = np.empty(count)
     state = 0.0
@@ -175,7 +174,6 @@ def _wander(count: int, size: float, rng: np.random.Generator) -> Floats:
 
 
 def _smooth(stress: Floats) -> Floats:
-    """Rises at once, decays over a month."""
     out = np.empty(len(stress))
     state = 0.0
     for i, value in enumerate(stress):

@@ -1,7 +1,4 @@
-"""What amendments changed: from the clauses in force back to those first agreed, item by item.
-
-One document from beginning to end: `draw_guidelines`.
-"""
+"""Draw a guideline document (`draw_guidelines`): clauses in force first, then undo its amendments item by item."""
 
 from __future__ import annotations
 
@@ -14,78 +11,85 @@ import numpy as np
 
 from finskillbench.errors import InputError
 from finskillbench_desk.committee_case.documents import phrases
-from finskillbench_desk.committee_case.documents.clauses import Carve, Clause, Timing
-from finskillbench_desk.committee_case.documents.drafting import GRANTS, Draft, choose_clauses, draw_carve, draw_style
+from finskillbench_desk.committee_case.documents.clauses import CarveOut, Clause, Timing
+from finskillbench_desk.committee_case.documents.drafting import (
+    GRANTS,
+    GuidelineDraft,
+    choose_clauses,
+    draw_carve,
+    draw_style,
+)
 from finskillbench_desk.committee_case.documents.kinds import KINDS
 from finskillbench_desk.committee_case.documents.rendering import (
+    AmendmentItem,
     Grant,
     Guidelines,
-    Item,
     Operation,
     Style,
+    exemption_phrases,
     quantity,
     rendered,
     sentence,
-    spoken,
 )
-from finskillbench_desk.committee_case.documents.terms import Term, draw_terms, raised
+from finskillbench_desk.committee_case.documents.terms import DefinedTerm, draw_definitions, raised
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
 from finskillbench_desk.engines.guidelines.book import Book
 
 AMENDMENTS, ITEMS = 2, 3
-"""Amendments of a document, and items of each."""
+"""Amendments per document, and items per amendment."""
 
 
 @dataclass
-class Undoing:
-    """The document while its amendments are taken back: `clauses` and `terms` become those first agreed.
+class UndoState:
+    """Document while its amendments are undone: `clauses` and `definitions` become the original ones.
 
-    `free` are the clauses that nothing refers to and no item has touched yet, `spare` those that are there only to be
-    deleted, `numbers` all that are taken; `items` are found from the last to the first.
+    `free` numbers belong to clauses without references or changes, `spare` clauses exist only to be deleted. `numbers`
+    are
+    all numbers in use, and `items` run from the last to the first.
     """
 
-    draft: Draft
+    draft: GuidelineDraft
     style: Style
     clauses: dict[str, Clause]
-    terms: dict[str, Term]
+    definitions: dict[str, DefinedTerm]
     free: list[str]
     spare: list[Clause]
     numbers: frozenset[str]
-    items: list[Item] = field(default_factory=list[Item])
+    items: list[AmendmentItem] = field(default_factory=list[AmendmentItem])
 
-    def add(self, operation: Operation, after: Clause | None, before: Clause, **words: Any) -> None:
-        """One item, which made `after` of `before`."""
+    def add(self, operation: Operation, after: Clause | None, before: Clause, **details: Any) -> None:
+        """Add an item that changed `before` to `after`, and restore `before`."""
         frame = int(self.draft.rng.integers(8))
-        self.items.append(Item("", operation, before.number, after, None, words, frame))
+        self.items.append(AmendmentItem("", operation, before.number, after, None, details, frame))
         self.clauses[before.number] = before
         self.free = [number for number in self.free if number != before.number]
 
     def among(self, fits: Callable[[Clause], bool]) -> Clause | None:
-        """A free clause that fits, drawn."""
+        """Return a random free clause that fits, or None."""
         fitting = [number for number in self.free if fits(self.clauses[number])]
         return self.clauses[self.draft.one_of(fitting)] if fitting else None
 
 
-def _other_limit(undo: Undoing, clause: Clause) -> float | None:
-    """Another usual limit, not too near, and below those of exceptions."""
+def _other_limit(undo: UndoState, clause: Clause) -> float | None:
+    """Return another usual limit, more than 12 % away and below those of exceptions; None if there is none."""
     most = min((each.limit for each in clause.exceptions if each.limit is not None), default=float("inf"))
     grid = [v for v in KINDS[clause.kind].grid if abs(v - clause.limit) > 0.12 * clause.limit and v < most]
     near = sorted(grid, key=lambda value: abs(value - clause.limit))[:4]
     return float(near[int(undo.draft.rng.integers(len(near)))]) if near else None
 
 
-def _plainly(undo: Undoing, before: Clause, old: str) -> bool:
-    """Whether the old value stands in the clause exactly once, so that it is clear what is replaced."""
-    text = sentence(before, undo.style, undo.terms, undo.draft.vocabulary)
+def _plainly(undo: UndoState, before: Clause, old: str) -> bool:
+    """Return True if the old value occurs exactly once in the clause, so that the replaced text is clear."""
+    text = sentence(before, undo.style, undo.definitions, undo.draft.vocabulary)
     return text.count(old) == 1 and f"1{old}" not in text and f"2{old}" not in text
 
 
-def _number(undo: Undoing) -> bool:
+def _number(undo: UndoState) -> bool:
     clause = undo.among(lambda c: KINDS[c.kind].unit in ("percent", "points") and c.limit > 0)
     return clause is not None and _from_number(undo, clause)
 
 
-def _from_number(undo: Undoing, clause: Clause) -> bool:
+def _from_number(undo: UndoState, clause: Clause) -> bool:
     old = _other_limit(undo, clause)
     if old is None:
         return False
@@ -98,15 +102,15 @@ def _from_number(undo: Undoing, clause: Clause) -> bool:
     return True
 
 
-def twice(undo: Undoing) -> bool:
-    """A limit that was changed by the first amendment and again by the second."""
+def twice(undo: UndoState) -> bool:
+    """Change the limit of one clause in both amendments."""
     if not _number(undo):
         return False
     first = undo.clauses[undo.items[-1].target]
     return _from_number(undo, first)
 
 
-def _basis(undo: Undoing) -> bool:
+def _basis(undo: UndoState) -> bool:
     clause = undo.among(lambda c: KINDS[c.kind].equity and KINDS[c.kind].cls == "cap")
     if clause is None:
         return False
@@ -118,7 +122,7 @@ def _basis(undo: Undoing) -> bool:
     return True
 
 
-def _timing(undo: Undoing) -> bool:
+def _timing(undo: UndoState) -> bool:
     clause = undo.among(lambda c: KINDS[c.kind].cls == "cap")
     if clause is None:
         return False
@@ -130,7 +134,7 @@ def _timing(undo: Undoing) -> bool:
     return True
 
 
-def _replace(undo: Undoing) -> bool:
+def _replace(undo: UndoState) -> bool:
     clause = undo.among(lambda c: c.limit > 0 and KINDS[c.kind].cls in ("cap", "other"))
     old = None if clause is None else _other_limit(undo, clause)
     if clause is None or old is None:
@@ -142,8 +146,8 @@ def _replace(undo: Undoing) -> bool:
     return True
 
 
-def _insert(undo: Undoing) -> bool:
-    """The last clause of a section came later."""
+def _insert(undo: UndoState) -> bool:
+    """Remove the last clause of a section, so that an amendment inserts it."""
     last: dict[str, int] = {}
     for number in undo.numbers:
         section, _, place = number.partition(".")
@@ -156,7 +160,7 @@ def _insert(undo: Undoing) -> bool:
     return True
 
 
-def _exception_add(undo: Undoing) -> bool:
+def _exception_add(undo: UndoState) -> bool:
     clause = undo.among(lambda c: len(c.exceptions) == 1)
     if clause is None:
         return False
@@ -164,56 +168,58 @@ def _exception_add(undo: Undoing) -> bool:
     return True
 
 
-def _exception_drop(undo: Undoing) -> bool:
+def _exception_drop(undo: UndoState) -> bool:
     clause = undo.among(lambda c: KINDS[c.kind].carves != "" and not c.exceptions)
     if clause is None:
         return False
     carve = draw_carve(undo.draft, KINDS[clause.kind].carves)
-    if carve.who == "approved" and "approved" not in undo.terms:
+    if carve.who == "approved" and "approved" not in undo.definitions:
         return False
     if carve.limit is not None:
-        carve = Carve(carve.who, raised(clause.limit, undo.draft.rng))
-    who = spoken(carve.who, KINDS[clause.kind].carves, undo.terms, undo.draft.vocabulary)["who"]
+        carve = CarveOut(carve.who, raised(clause.limit, undo.draft.rng))
+    who = exemption_phrases(carve.who, KINDS[clause.kind].carves, undo.definitions, undo.draft.vocabulary)["who"]
     undo.add("exception_drop", clause, clause.amended(exceptions=(carve,)), who=who)
     return True
 
 
-def _definition(undo: Undoing) -> bool:
-    keys = [key for key in ("emerging", "region", "small", "group", "theme") if key in undo.terms]
+def _definition(undo: UndoState) -> bool:
+    keys = [key for key in ("emerging", "region", "small", "group", "theme") if key in undo.definitions]
     if not keys or any(item.term for item in undo.items):
         return False
-    term = undo.terms["small" if "small" in keys and undo.draft.rng.integers(2) else undo.draft.one_of(keys)]
+    term = undo.definitions["small" if "small" in keys and undo.draft.rng.integers(2) else undo.draft.one_of(keys)]
     rng, vocabulary = undo.draft.rng, undo.draft.vocabulary
     if term.key == "small":
         was = float(rng.choice([v for v in (1, 2, 3, 4, 5, 8, 10) if v != term.number]))
-        words = {"term": term.name, "old": f"USD {was:g} billion", "new": f"USD {term.number:g} billion"}
-        _defined(undo, "definition_number", term, term.amended(number=was), words)
+        details = {"term": term.name, "old": f"USD {was:g} billion", "new": f"USD {term.number:g} billion"}
+        _defined(undo, "definition_number", term, term.amended(number=was), details)
         return True
     if term.key in ("emerging", "region"):
-        word = str(rng.choice(term.words)) if rng.integers(2) else ""
+        word = str(rng.choice(term.values)) if rng.integers(2) else ""
         if not word:
-            word = str(rng.choice([code for code in term.naive_words if code not in term.words]))
+            word = str(rng.choice([code for code in term.naive_values if code not in term.values]))
         name = vocabulary.countries[word]
     else:
         subs = [sub for sub in vocabulary.sub_sectors if vocabulary.sub_sectors[sub] != term.sector]
-        adding = len(term.words) > 1 and bool(rng.integers(2))
-        word = str(rng.choice(term.words if adding else [sub for sub in subs if sub not in term.words]))
+        adding = len(term.values) > 1 and bool(rng.integers(2))
+        word = str(rng.choice(term.values if adding else [sub for sub in subs if sub not in term.values]))
         name = f"the Sub-Sector {word}"
-    inside = word in term.words
-    words = tuple(each for each in term.words if each != word) if inside else tuple(sorted((*term.words, word)))
-    said = {"term": term.name, "word": name}
-    _defined(undo, "definition_in" if inside else "definition_out", term, term.amended(words=words), said)
+    inside = word in term.values
+    values = tuple(each for each in term.values if each != word) if inside else tuple(sorted((*term.values, word)))
+    details = {"term": term.name, "word": name}
+    _defined(undo, "definition_in" if inside else "definition_out", term, term.amended(values=values), details)
     return True
 
 
-def _defined(undo: Undoing, operation: Operation, after: Term, before: Term, words: Mapping[str, Any]) -> None:
+def _defined(
+    undo: UndoState, operation: Operation, after: DefinedTerm, before: DefinedTerm, details: Mapping[str, Any]
+) -> None:
     frame = int(undo.draft.rng.integers(8))
-    undo.items.append(Item("", operation, "", None, after, words, frame))
-    undo.terms[before.key] = before
+    undo.items.append(AmendmentItem("", operation, "", None, after, details, frame))
+    undo.definitions[before.key] = before
 
 
-def _delete(undo: Undoing) -> bool:
-    """A clause that was agreed first and is no longer there; `spare` was drawn for that."""
+def _delete(undo: UndoState) -> bool:
+    """Restore a spare clause, so that an amendment deletes it."""
     if not undo.spare:
         return False
     clause = undo.spare.pop()
@@ -221,7 +227,7 @@ def _delete(undo: Undoing) -> bool:
     return True
 
 
-UNDO: Mapping[str, Callable[[Undoing], bool]] = {
+UNDO: Mapping[str, Callable[[UndoState], bool]] = {
     "number": _number,
     "basis": _basis,
     "timing": _timing,
@@ -237,7 +243,6 @@ UNDO: Mapping[str, Callable[[Undoing], bool]] = {
 PARAGRAPHS = 40
 _FIRST_SECTION, _LAST = 3, "Reporting"
 _READING = 3
-"""Paragraphs on how the document is read."""
 _TRIES = 60
 
 
@@ -247,23 +252,23 @@ def draw_guidelines(
     as_of: date,
     book: Book | None = None,
     breaches: int = 4,
-    asked: Sequence[str] = (),
+    requested: Sequence[str] = (),
 ) -> Guidelines:
-    """A document of forty paragraphs with its coded rules.
+    """Draw a document of forty paragraphs with its coded rules.
 
-    With a book, limits are usual numbers that the book keeps, except for so many clauses, which it breaks (fewer where
-    the book cannot break as many by any usual number), and about half of the reporting thresholds. `asked` are kinds of
-    clauses to have; see `drafting.rotation`.
+    With a book, its limits are usual numbers that the book keeps, except for `breaches` clauses and half of the
+    reporting
+    thresholds. There are fewer breaches if no usual number allows as many. `requested` kinds are included if they fit.
 
     Raises
     ------
-    InputError : if no document suits the book after many attempts.
+    InputError : if no document suits the book after 60 attempts.
     """
     for _ in range(_TRIES):
-        guidelines = _attempt(rng, vocabulary, as_of, book, breaches, asked)
+        guidelines = _attempt(rng, vocabulary, as_of, book, breaches, requested)
         if guidelines is not None:
             return guidelines
-    raise InputError("no guidelines suit the book: give it more positions of more kinds")
+    raise InputError("no guidelines fit the book; add positions of more instrument kinds")
 
 
 def _attempt(
@@ -272,31 +277,31 @@ def _attempt(
     as_of: date,
     book: Book | None,
     breaches: int,
-    asked: Sequence[str],
+    requested: Sequence[str],
 ) -> Guidelines | None:
     default: Timing = "purchase" if rng.integers(2) else "always"
-    draft = Draft(rng, vocabulary, draw_terms(rng, vocabulary), default, book)
+    draft = GuidelineDraft(rng, vocabulary, draw_definitions(rng, vocabulary), default, book)
     style = draw_style(rng)
-    drawn = choose_clauses(draft, asked, breaches)
+    drawn = choose_clauses(draft, requested, breaches)
     if drawn is None:
         return None
     needed = {"securities", "equities", *_needs(drawn)}
-    terms = {key: term for key, term in draft.terms.items() if key in needed}
-    draft = replace(draft, terms=terms)
+    definitions = {key: term for key, term in draft.definitions.items() if key in needed}
+    draft = replace(draft, definitions=definitions)
     inserted = bool(rng.integers(2))
     deleted = bool(rng.integers(2)) or not inserted
-    count = PARAGRAPHS - 1 - len(terms) - _READING - GRANTS - AMENDMENTS * ITEMS + inserted - deleted
+    count = PARAGRAPHS - 1 - len(definitions) - _READING - GRANTS - AMENDMENTS * ITEMS + inserted - deleted
     clauses, spare = drawn[:count], drawn[count]
     sections, numbered, grants = _numbered(draft, [*clauses, *([spare] if deleted else [])])
     if len(grants) != GRANTS:
         return None
     last = numbered.pop() if deleted else None
     touched = {number for grant in grants for number in (grant.target, grant.prevails)}
-    undo = Undoing(
+    undo = UndoState(
         draft,
         style,
         {clause.number: clause for clause in numbered},
-        dict(terms),
+        dict(definitions),
         [clause.number for clause in numbered if clause.number not in touched],
         [last] if last else [],
         frozenset((*(c.number for c in numbered), *(g.number for g in grants), *([last.number] if last else []))),
@@ -305,19 +310,18 @@ def _attempt(
     if items is None:
         return None
     original = tuple(sorted(undo.clauses.values(), key=lambda c: tuple(map(int, c.number.split(".")))))
-    guidelines = Guidelines(style, default, undo.terms, sections, original, tuple(grants), items)
+    guidelines = Guidelines(style, default, undo.definitions, sections, original, tuple(grants), items)
     return replace(guidelines, text=rendered(guidelines, vocabulary, _dates(rng, as_of)))
 
 
 def _needs(clauses: Sequence[Clause]) -> set[str]:
-    """Keys of the terms that clauses use."""
     carves = {carve.who for clause in clauses for carve in clause.exceptions}
     used = {key for clause in clauses for key in KINDS[clause.kind].uses}
     return used | (carves & {"approved"})
 
 
-def _numbered(draft: Draft, clauses: list[Clause]) -> tuple[tuple[str, ...], list[Clause], list[Grant]]:
-    """Headings, the clauses with their numbers in the order given, and the grants that were exceptions so far."""
+def _numbered(draft: GuidelineDraft, clauses: list[Clause]) -> tuple[tuple[str, ...], list[Clause], list[Grant]]:
+    """Return headings, the clauses with numbers in the same order, and grants made from exceptions of other clauses."""
     inside: dict[str, list[int | str]] = {}
     for i, clause in enumerate(clauses):
         inside.setdefault(KINDS[clause.kind].section, []).append(i)
@@ -344,8 +348,7 @@ def _numbered(draft: Draft, clauses: list[Clause]) -> tuple[tuple[str, ...], lis
     return sections, numbered, grants
 
 
-def _undone(undo: Undoing, inserted: bool, deleted: bool) -> tuple[tuple[Item, ...], ...] | None:
-    """The items of the amendments, found by undoing them one after the other."""
+def _undone(undo: UndoState, inserted: bool, deleted: bool) -> tuple[tuple[AmendmentItem, ...], ...] | None:
     draft = undo.draft
     pair = bool(draft.rng.integers(2)) and twice(undo)
     wanted = [*(["insert"] if inserted else []), *(["delete"] if deleted else []), "replace", "number"]
@@ -358,19 +361,18 @@ def _undone(undo: Undoing, inserted: bool, deleted: bool) -> tuple[tuple[Item, .
             return None
     if len(undo.items) != AMENDMENTS * ITEMS:
         return None
-    first, second = ([undo.items[1]], [undo.items[0]]) if pair else ([], [])
-    others = undo.items[2:] if pair else undo.items
-    order = [others[int(i)] for i in draft.rng.permutation(len(others))]
-    first += order[: ITEMS - len(first)]
-    second += order[ITEMS - pair :]
+    first_items, later_items = ([undo.items[1]], [undo.items[0]]) if pair else ([], [])
+    remaining = undo.items[2:] if pair else undo.items
+    order = [remaining[int(i)] for i in draft.rng.permutation(len(remaining))]
+    first_items += order[: ITEMS - len(first_items)]
+    later_items += order[ITEMS - pair :]
     return tuple(
         tuple(replace(item, number=f"A{i}.{j}") for j, item in enumerate(items, 1))
-        for i, items in enumerate((first, second), 1)
+        for i, items in enumerate((first_items, later_items), 1)
     )
 
 
 def _dates(rng: np.random.Generator, as_of: date) -> tuple[str, ...]:
-    """Days on which amendments came into force, in order, all before the day of the case."""
     back = sorted((int(days) for days in rng.choice(np.arange(40, 2_000), AMENDMENTS, replace=False)), reverse=True)
     days = [as_of - timedelta(days=each) for each in back]
     return tuple(f"{day.day} {day:%B} {day.year}" for day in days)

@@ -1,4 +1,4 @@
-"""A clause before it is words: its kind, the values of its slots, and how both become a sentence and a rule."""
+"""Clauses as data: their kind and slot values, and their translation into coded rules."""
 
 from __future__ import annotations
 
@@ -21,21 +21,17 @@ from finskillbench_desk.engines.guidelines.language import (
     fixed,
 )
 
-Class: TypeAlias = Literal["cap", "other", "always", "report"]
-"""What the clause on testing says of it: a cap is tested at purchase where that is the default, whatever is "always" (a
-minimum, a prohibition, turnover) and a report never is, and anything other says so itself."""
+TimingClass: TypeAlias = Literal["cap", "other", "always", "report"]
+"""A "cap" has the default timing of its document, "other" states its own, the rest is tested at all times."""
 Timing: TypeAlias = Literal["silent", "always", "purchase"]
 Basis: TypeAlias = Literal["nav", "equity"]
-Terms: TypeAlias = Mapping[str, Filter]
-"""What the defined terms of a document mean, or what somebody takes them for."""
+TermFilters: TypeAlias = Mapping[str, Filter]
+"""Filter by key of a defined term: its true meaning, or the one that a naive reader assumes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Carve:
-    """An exception: whom it is for ("approved", "country:JP", "sector:Energy"), and their limit, None for no limit.
-
-    `by` is the number of the clause that grants it, empty where the clause itself does.
-    """
+class CarveOut:
+    """Exception for `who`, such as "country:JP", with its limit or None; `by` is a clause that grants it, or ""."""
 
     who: str
     limit: float | None
@@ -44,7 +40,7 @@ class Carve:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One operative clause; `word` picks among ways to say the same."""
+    """One operative clause; `word` selects among equivalent phrases."""
 
     number: str
     kind: str
@@ -52,12 +48,11 @@ class Clause:
     basis: Basis = "nav"
     when: Timing = "silent"
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    exceptions: tuple[Carve, ...] = ()
+    exceptions: tuple[CarveOut, ...] = ()
     frame: int = 0
     word: int = 0
 
     def amended(self, **changes: Any) -> Clause:
-        """The clause with other values."""
         return replace(self, **changes)
 
 
@@ -65,36 +60,37 @@ Extra: TypeAlias = Callable[[np.random.Generator, Vocabulary], Mapping[str, Any]
 
 
 def no_extra(rng: np.random.Generator, vocabulary: Vocabulary) -> Mapping[str, Any]:
-    """Nothing beside the limit."""
+    """Return no extra values."""
     del rng, vocabulary
     return {}
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ClauseKind:
     """One kind of clause.
 
     Attributes
     ----------
-    section : heading under which it stands.
-    frames : sentences; {x} limit, {B} basis, {W} when it is tested, {S} and {Q} the terms for securities and equities,
-        {M} the manager, {F} the fund, {T} a defined term, and the words of `extra`.
-    rule : `(clause, terms) -> Rule` without timing, basis and exceptions, which `coded` adds.
-    grid : limits that a document may state.
-    cls : see `Class`.
-    uses : defined terms that it needs.
-    carves : what its exceptions are for: "issuer", "sector", "country", or "" for none.
-    unit : how the limit is said: "percent", "points", "number", "days", "years", "notch", "times".
-    equity : whether its basis may be the equities.
-    extra : draws what else it states.
+    section : heading of its section.
+    frames : sentences; {x} limit, {B} basis, {W} timing, {S} and {Q} the terms for securities and equities, {M}
+        manager,
+        {F} fund, {T} a defined term, and the keys of `extra`.
+    rule : `(clause, meanings) -> Rule` without timing, basis and exceptions, which `coded_rule` adds.
+    grid : usual limits.
+    cls : see `TimingClass`.
+    uses : keys of the defined terms it needs.
+    carves : level of its exceptions: "issuer", "sector", "country", or "" for none.
+    unit : unit of the limit: "percent", "points", "number", "days", "years", "notch", "times".
+    equity : True if its basis may be the equities.
+    extra : draws further values.
     """
 
     name: str
     section: str
     frames: tuple[str, ...]
-    rule: Callable[[Clause, Terms], Rule]
+    rule: Callable[[Clause, TermFilters], Rule]
     grid: tuple[float, ...]
-    cls: Class = "cap"
+    cls: TimingClass = "cap"
     uses: tuple[str, ...] = ()
     carves: str = ""
     unit: str = "percent"
@@ -102,21 +98,20 @@ class Kind:
     extra: Extra = no_extra
 
 
-def measure(
+def rule_for(
     clause: Clause,
     of: Filter,
     by: str | None = None,
-    what: Measure = "weight",
+    measure_kind: Measure = "weight",
     comparison: Comparison = "at_most",
     limit: Limit | None = None,
     futures: Futures = "ignore",
     look_through: bool = False,
     **details: Any,
 ) -> Rule:
-    """A rule of a clause."""
     return Rule(
         clause=clause.number,
-        measure=what,
+        measure=measure_kind,
         limit=limit or fixed(clause.limit),
         comparison=comparison,
         of=of,
@@ -127,25 +122,26 @@ def measure(
     )
 
 
-def whom(who: str, terms: Terms) -> Filter:
-    """Filter of an exception."""
+def exempted_filter(who: str, meanings: TermFilters) -> Filter:
     label, _, word = who.partition(":")
-    return Among(label, frozenset((word,))) if word else terms[label]
+    return Among(label, frozenset((word,))) if word else meanings[label]
 
 
-def coded(kind: Kind, clause: Clause, terms: Terms, default: Timing) -> Rule:
-    """The rule of a clause in a document whose silent caps are tested as `default` says."""
-    rule = kind.rule(clause, terms)
+def coded_rule(kind: ClauseKind, clause: Clause, meanings: TermFilters, default: Timing) -> Rule:
+    """Return the rule of a clause; `default` is the timing of caps that state none."""
+    rule = kind.rule(clause, meanings)
     timing = clause.when
     if timing == "silent":
         timing = default if kind.cls == "cap" else "always"
     exceptions = tuple(
-        Exemption(whom(each.who, terms), None if each.limit is None else replace_limit(rule.limit, each.limit))
+        Exemption(
+            exempted_filter(each.who, meanings), None if each.limit is None else replace_limit(rule.limit, each.limit)
+        )
         for each in clause.exceptions
     )
     return replace(
         rule,
-        basis=terms["equities"] if clause.basis == "equity" else "nav",
+        basis=meanings["equities"] if clause.basis == "equity" else "nav",
         effect="report" if kind.cls == "report" else "limit",
         when="purchase" if timing == "purchase" else "always",
         exceptions=exceptions,
@@ -153,6 +149,6 @@ def coded(kind: Kind, clause: Clause, terms: Terms, default: Timing) -> Rule:
 
 
 def replace_limit(limit: Limit, value: float) -> Limit:
-    """A limit of the same form with another number in it."""
+    """Return a limit of the same form with another number."""
     first = replace(limit.terms[0], plus=value)
     return Limit((first, *limit.terms[1:]), limit.pick)

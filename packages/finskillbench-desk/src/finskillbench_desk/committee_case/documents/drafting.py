@@ -1,7 +1,4 @@
-"""Drawing the clauses of one document: which kinds, in whose terms, with which exceptions, at which limits.
-
-Which clauses a document has: some of every sort in which a trap lives, all of them suited to the book.
-"""
+"""Draw the clauses of one document: kinds, exceptions and limits that suit the book and contain reading traps."""
 
 from __future__ import annotations
 
@@ -11,52 +8,48 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from finskillbench_desk.committee_case.documents import phrases
-from finskillbench_desk.committee_case.documents.clauses import Carve, Clause, Timing
+from finskillbench_desk.committee_case.documents.clauses import CarveOut, Clause, Timing
 from finskillbench_desk.committee_case.documents.kinds import KINDS
 from finskillbench_desk.committee_case.documents.rendering import Style
-from finskillbench_desk.committee_case.documents.terms import DEFINED, Term, fitted
+from finskillbench_desk.committee_case.documents.terms import DEFINED, DefinedTerm, fitted
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
 from finskillbench_desk.engines.guidelines.book import Book
 
 CARVED = ("issuer_cap", "issuer_through", "sector_cap", "sub_sector_cap", "sector_through", "country_cap")
-"""Kinds that take exceptions; a document has five of them."""
+"""Kinds with exceptions; a document has up to five of them."""
 BY_TERM = ("group_cap", "group_floor", "emerging_cap", "region_cap", "small_cap", "junk_cap", "liquid_floor")
-"""Kinds that only their definition explains; a document has four of them."""
-ASKED = 4
-"""Kinds that a document may be asked for: a core of fifteen leaves room for them."""
+"""Kinds that depend on a definition; a document has up to four of them."""
+REQUESTED = 4
+"""Kinds to request per document; they fit in addition to the fifteen core clauses."""
 GENERAL = (
     ("small_cap", "issuer_cap", "small"),
     ("bond_issuer_cap", "issuer_cap", "kind:corporate_bond"),
     ("emerging_cap", "country_cap", "emerging"),
     ("region_cap", "country_cap", "region"),
 )
-"""Which special clause may be given precedence over which general one, and for whom."""
+"""Special clauses that may prevail over a general one: special kind, general kind, exempted party."""
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
-    """What a document is drawn with: the stream, the words, the book whose limits are sought, the terms in force."""
+class GuidelineDraft:
+    """Inputs of a document: random stream, vocabulary, definitions in force, default timing, and the book to fit."""
 
     rng: np.random.Generator
     vocabulary: Vocabulary
-    terms: Mapping[str, Term]
+    definitions: Mapping[str, DefinedTerm]
     default: Timing
     book: Book | None
 
     def some(self, names: Sequence[str], count: int) -> list[str]:
-        """So many of the names, in a random order."""
         return [names[int(i)] for i in self.rng.permutation(len(names))[:count]]
 
-    def one_of(self, words: Sequence[str]) -> str:
-        """One of the words."""
-        return words[int(self.rng.integers(len(words)))]
+    def one_of(self, choices: Sequence[str]) -> str:
+        return choices[int(self.rng.integers(len(choices)))]
 
 
 def draw_style(rng: np.random.Generator) -> Style:
-    """Names and phrases of one document."""
-
-    def one(words: tuple[str, ...]) -> str:
-        return words[int(rng.integers(len(words)))]
+    def one(choices: tuple[str, ...]) -> str:
+        return choices[int(rng.integers(len(choices)))]
 
     lengths = {
         "opening": len(phrases.OPENINGS),
@@ -80,25 +73,21 @@ def draw_style(rng: np.random.Generator) -> Style:
 
 
 def rotation(number: int) -> tuple[str, ...]:
-    """Kinds to ask for in the document of this number, so that forty documents hold every kind at least three times."""
+    """Return the kinds to request in document `number`; 40 documents contain every kind at least three times."""
     names = [name for name, kind in KINDS.items() if name not in (*CARVED, *BY_TERM) and kind.cls != "report"]
-    return tuple(names[(number * ASKED + i) % len(names)] for i in range(ASKED))
+    return tuple(names[(number * REQUESTED + i) % len(names)] for i in range(REQUESTED))
 
 
 def draw_clause(
-    draft: Draft,
+    draft: GuidelineDraft,
     name: str,
     word: int,
     exceeded: bool = False,
-    carve: Carve | None = None,
+    carve: CarveOut | None = None,
     odd: bool = False,
     equity: bool = False,
 ) -> Clause | None:
-    """One clause as it stands in the end, without its number; None where no usual limit suits the book.
-
-    `word` picks phrases; `odd` has a cap say that it is tested when caps usually are not, `equity` has it measured
-    against the equities.
-    """
+    """Draw a clause without number; `odd` states a timing other than the default. None if no limit suits the book."""
     kind, rng = KINDS[name], draft.rng
     when: Timing = "silent"
     if kind.cls == "other" and draft.default == "purchase":
@@ -117,11 +106,11 @@ def draw_clause(
         frame=int(rng.integers(len(kind.frames))),
         word=word,
     )
-    return fitted(clause, draft.book, draft.terms, draft.default, rng, exceeded)
+    return fitted(clause, draft.book, draft.definitions, draft.default, rng, exceeded)
 
 
-def draw_carve(draft: Draft, level: str) -> Carve:
-    """Who is excepted: of issuers a list, a country or a sector; of sectors and countries one of them."""
+def draw_carve(draft: GuidelineDraft, level: str) -> CarveOut:
+    """Draw an exception: a list, country or sector for issuer limits, otherwise one sector, sub-sector or country."""
     rng, vocabulary = draft.rng, draft.vocabulary
     abroad = [code for code in vocabulary.countries if code != "US"]
     ways = {
@@ -135,23 +124,23 @@ def draw_carve(draft: Draft, level: str) -> Carve:
         "sub_sector": (f"sub_sector:{draft.one_of(list(vocabulary.sub_sectors))}",),
         "country": (f"country:{draft.one_of(abroad)}",),
     }
-    return Carve(draft.one_of(ways[level]), 1.0 if rng.random() < 0.65 else None)
+    return CarveOut(draft.one_of(ways[level]), 1.0 if rng.random() < 0.65 else None)
 
 
 GRANTS = 2
-"""Exceptions of a document that another clause makes."""
+"""Exceptions of a document that another clause grants."""
 _ODD, _EQUITY = 5, 5
-"""Caps that state a timing other than the default, and caps measured against the equities."""
+"""Caps that state a timing other than the default, and caps with the equities as basis."""
 _BROKEN = 0.7
-"""Chance that a clause is one that the book breaks, while any of these are wanted."""
+"""Probability that a clause is one the book breaks, while breaches are missing."""
 _TRIES = 3
 
 
 @dataclass
 class _Selection:
-    """Clauses chosen so far, in order; `breaches` are still to come."""
+    """Clauses chosen so far, in order; `breaches` is the number still missing."""
 
-    draft: Draft
+    draft: GuidelineDraft
     breaches: int
     phrases: list[int]
     clauses: list[Clause] = field(default_factory=list[Clause])
@@ -159,11 +148,10 @@ class _Selection:
     equity: int = 0
 
     def has(self, name: str) -> bool:
-        """Whether a clause of this kind is chosen."""
         return any(clause.kind == name for clause in self.clauses)
 
-    def add(self, name: str, carve: Carve | None = None) -> bool:
-        """A clause of this kind, if one suits the book; broken by it where that is wanted and can be."""
+    def add(self, name: str, carve: CarveOut | None = None) -> bool:
+        """Add a clause of this kind if one suits the book, as a breach if one is missing and possible."""
         kind, rng = KINDS[name], self.draft.rng
         report = kind.cls == "report"
         exceeded = self.draft.book is not None and bool(rng.integers(2))
@@ -183,7 +171,7 @@ class _Selection:
         return False
 
     def some_of(self, names: Sequence[str], most: int, least: int) -> bool:
-        """Clauses of some of these kinds; whether there are as many as there must be."""
+        """Add clauses of up to `most` of these kinds; return True if at least `least` fit."""
         count = 0
         for name in names:
             if count == most:
@@ -192,10 +180,7 @@ class _Selection:
         return count >= least
 
     def carved(self, most: int, least: int) -> bool:
-        """Clauses with an exception, of the first `GRANTS` made by another clause; whether there are enough.
-
-        `by` of such an exception is the kind of the clause that prevails, or "grant".
-        """
+        """Add clauses with an exception, the first `GRANTS` granted by another clause; True if `least` of them fit."""
         special = self._special()
         names = sorted(self.draft.some(CARVED, len(CARVED)), key=lambda name: name not in special)
         count = 0
@@ -208,17 +193,17 @@ class _Selection:
     def _with_exception(self, name: str, special: dict[str, tuple[str, str]], grant: bool) -> bool:
         if grant and name in special:
             kind, who = special[name]
-            if self.add(name, Carve(who, None, kind)):
+            if self.add(name, CarveOut(who, None, kind)):
                 return True
         for _ in range(_TRIES):
             carve = draw_carve(self.draft, KINDS[name].carves)
-            if self.add(name, Carve(carve.who, 1.0, "grant") if grant else carve):
+            if self.add(name, CarveOut(carve.who, 1.0, "grant") if grant else carve):
                 return True
         return False
 
     def _special(self) -> dict[str, tuple[str, str]]:
-        """Clauses that are chosen and more special than a general one, by the kind of that one."""
-        securities = self.draft.terms["securities"].words
+        """Return chosen special clauses with their exempted party, by the kind of the general clause."""
+        securities = self.draft.definitions["securities"].values
         return {
             general: (kind, who)
             for kind, general, who in GENERAL
@@ -226,13 +211,10 @@ class _Selection:
         }
 
 
-def choose_clauses(draft: Draft, asked: Sequence[str], breaches: int) -> list[Clause] | None:
-    """Clauses as they stand in the end, those in which traps live first; None where the book suits too few of them.
-
-    After these come all others that suit it and need no further term, those asked for first.
-    """
-    phrases = [int(i) for i in draft.rng.permutation(2 * len(KINDS))]
-    chosen = _Selection(draft, breaches, phrases)
+def choose_clauses(draft: GuidelineDraft, requested: Sequence[str], breaches: int) -> list[Clause] | None:
+    """Choose clauses with traps, then requested and other kinds; None if too few suit the book."""
+    phrase_numbers = [int(i) for i in draft.rng.permutation(2 * len(KINDS))]
+    chosen = _Selection(draft, breaches, phrase_numbers)
     reports = [name for name, kind in KINDS.items() if kind.cls == "report"]
     away = {*CARVED, *BY_TERM, *reports}
     caps = [name for name, kind in KINDS.items() if kind.cls == "cap" and name not in away]
@@ -245,6 +227,6 @@ def choose_clauses(draft: Draft, asked: Sequence[str], breaches: int) -> list[Cl
     if not enough:
         return None
     rest = [name for name in KINDS if name not in {*BY_TERM, *reports} and not chosen.has(name)]
-    for name in sorted(draft.some(rest, len(rest)), key=lambda name: name not in asked):
+    for name in sorted(draft.some(rest, len(rest)), key=lambda name: name not in requested):
         chosen.add(name)
     return chosen.clauses

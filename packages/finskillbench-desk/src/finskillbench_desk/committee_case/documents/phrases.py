@@ -1,4 +1,4 @@
-"""Ways to say what every document says: when a limit is tested, exceptions, how guidelines are read, and amendments."""
+"""Phrases of guideline documents: timing, exceptions, interpretation and amendments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ PURCHASE = (
     ", judged solely at the time of acquisition",
     ", tested whenever a purchase is made, and only then",
 )
-"""Said after a limit."""
 RAISED = (
     "For {one} the limit is {y}.",
     "In the case of {one}, a limit of {y} applies instead.",
@@ -45,7 +44,6 @@ EXEMPT = (
     "{who} {are} outside this clause.",
     "No limit of this kind applies to {who}.",
 )
-"""Exceptions that a clause grants itself."""
 SPARED = (
     ", save for corporate and government bonds",
     ", corporate and government bonds excepted",
@@ -77,7 +75,7 @@ PRECEDENCE = (
     "Because clause {d} deals with {who}, clause {c} shall leave {them} out.",
     "{who} {are} exempt from clause {c}, clause {d} being the one that applies to {them}.",
 )
-"""Clauses that change another one."""
+"""Clauses that grant an exception to another clause."""
 
 AT_PURCHASE = (
     "Unless a clause says otherwise, a maximum share of {N} or of {V}, fixed or relative to the Benchmark, is tested "
@@ -177,7 +175,6 @@ VALUES = (
     "{n} denotes the sum of all assets and of cash, reduced by liabilities. {v} denotes the market value of direct "
     "holdings of {Q}.",
 )
-"""Paragraphs on values, testing, data and precedence."""
 
 AMENDED: Mapping[str, tuple[str, ...]] = {
     "number": (
@@ -291,7 +288,7 @@ AMENDED: Mapping[str, tuple[str, ...]] = {
         "The definition of {term} is amended by deleting {old} and inserting {new}.",
     ),
 }
-"""Items of an amendment by what they do."""
+"""Items of an amendment by operation."""
 TIMING = {
     "always": ("at all times", "every day and not only at purchase", "continuously", "both at purchase and afterwards"),
     "purchase": (

@@ -1,7 +1,4 @@
-"""Guidelines as text.
-
-Guidelines before they are words: clauses, terms, grants, amendments, and the rules that are in force in the end.
-"""
+"""Render guidelines as text, and code their rules as read correctly or with reading traps."""
 
 from __future__ import annotations
 
@@ -12,10 +9,10 @@ from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
 from finskillbench_desk.committee_case.documents import phrases
-from finskillbench_desk.committee_case.documents.clauses import Carve, Clause, Timing, coded
+from finskillbench_desk.committee_case.documents.clauses import CarveOut, Clause, Timing, coded_rule
 from finskillbench_desk.committee_case.documents.kinds import KINDS
-from finskillbench_desk.committee_case.documents.terms import DEFINED, KIND_WORDS, Term, body, filters
-from finskillbench_desk.committee_case.documents.vocabulary import RATINGS, Vocabulary, listed
+from finskillbench_desk.committee_case.documents.terms import DEFINED, KIND_NAMES, DefinedTerm, body, term_filters
+from finskillbench_desk.committee_case.documents.vocabulary import RATINGS, Vocabulary, sentence_list
 from finskillbench_desk.engines.guidelines.language import Rule
 
 Operation: TypeAlias = Literal[
@@ -33,8 +30,8 @@ Operation: TypeAlias = Literal[
 ]
 
 
-class Trap(StrEnum):
-    """How guidelines are misread."""
+class ReadingTrap(StrEnum):
+    """Kinds of misreading."""
 
     DEFINITION = "definition"
     AMENDMENT = "amendment"
@@ -44,19 +41,19 @@ class Trap(StrEnum):
     TIMING = "timing"
 
 
-TRAP_WORDS: Mapping[Trap, str] = {
-    Trap.DEFINITION: "defined terms are taken for what they sound like",
-    Trap.AMENDMENT: "the original text is coded and the amendments are not",
-    Trap.EXCEPTION: "exceptions, and clauses that prevail over others, are left out",
-    Trap.REPORTING: "reporting thresholds are coded as limits",
-    Trap.BASIS: "shares of the equities are measured against net asset value",
-    Trap.TIMING: "limits that are tested at purchase are tested at all times",
+TRAP_DESCRIPTIONS: Mapping[ReadingTrap, str] = {
+    ReadingTrap.DEFINITION: "defined terms are taken for what they sound like",
+    ReadingTrap.AMENDMENT: "the original text is coded and the amendments are not",
+    ReadingTrap.EXCEPTION: "exceptions, and clauses that prevail over others, are left out",
+    ReadingTrap.REPORTING: "reporting thresholds are coded as limits",
+    ReadingTrap.BASIS: "shares of the equities are measured against net asset value",
+    ReadingTrap.TIMING: "limits that are tested at purchase are tested at all times",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A clause that changes another one: it raises the limit for somebody, or gives precedence to a third clause."""
+    """Clause that changes another one: a higher limit for a party, or precedence of a third clause."""
 
     number: str
     target: str
@@ -67,25 +64,21 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """One item of an amendment.
-
-    `clause` is the clause as it stands afterwards, None where it is deleted; `term` likewise for a definition. `words`
-    are what the sentence says beside: the old value and the new one.
-    """
+class AmendmentItem:
+    """Amendment item with its clause or term afterwards (None if deleted); `details` fill the slots of its sentence."""
 
     number: str
     operation: Operation
     target: str
     clause: Clause | None = None
-    term: Term | None = None
-    words: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    term: DefinedTerm | None = None
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
     frame: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How one document says what all of them say: names, the sign of per cent, phrases by position."""
+    """Names, percent sign and phrase numbers of one document."""
 
     percent: str
     nav: str
@@ -99,81 +92,79 @@ class Style:
 
 @dataclass(frozen=True, slots=True)
 class Guidelines:
-    """Guidelines: as first agreed (`clauses`, `terms`, `grants`), and what amendments made of them.
+    """Original guidelines (`clauses`, `definitions`, `grants`) and their amendments.
 
     Attributes
     ----------
-    default : when a cap is tested that does not say so.
+    default : timing of caps that state none.
     amendments : items by amendment, in order.
-    sections : headings in the order in which clauses are numbered.
+    sections : headings in the order of clause numbers.
     text : the whole document.
     """
 
     style: Style
     default: Timing
-    terms: Mapping[str, Term]
+    definitions: Mapping[str, DefinedTerm]
     sections: tuple[str, ...]
     clauses: tuple[Clause, ...]
     grants: tuple[Grant, ...]
-    amendments: tuple[tuple[Item, ...], ...]
+    amendments: tuple[tuple[AmendmentItem, ...], ...]
     text: str = ""
 
     @property
     def paragraphs(self) -> int:
-        """Numbered paragraphs."""
         return sum(re.match(r"A?\d+\.\d+ ", line) is not None for line in self.text.splitlines())
 
-    def in_force(self, amended: bool = True) -> tuple[tuple[Clause, ...], Mapping[str, Term]]:
-        """Clauses and terms after all amendments, or before any."""
+    def in_force(self, amended: bool = True) -> tuple[tuple[Clause, ...], Mapping[str, DefinedTerm]]:
+        """Return clauses and terms after all amendments, or before any."""
         clauses = {clause.number: clause for clause in self.clauses}
-        terms = dict(self.terms)
+        definitions = dict(self.definitions)
         for item in (item for items in self.amendments for item in items if amended):
             if item.term is not None:
-                terms[item.term.key] = item.term
+                definitions[item.term.key] = item.term
             elif item.clause is None:
                 clauses.pop(item.target)
             else:
                 clauses[item.target] = item.clause
-        return tuple(clauses.values()), terms
+        return tuple(clauses.values()), definitions
 
-    def rules(self, misread: frozenset[Trap] = frozenset()) -> tuple[Rule, ...]:
-        """The coded rules in force, or those of a reader who falls for some traps."""
-        clauses, terms = self.in_force(Trap.AMENDMENT not in misread)
-        meant = filters(dict(terms), Trap.DEFINITION in misread)
+    def rules(self, misread: frozenset[ReadingTrap] = frozenset()) -> tuple[Rule, ...]:
+        """Return the coded rules in force, or those of a reader with some misreadings."""
+        clauses, definitions = self.in_force(ReadingTrap.AMENDMENT not in misread)
+        meant = term_filters(dict(definitions), ReadingTrap.DEFINITION in misread)
         out: list[Rule] = []
         for each in clauses:
             clause = self._with_grants(each)
-            if Trap.EXCEPTION in misread:
+            if ReadingTrap.EXCEPTION in misread:
                 clause = clause.amended(exceptions=(), extra={**clause.extra, "spared": False})
-            if Trap.BASIS in misread:
+            if ReadingTrap.BASIS in misread:
                 clause = clause.amended(basis="nav")
-            rule = coded(KINDS[clause.kind], clause, meant, self.default)
-            rule = replace(rule, effect="limit") if Trap.REPORTING in misread else rule
-            out.append(replace(rule, when="always") if Trap.TIMING in misread else rule)
+            rule = coded_rule(KINDS[clause.kind], clause, meant, self.default)
+            rule = replace(rule, effect="limit") if ReadingTrap.REPORTING in misread else rule
+            out.append(replace(rule, when="always") if ReadingTrap.TIMING in misread else rule)
         return tuple(out)
 
     def _with_grants(self, clause: Clause) -> Clause:
-        """The clause with what other clauses grant from it; those come first, since they prevail."""
+        """Return the clause with exceptions granted by other clauses first, since they prevail."""
         granted = tuple(
-            Carve(grant.who, grant.limit, grant.number) for grant in self.grants if grant.target == clause.number
+            CarveOut(grant.who, grant.limit, grant.number) for grant in self.grants if grant.target == clause.number
         )
         return clause.amended(exceptions=(*granted, *clause.exceptions)) if granted else clause
 
 
-Terms = Mapping[str, Term]
+Definitions = Mapping[str, DefinedTerm]
 
 
-def fill(template: str, words: Mapping[str, Any]) -> str:
-    """A template with its words, a capital wherever a sentence begins with one of them."""
+def fill(template: str, slots: Mapping[str, Any]) -> str:
+    """Fill a template, with a capital where a slot begins a sentence."""
     marked = re.sub(r"(^|\. )\{(\w+)\}", r"\1{\2_capital}", template)
     capitals = {
-        f"{key}_capital": value[:1].upper() + value[1:] for key, value in words.items() if isinstance(value, str)
+        f"{key}_capital": value[:1].upper() + value[1:] for key, value in slots.items() if isinstance(value, str)
     }
-    return marked.format(**words, **capitals)
+    return marked.format(**slots, **capitals)
 
 
 def quantity(value: float, unit: str, style: Style) -> str:
-    """A limit as words."""
     match unit:
         case "percent":
             return f"{value:g}{style.percent}"
@@ -190,20 +181,18 @@ def quantity(value: float, unit: str, style: Style) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A term in quotation marks, its article before them."""
     return f"the “{name.removeprefix('the ')}”" if name.startswith("the ") else f"“{name}”"
 
 
 def basis_name(clause: Clause, style: Style) -> str:
-    """What a share is a share of."""
     return style.equity if clause.basis == "equity" else style.nav
 
 
-def spoken(who: str, level: str, terms: Terms, vocabulary: Vocabulary) -> dict[str, str]:
-    """An exception's party: in the plural (`who`, with `are` and `them`), and as one of them (`one`)."""
+def exemption_phrases(who: str, level: str, definitions: Definitions, vocabulary: Vocabulary) -> dict[str, str]:
+    """Return phrases for an exempted party: plural `who` with `are` and `them`, and singular `one`."""
     label, _, word = who.partition(":")
     if not word:
-        name = terms[label].name
+        name = definitions[label].name
         if label in ("emerging", "region"):
             plural = label == "emerging"
             return {"who": name, "one": name, "are": "are" if plural else "is", "them": "them" if plural else "it"}
@@ -211,7 +200,7 @@ def spoken(who: str, level: str, terms: Terms, vocabulary: Vocabulary) -> dict[s
         plural = name if label == "small" else f"the {name}"
         return {"who": plural, "one": f"any one {single}", "are": "are", "them": "them"}
     if label == "kind":
-        return {"who": KIND_WORDS[word], "one": f"one Issuer's {KIND_WORDS[word]}", "are": "are", "them": "them"}
+        return {"who": KIND_NAMES[word], "one": f"one Issuer's {KIND_NAMES[word]}", "are": "are", "them": "them"}
     if label == "country":
         name = vocabulary.countries[word]
         if level == "issuer":
@@ -223,24 +212,24 @@ def spoken(who: str, level: str, terms: Terms, vocabulary: Vocabulary) -> dict[s
     return {"who": name, "one": name, "are": "is", "them": "it"}
 
 
-def sentence(clause: Clause, style: Style, terms: Terms, vocabulary: Vocabulary) -> str:
-    """A clause as words, with its own exceptions."""
+def sentence(clause: Clause, style: Style, definitions: Definitions, vocabulary: Vocabulary) -> str:
+    """Return a clause as text, with its own exceptions."""
     kind = KINDS[clause.kind]
     timing = {"always": phrases.ALWAYS, "purchase": phrases.PURCHASE}.get(clause.when)
     subject = "group" if kind.name == "group_cap" else "theme" if kind.name == "group_floor" else "region"
-    words = {
+    slots = {
         "x": quantity(clause.extra.get("years", clause.limit), kind.unit, style),
         "B": basis_name(clause, style),
         "W": timing[clause.word % len(timing)] if timing else "",
-        "S": terms["securities"].name,
-        "Q": terms["equities"].name,
-        "T": terms[subject].name if subject in terms else "",
+        "S": definitions["securities"].name,
+        "Q": definitions["equities"].name,
+        "T": definitions[subject].name if subject in definitions else "",
         "M": style.manager,
         "F": style.fund,
         **_extra(clause, style, vocabulary),
     }
-    text = fill(kind.frames[clause.frame % len(kind.frames)], words)
-    return " ".join((text, *exceptions(clause, style, terms, vocabulary)))
+    text = fill(kind.frames[clause.frame % len(kind.frames)], slots)
+    return " ".join((text, *exceptions(clause, style, definitions, vocabulary)))
 
 
 def _extra(clause: Clause, style: Style, vocabulary: Vocabulary) -> dict[str, str]:
@@ -257,54 +246,55 @@ def _extra(clause: Clause, style: Style, vocabulary: Vocabulary) -> dict[str, st
     if "spared" in extra:
         out["E"] = phrases.SPARED[word % len(phrases.SPARED)] if extra["spared"] else ""
     if "sub_sectors" in extra:
-        out |= {"subs": listed(extra["sub_sectors"]), "either": listed(extra["sub_sectors"], "or")}
+        out |= {"subs": sentence_list(extra["sub_sectors"]), "either": sentence_list(extra["sub_sectors"], "or")}
     if "countries" in extra:
         names = [vocabulary.countries[code] for code in extra["countries"]]
-        out |= {"places": listed(names), "either_place": listed(names, "or")}
+        out |= {"places": sentence_list(names), "either_place": sentence_list(names, "or")}
     return out
 
 
-def exceptions(clause: Clause, style: Style, terms: Terms, vocabulary: Vocabulary) -> list[str]:
-    """The exceptions that a clause grants itself, a sentence each."""
+def exceptions(clause: Clause, style: Style, definitions: Definitions, vocabulary: Vocabulary) -> list[str]:
+    """Return the exceptions within a clause, a sentence each."""
     kind = KINDS[clause.kind]
     out: list[str] = []
     for i, each in enumerate(clause.exceptions):
-        words = spoken(each.who, kind.carves, terms, vocabulary)
+        slots = exemption_phrases(each.who, kind.carves, definitions, vocabulary)
         frames = phrases.EXEMPT if each.limit is None else phrases.RAISED
         y = "" if each.limit is None else quantity(each.limit, kind.unit, style)
-        out.append(fill(frames[(clause.word + i) % len(frames)], {**words, "y": y}))
+        out.append(fill(frames[(clause.word + i) % len(frames)], {**slots, "y": y}))
     return out
 
 
-def _granted(grant: Grant, target: Clause, style: Style, terms: Terms, vocabulary: Vocabulary) -> str:
-    """A clause that changes another one, as words."""
+def _granted(grant: Grant, target: Clause, style: Style, definitions: Definitions, vocabulary: Vocabulary) -> str:
     kind = KINDS[target.kind]
     frames = phrases.PRECEDENCE if grant.limit is None else phrases.NOTWITHSTANDING
     y = "" if grant.limit is None else quantity(grant.limit, kind.unit, style)
-    words = {"c": target.number, "d": grant.prevails, "y": y, "B": basis_name(target, style), "F": style.fund}
-    return fill(frames[grant.frame % len(frames)], words | spoken(grant.who, kind.carves, terms, vocabulary))
+    slots = {"c": target.number, "d": grant.prevails, "y": y, "B": basis_name(target, style), "F": style.fund}
+    return fill(
+        frames[grant.frame % len(frames)], slots | exemption_phrases(grant.who, kind.carves, definitions, vocabulary)
+    )
 
 
-def amended(item: Item, style: Style, terms: Terms, vocabulary: Vocabulary) -> str:
-    """One item of an amendment, as words; `terms` are those in force before it."""
+def amended(item: AmendmentItem, style: Style, definitions: Definitions, vocabulary: Vocabulary) -> str:
+    """Return one item of an amendment as text; `definitions` are those in force before it."""
     frames = phrases.AMENDED[item.operation]
-    words: dict[str, Any] = {"c": item.target, **item.words}
-    if "term" in words:
-        words["term"] = _quoted(words["term"])
+    slots: dict[str, Any] = {"c": item.target, **item.details}
+    if "term" in slots:
+        slots["term"] = _quoted(slots["term"])
     if item.operation in ("replace", "insert") and item.clause is not None:
-        words["text"] = sentence(item.clause, style, terms, vocabulary)
+        slots["text"] = sentence(item.clause, style, definitions, vocabulary)
     if item.operation == "exception_add" and item.clause is not None:
-        words["text"] = exceptions(item.clause, style, terms, vocabulary)[-1]
-    return fill(frames[item.frame % len(frames)], words)
+        slots["text"] = exceptions(item.clause, style, definitions, vocabulary)[-1]
+    return fill(frames[item.frame % len(frames)], slots)
 
 
-def defined(terms: Terms, style: Style, vocabulary: Vocabulary) -> list[str]:
-    """The paragraphs with definitions; values are explained after the equities that they are values of."""
+def defined(definitions: Definitions, style: Style, vocabulary: Vocabulary) -> list[str]:
+    """Return the definition paragraphs, with the values after the equities they refer to."""
     picks = style.picks
-    words = {"n": _quoted(style.nav), "v": _quoted(style.equity), "Q": terms["equities"].name}
-    values = fill(phrases.VALUES[picks["values"]], words)
+    slots = {"n": _quoted(style.nav), "v": _quoted(style.equity), "Q": definitions["equities"].name}
+    values = fill(phrases.VALUES[picks["values"]], slots)
     out: list[str] = []
-    for i, term in enumerate(terms.values()):
+    for i, term in enumerate(definitions.values()):
         frame = DEFINED[(picks["defined"] + i * (picks["stride"] | 1)) % len(DEFINED)]
         out.append(fill(frame, {"name": _quoted(term.name), "body": body(term, vocabulary)}))
         if term.key == "equities":
@@ -313,34 +303,34 @@ def defined(terms: Terms, style: Style, vocabulary: Vocabulary) -> list[str]:
 
 
 def interpretation(guidelines: Guidelines) -> list[str]:
-    """The paragraphs on how the document is read."""
     style, picks = guidelines.style, guidelines.style.picks
-    words = {"N": style.nav, "V": style.equity, "M": style.manager}
+    slots = {"N": style.nav, "V": style.equity, "M": style.manager}
     testing = phrases.AT_PURCHASE if guidelines.default == "purchase" else phrases.AT_ALL_TIMES
     return [
-        fill(testing[picks["testing"]], words),
+        fill(testing[picks["testing"]], slots),
         phrases.READING[picks["reading"]],
         phrases.ORDER[picks["order"]],
     ]
 
 
 def rendered(guidelines: Guidelines, vocabulary: Vocabulary, dates: tuple[str, ...]) -> str:
-    """The whole document: opening, definitions, interpretation, sections, amendments of those dates."""
-    style, terms = guidelines.style, dict(guidelines.terms)
-    words = {
+    """Return the whole document: opening, definitions, interpretation, sections and dated amendments."""
+    style, definitions = guidelines.style, dict(guidelines.definitions)
+    slots = {
         "client": style.client,
         "firm": style.firm,
         "m": style.manager.removeprefix("the "),
         "f": style.fund.removeprefix("the "),
     }
-    lines = ["INVESTMENT GUIDELINES", "", fill(phrases.OPENINGS[style.picks["opening"]], words)]
-    fixed = (("Definitions", defined(terms, style, vocabulary)), ("Interpretation", interpretation(guidelines)))
+    lines = ["INVESTMENT GUIDELINES", "", fill(phrases.OPENINGS[style.picks["opening"]], slots)]
+    fixed = (("Definitions", defined(definitions, style, vocabulary)), ("Interpretation", interpretation(guidelines)))
     for i, (heading, paragraphs) in enumerate(fixed, 1):
         lines += ["", f"{i}. {heading}", *(f"{i}.{j} {text}" for j, text in enumerate(paragraphs, 1))]
     clauses = {clause.number: clause for clause in guidelines.clauses}
-    texts = {number: sentence(clause, style, terms, vocabulary) for number, clause in clauses.items()}
+    texts = {number: sentence(clause, style, definitions, vocabulary) for number, clause in clauses.items()}
     texts |= {
-        grant.number: _granted(grant, clauses[grant.target], style, terms, vocabulary) for grant in guidelines.grants
+        grant.number: _granted(grant, clauses[grant.target], style, definitions, vocabulary)
+        for grant in guidelines.grants
     }
     for i, heading in enumerate(guidelines.sections, len(fixed) + 1):
         inside = sorted((int(number.split(".")[1]), number) for number in texts if number.startswith(f"{i}."))
@@ -348,7 +338,7 @@ def rendered(guidelines: Guidelines, vocabulary: Vocabulary, dates: tuple[str, .
     for i, (items, day) in enumerate(zip(guidelines.amendments, dates, strict=True), 1):
         lines += ["", f"Amendment No. {i}, in force from {day}"]
         for item in items:
-            lines.append(f"{item.number} {amended(item, style, terms, vocabulary)}")
+            lines.append(f"{item.number} {amended(item, style, definitions, vocabulary)}")
             if item.term is not None:
-                terms[item.term.key] = item.term
+                definitions[item.term.key] = item.term
     return "\n".join(lines) + "\n"

@@ -1,7 +1,4 @@
-"""Defined terms: what a document says they mean, and what somebody takes them for who does not read the definition.
-
-Limits that suit a book: a clause is given a usual number at which the book keeps it, or breaks it.
-"""
+"""Draw defined terms with their true and naive meanings, and fit clause limits to a book."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from finskillbench_desk.committee_case.documents.clauses import Carve, Clause, Terms, Timing, coded
+from finskillbench_desk.committee_case.documents.clauses import CarveOut, Clause, TermFilters, Timing, coded_rule
 from finskillbench_desk.committee_case.documents.kinds import KINDS
 from finskillbench_desk.committee_case.documents.vocabulary import (
     EMERGING,
@@ -18,13 +15,13 @@ from finskillbench_desk.committee_case.documents.vocabulary import (
     PACIFIC,
     RATINGS,
     Vocabulary,
-    listed,
+    sentence_list,
 )
 from finskillbench_desk.engines.guidelines.book import Book
-from finskillbench_desk.engines.guidelines.evaluation import Outcome, outcome
+from finskillbench_desk.engines.guidelines.evaluation import RuleOutcome, outcome
 from finskillbench_desk.engines.guidelines.language import Among, Every, Filter, Not, Range, Some
 
-KIND_WORDS = {
+KIND_NAMES = {
     "share": "shares",
     "preferred": "preferred shares",
     "receipt": "depositary receipts",
@@ -45,38 +42,36 @@ DEFINED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class DefinedTerm:
     """A defined term.
 
     Attributes
     ----------
-    key : under which rules look it up.
-    name : as the document writes it.
-    words : values of the definition by which it can be amended: kinds, countries, sub-sectors, a number.
+    key : key in rules.
+    name : name in the document.
+    values : kinds, countries, sub-sectors or issuers of the definition, which amendments can change.
     """
 
     key: str
     name: str
-    words: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
     number: float = 0.0
     sector: str = ""
     without: str = ""
-    naive_words: tuple[str, ...] = ()
+    naive_values: tuple[str, ...] = ()
 
-    def amended(self, **changes: object) -> Term:
-        """The term with other values."""
+    def amended(self, **changes: object) -> DefinedTerm:
         return replace(self, **changes)  # pyright: ignore[reportArgumentType] - names of fields
 
 
-def _meaning(term: Term) -> Filter:
-    """What the document says that a term means."""
+def _meaning(term: DefinedTerm) -> Filter:
     match term.key:
         case "securities" | "equities":
-            return Among("kind", frozenset(term.words))
+            return Among("kind", frozenset(term.values))
         case "emerging" | "region":
-            return Among("country", frozenset(term.words))
+            return Among("country", frozenset(term.values))
         case "approved":
-            return Among("issuer", frozenset(term.words))
+            return Among("issuer", frozenset(term.values))
         case "small":
             return Range("market_cap", "below", term.number * 1e9)
         case "junk":
@@ -88,18 +83,18 @@ def _meaning(term: Term) -> Filter:
             inside = Every(
                 (Among("sector", frozenset((term.sector,))), Not(Among("sub_sector", frozenset((term.without,)))))
             )
-            return Some((inside, Among("sub_sector", frozenset(term.words))))
+            return Some((inside, Among("sub_sector", frozenset(term.values))))
 
 
-def taken_for(term: Term) -> Filter:
-    """What the term sounds like."""
+def naive_meaning(term: DefinedTerm) -> Filter:
+    """Return the meaning of a term at face value."""
     match term.key:
         case "securities":
             return Not(Among("kind", frozenset(("cash", "equity_future", "bond_future"))))
         case "equities":
             return Among("kind", frozenset(("share",)))
         case "emerging" | "region":
-            return Among("country", frozenset(term.naive_words))
+            return Among("country", frozenset(term.naive_values))
         case "small":
             return Range("market_cap", "below", 2e9)
         case "junk":
@@ -112,23 +107,21 @@ def taken_for(term: Term) -> Filter:
             return _meaning(term)
 
 
-def filters(terms: dict[str, Term], naive: bool) -> Terms:
-    """Filters by key."""
-    return {key: taken_for(term) if naive else _meaning(term) for key, term in terms.items()}
+def term_filters(definitions: dict[str, DefinedTerm], naive: bool) -> TermFilters:
+    return {key: naive_meaning(term) if naive else _meaning(term) for key, term in definitions.items()}
 
 
-def body(term: Term, vocabulary: Vocabulary) -> str:
-    """The words after "means"."""
+def body(term: DefinedTerm, vocabulary: Vocabulary) -> str:
     match term.key:
         case "securities" | "equities":
-            rest = [word for kind, word in KIND_WORDS.items() if kind not in term.words]
-            others = [*rest, "units of funds", "futures", "cash"]
-            return f"{listed([KIND_WORDS[k] for k in term.words])}, but not {listed(others, 'or')}"
+            rest = [word for kind, word in KIND_NAMES.items() if kind not in term.values]
+            excluded = [*rest, "units of funds", "futures", "cash"]
+            return f"{sentence_list([KIND_NAMES[k] for k in term.values])}, but not {sentence_list(excluded, 'or')}"
         case "emerging" | "region":
-            names = [vocabulary.countries[code] for code in term.words]
-            return f"{listed(sorted(names, key=lambda name: name.removeprefix('the ')))}, and no other Country"
+            names = [vocabulary.countries[code] for code in term.values]
+            return f"{sentence_list(sorted(names, key=lambda name: name.removeprefix('the ')))}, and no other Country"
         case "approved":
-            return listed([f"{vocabulary.issuers[each]} ({each})" for each in term.words])
+            return sentence_list([f"{vocabulary.issuers[each]} ({each})" for each in term.values])
         case "small":
             return f"Issuers with a market capitalisation below USD {term.number:g} billion"
         case "junk":
@@ -137,16 +130,14 @@ def body(term: Term, vocabulary: Vocabulary) -> str:
             years = "one year" if term.number == 1 else f"{term.number:g} years"
             return f"cash, and government bonds with no more than {years} to maturity"
         case _:
-            also = listed(list(term.words))
+            also = sentence_list(list(term.values))
             return (
                 f"Issuers in the {term.sector} Sector except those of the Sub-Sector {term.without}, and in addition "
-                f"Issuers of the Sub-Sector{'s' if len(term.words) > 1 else ''} {also}"
+                f"Issuers of the Sub-Sector{'s' if len(term.values) > 1 else ''} {also}"
             )
 
 
-def draw_terms(rng: np.random.Generator, vocabulary: Vocabulary) -> dict[str, Term]:
-    """One document's terms by key."""
-
+def draw_definitions(rng: np.random.Generator, vocabulary: Vocabulary) -> dict[str, DefinedTerm]:
     def pick(names: tuple[str, ...]) -> str:
         return names[int(rng.integers(len(names)))]
 
@@ -156,13 +147,13 @@ def draw_terms(rng: np.random.Generator, vocabulary: Vocabulary) -> dict[str, Te
     approved = sorted(issuers[int(i)] for i in rng.choice(len(issuers), int(rng.integers(3, 5)), replace=False))
     pacific = bool(rng.integers(2))
     group, theme = _groups(rng, vocabulary)
-    terms = [
-        Term(
+    definitions = [
+        DefinedTerm(
             "securities",
             pick(("Securities", "Eligible Securities", "Transferable Securities", "Permitted Securities")),
             ("share", "preferred", "receipt", *optional),
         ),
-        Term(
+        DefinedTerm(
             "equities",
             pick(("Equities", "Equity Securities", "Equity Instruments", "Equity Interests")),
             tuple(equities),
@@ -173,64 +164,63 @@ def draw_terms(rng: np.random.Generator, vocabulary: Vocabulary) -> dict[str, Te
         _places(rng, "region", "the Pacific Region", PACIFIC, ("KR", "TW", "ID"), drop=1)
         if pacific
         else _places(rng, "region", "Core Europe", EUROPE, ("PL", "TR"), drop=2),
-        Term("small", "Small Companies", number=float(rng.choice([3, 4, 5, 8, 10]))),
-        Term("junk", "Lower-Rated Bonds", number=float(rng.choice([5, 6, 7, 8, 9]))),
-        Term("liquid", "Liquid Assets", number=float(rng.choice([1, 2, 3]))),
-        Term(
+        DefinedTerm("small", "Small Companies", number=float(rng.choice([3, 4, 5, 8, 10]))),
+        DefinedTerm("junk", "Lower-Rated Bonds", number=float(rng.choice([5, 6, 7, 8, 9]))),
+        DefinedTerm("liquid", "Liquid Assets", number=float(rng.choice([1, 2, 3]))),
+        DefinedTerm(
             "approved", pick(("Approved Issuers", "Core Issuers", "Named Issuers", "Schedule Issuers")), tuple(approved)
         ),
     ]
-    return {term.key: term for term in terms}
+    return {term.key: term for term in definitions}
 
 
 def _places(
     rng: np.random.Generator, key: str, name: str, usual: tuple[str, ...], strangers: tuple[str, ...], drop: int
-) -> Term:
+) -> DefinedTerm:
     out = {usual[int(i)] for i in rng.choice(len(usual), drop, replace=False)}
     added = strangers[int(rng.integers(len(strangers)))]
-    words = tuple(sorted([code for code in usual if code not in out] + [added]))
-    return Term(key, name, words, naive_words=usual)
+    codes = tuple(sorted([code for code in usual if code not in out] + [added]))
+    return DefinedTerm(key, name, codes, naive_values=usual)
 
 
-def _groups(rng: np.random.Generator, vocabulary: Vocabulary) -> tuple[Term, Term]:
-    """Two groups of companies that cut across the data's sectors."""
+def _groups(rng: np.random.Generator, vocabulary: Vocabulary) -> tuple[DefinedTerm, DefinedTerm]:
+    """Draw two groups of companies that cut across the sectors of the data."""
     inside = {
         sector: [sub for sub, of in vocabulary.sub_sectors.items() if of == sector] for sector in vocabulary.sectors
     }
     wide = [sector for sector, subs in inside.items() if len(subs) > 1]
-    first, second = (wide[int(i)] for i in rng.choice(len(wide), 2, replace=False))
-    out: list[Term] = []
-    for key, sector in (("group", first), ("theme", second)):
+    group_sector, theme_sector = (wide[int(i)] for i in rng.choice(len(wide), 2, replace=False))
+    out: list[DefinedTerm] = []
+    for key, sector in (("group", group_sector), ("theme", theme_sector)):
         subs = inside[sector]
-        foreign = [sub for sub, of in vocabulary.sub_sectors.items() if of not in (first, second)]
+        foreign = [sub for sub, of in vocabulary.sub_sectors.items() if of not in (group_sector, theme_sector)]
         count = int(rng.integers(1, 3))
         added = tuple(sorted(foreign[int(i)] for i in rng.choice(len(foreign), count, replace=False)))
         without = subs[int(rng.integers(len(subs)))]
         name = f"{sector} {('Companies', 'Businesses', 'Names')[int(rng.integers(3))]}"
-        out.append(Term(key, name, added, sector=sector, without=without))
+        out.append(DefinedTerm(key, name, added, sector=sector, without=without))
     return out[0], out[1]
 
 
 NEAREST = 3
-"""A limit is drawn among so many usual numbers next to what the book measures: one far away tests nothing."""
+"""Limits are drawn among so many usual numbers nearest to the book's measure; distant ones test nothing."""
 
 
-def said(clause: Clause, book: Book, terms: Mapping[str, Term], default: Timing) -> Outcome:
-    """What a clause says of a book, by its true meaning."""
-    return outcome(coded(KINDS[clause.kind], clause, filters(dict(terms), naive=False), default), book)
+def clause_outcome(clause: Clause, book: Book, definitions: Mapping[str, DefinedTerm], default: Timing) -> RuleOutcome:
+    return outcome(coded_rule(KINDS[clause.kind], clause, term_filters(dict(definitions), naive=False), default), book)
 
 
 def fitted(
     clause: Clause,
     book: Book | None,
-    terms: Mapping[str, Term],
+    definitions: Mapping[str, DefinedTerm],
     default: Timing,
     rng: np.random.Generator,
     exceeded: bool,
 ) -> Clause | None:
-    """The clause with a usual limit that the book keeps, or exceeds; None where no usual number does that.
+    """Return the clause with a usual limit that the book keeps, or exceeds; None if there is none.
 
-    Without a book any usual limit does. Exceptions keep their distance from the limit.
+    Without a book any usual limit fits. Limits of exceptions scale with the general limit.
     """
     grid = KINDS[clause.kind].grid
     if book is None:
@@ -238,7 +228,7 @@ def fitted(
     suited: list[tuple[float, Clause]] = []
     for value in grid:
         tried = with_limit(clause, value, rng)
-        found = said(tried, book, terms, default)
+        found = clause_outcome(tried, book, definitions, default)
         if (found.state in ("breach", "report")) == exceeded:
             suited.append((abs(found.measured - found.limit), tried))
     if not suited:
@@ -248,14 +238,14 @@ def fitted(
 
 
 def with_limit(clause: Clause, value: float, rng: np.random.Generator) -> Clause:
-    """The clause with another limit; an exception that has a limit is given a usual one above it."""
+    """Return the clause with another limit, and usual higher limits for exceptions that have one."""
     carves = tuple(
-        each if each.limit is None else Carve(each.who, raised(value, rng), each.by) for each in clause.exceptions
+        each if each.limit is None else CarveOut(each.who, raised(value, rng), each.by) for each in clause.exceptions
     )
     return clause.amended(limit=float(value), exceptions=carves)
 
 
 def raised(value: float, rng: np.random.Generator) -> float:
-    """A limit for an exception: a quarter to the whole above the general one, in round numbers."""
+    """Return a round limit for an exception, 25 to 100 % above the general one."""
     steps = 2 if value < 8 else 1
     return float(np.ceil(steps * value * rng.uniform(1.25, 2.0)) / steps)

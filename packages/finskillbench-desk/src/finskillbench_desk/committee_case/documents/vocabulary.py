@@ -1,4 +1,4 @@
-"""The words that guidelines and data share: sectors, sub-sectors, countries, currencies, lists, names of issuers."""
+"""Names that guidelines and data share: sectors, sub-sectors, countries, currencies, lists and issuers."""
 
 from __future__ import annotations
 
@@ -33,9 +33,8 @@ COUNTRIES: Mapping[str, str] = {
     "PL": "Poland",
     "TR": "Turkey",
 }
-"""Code and name of every country that a document may name."""
 EMERGING = ("KR", "TW", "CN", "IN", "ID", "BR", "MX", "ZA", "PL", "TR")
-"""What index providers commonly count as emerging: whoever does not read the definition takes these."""
+"""Emerging markets by the usual index definitions; readers who skip the definition assume these."""
 PACIFIC = ("JP", "AU", "HK", "SG")
 EUROPE = ("GB", "DE", "FR", "CH", "NL", "SE")
 CURRENCIES: Mapping[str, str] = {
@@ -50,7 +49,7 @@ CURRENCIES: Mapping[str, str] = {
     "AU": "AUD",
     "HK": "HKD",
 }
-"""Currency by country; shares from elsewhere trade in dollars."""
+"""Currency by country; shares from other countries trade in dollars."""
 LISTS = ("Restricted List", "Unlisted", "Affiliated Funds")
 SUB_SECTORS: Mapping[str, str] = {
     "Application Software": "Technology",
@@ -82,7 +81,6 @@ SUB_SECTORS: Mapping[str, str] = {
     "Broadcasting": "Communication Services",
     "Movies & Entertainment": "Communication Services",
 }
-"""Sector by sub-sector, as the synthetic market has them."""
 _INVESTMENT_GRADE = ("AAA", "AA+", "AA", "AA-", "A+", "A", "A-", "BBB+", "BBB", "BBB-")
 _BELOW = ("BB+", "BB", "BB-", "B+", "B", "B-", "CCC+", "CCC", "CCC-", "CC", "C", "D")
 RATINGS = (*_INVESTMENT_GRADE, *_BELOW)
@@ -91,11 +89,11 @@ RATINGS = (*_INVESTMENT_GRADE, *_BELOW)
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What a document may name.
+    """Names that a document may use.
 
     Attributes
     ----------
-    issuers : name in words by identifier, as the data has it; at least twelve.
+    issuers : name by identifier, at least twelve.
     sub_sectors : sector by sub-sector.
     """
 
@@ -105,8 +103,8 @@ class Vocabulary:
     countries: Mapping[str, str] = field(default_factory=lambda: dict(COUNTRIES))
 
 
-def listed(words: list[str], last: str = "and") -> str:
-    """Words as a list in a sentence, semicolons between them where one of several has a comma of its own."""
-    if len(words) > 2 and any("," in word for word in words):
-        return f"{'; '.join(words[:-1])}; {last} {words[-1]}"
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
+def sentence_list(items: list[str], last: str = "and") -> str:
+    """Join items for a sentence, with semicolons if an item contains a comma."""
+    if len(items) > 2 and any("," in word for word in items):
+        return f"{'; '.join(items[:-1])}; {last} {items[-1]}"
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {last} {items[-1]}"

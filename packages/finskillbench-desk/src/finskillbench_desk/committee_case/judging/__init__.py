@@ -1,1 +1,1 @@
-"""How an answer is judged: part by part, each later part by what the agent's own earlier parts come to."""
+"""Score answers part by part; later parts are scored against the agent's own earlier parts."""

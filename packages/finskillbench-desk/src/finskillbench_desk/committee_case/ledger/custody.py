@@ -1,7 +1,7 @@
-"""From a true book back to the papers that it comes from: lots, blotter, corporate actions, settled balances.
+"""Derive custodian lots, blotter, corporate actions and settled balances from a true book.
 
-The true quantities are given; what the custodians have not booked yet is taken off them, and what is planted is added
-to or left out of the papers. So the truth is never computed from the papers here; `second` does that, by other code.
+Unbooked items are subtracted from the true quantities, and planted items are added to or left out of the records. The
+truth is never computed from the records here; `rederive` does that with independent code.
 """
 
 from __future__ import annotations
@@ -14,98 +14,100 @@ from datetime import date, timedelta
 import numpy as np
 
 from finskillbench.domains.building import permuted
-from finskillbench_desk.committee_case.ledger.nouns import Action, Event, Ledger, Lot, Order, Planted
+from finskillbench_desk.committee_case.ledger.nouns import (
+    ActionType,
+    BlotterOrder,
+    CorporateAction,
+    FundLedger,
+    Lot,
+    Planted,
+)
 
 SPLIT = "missed_split"
 DUPLICATE = "duplicate_line"
 REPLACED = "replaced_trade"
 WHOLE = 60
-"""Units of what a corporate action touches come in multiples of this, so that every ratio leaves whole ones."""
+"""Quantities with corporate actions are multiples of this, so that every ratio yields whole units."""
 CUSTODIANS = ("NORTH", "SOUTH")
-"""Who keeps what a fund holds: of most securities some lots each."""
 BALANCES = {"EUR": 0.08, "GBP": 0.11, "JPY": 0.05, "CHF": 0.04, "CAD": 0.06}
-"""Share of the settled cash in each currency; the rest is in dollars."""
+"""Share of the settled cash by currency; the rest is in dollars."""
 _SPLITS = (1.5, 2.0, 3.0, 4.0)
 LOTS = (36, 66)
-"""Lots of a line, from and below: a book has about as many as the looks at data of a case could print, so that it is
-added up by a script or not at all."""
+"""Bounds of the number of lots per line (upper one exclusive): too many to add up without a script."""
 OF_SPLIT = (6, 13)
-"""Lots of a line that was split, each of which is looked at."""
+"""The same for a line with a split, whose lots are checked one by one."""
 _SMALLEST = 10
-"""Units of a lot, on average, below which a line is one lot."""
+"""Average units per lot below which a line is one lot."""
 _LONGEST = 12
-"""Sessions before the day of the case on which the oldest dividend that is still unpaid went ex."""
+"""Most sessions since the ex-date of an unpaid dividend."""
 
 
 def _business_day(day: date, steps: int) -> date:
-    """`steps` weekdays after a day."""
     while steps:
         day += timedelta(days=1)
         steps -= day.weekday() < 5
     return day
 
 
-class Papers:
-    """The papers of one fund while they are being written; `settled` are the units that the custodians should show.
-
-    `units` are the true dollars of one unit at a price of 1: what the vendor says of a currency may be a trap.
-    """
+class RecordBuilder:
+    """Builder of records from true units; `settled` are units the custodians show, `units` true dollars at price 1."""
 
     def __init__(
-        self, ledger: Ledger, units: Mapping[str, float], quantities: Mapping[str, float], rng: np.random.Generator
+        self, ledger: FundLedger, units: Mapping[str, float], quantities: Mapping[str, float], rng: np.random.Generator
     ) -> None:
         self.ledger, self.units, self.rng = ledger, units, rng
         self.settled = dict(quantities)
         self.lots: list[Lot] = []
-        self.orders: list[Order] = []
-        self.events: list[Event] = []
+        self.orders: list[BlotterOrder] = []
+        self.events: list[CorporateAction] = []
         self._first_lot = int(rng.integers(10_000, 90_000))
         self._numbers = iter(rng.permutation(np.arange(1000, 9999)).tolist())
         self.dollars = 0.0
-        """What is in the true cash and not yet in the custodians' balances, dollars."""
+        """Dollars in the true cash that are not in the custodians' balances yet."""
         self.closed: set[str] = set()
-        """Securities whose lots are written already, or that no more may happen to."""
+        """Securities with finished lots; nothing else may happen to them."""
 
     def close(self, security: str, back: int) -> float:
-        """The close some sessions before the last one."""
+        """Return the close `back` sessions before the last."""
         return float(self.ledger.quotes[security].closes[-1 - back])
 
     def day(self, back: int) -> date:
-        """A session some sessions before the last one; before 0 a weekday after it."""
+        """Return the session `back` sessions before the last; a later weekday if `back` is negative."""
         return self.ledger.sessions[-1 - back] if back >= 0 else _business_day(self.ledger.as_of, -back)
 
-    def event(self, action: Action, security: str, back: int, **terms: float | str) -> Event:
-        """A corporate action that went ex some sessions ago and is paid, if at all, after the day of the case."""
+    def event(self, action: ActionType, security: str, back: int, **details: float | str) -> CorporateAction:
+        """Add a corporate action with its ex-date `back` sessions ago and its pay date after the case date."""
         pay = _business_day(max(self.ledger.as_of, self.day(back)), int(self.rng.integers(1, 12)))
         number = f"CA-{next(self._numbers)}"
-        found = Event(number, action, security, self.day(back), pay, **terms)  # pyright: ignore[reportArgumentType]
+        found = CorporateAction(number, action, security, self.day(back), pay, **details)  # pyright: ignore[reportArgumentType]
         self.events.append(found)
         return found
 
-    def order(self, security: str, quantity: float, back: int, *, settles: int, replaces: Order | None = None) -> Order:
-        """A line of the blotter, traded `back` sessions ago at about the close; before 0 it is of a later day."""
+    def order(
+        self, security: str, quantity: float, back: int, *, settles: int, replaces: BlotterOrder | None = None
+    ) -> BlotterOrder:
+        """Add a blotter line traded `back` sessions ago near the close; on a later day if `back` is negative."""
         day = self.day(back)
         price = round(self.close(security, max(back, 0)) * (1 + float(self.rng.normal(0, 0.001))), 4)
         number, settled = f"T-{next(self._numbers)}", _business_day(day, settles)
-        found = Order(number, day, settled, security, quantity, price, replaces.trade if replaces else "")
+        found = BlotterOrder(number, day, settled, security, quantity, price, replaces.trade if replaces else "")
         self.orders.append(found)
         return found
 
-    def pending(self, security: str, quantity: float, back: int, *, replaces: Order | None = None) -> Order:
-        """An order of the true book that settles after the day of the case."""
+    def pending(
+        self, security: str, quantity: float, back: int, *, replaces: BlotterOrder | None = None
+    ) -> BlotterOrder:
+        """Add an order of the true book that settles after the case date."""
         found = self.order(security, quantity, back, settles=back + 2, replaces=replaces)
         self.settled[security] = self.settled.get(security, 0.0) - quantity
         self.dollars -= quantity * found.price * self.units[security]
         return found
 
     def dividend(self, security: str) -> None:
-        """A dividend that is due and unpaid, on the units of the true book that were not traded since it went ex.
-
-        It comes after all orders in the security.
-        """
+        """Add an unpaid dividend on the units of the true book held at the ex-date; call after all orders."""
         back = int(self.rng.integers(1, _LONGEST))
         cash = self._amount(security, back)
-        ex = self.event(Action.DIVIDEND, security, back, cash=cash).ex_date
+        ex = self.event(ActionType.DIVIDEND, security, back, cash=cash).ex_date
         gone = {order.replaces for order in self.orders}
         since = [one for one in self.orders if one.security == security and one.trade not in gone]
         pending = math.fsum(one.quantity for one in since if one.trade_date <= self.ledger.as_of < one.settle_date)
@@ -113,22 +115,20 @@ class Papers:
         self.dollars += (self.settled.get(security, 0.0) + pending - traded) * cash * self.units[security]
 
     def paid(self, security: str) -> None:
-        """A dividend that has been paid: it is in the balances."""
         back = int(self.rng.integers(14, 24))
-        found = self.event(Action.DIVIDEND, security, back, cash=self._amount(security, back))
+        found = self.event(ActionType.DIVIDEND, security, back, cash=self._amount(security, back))
         self.events[-1] = replace(found, pay_date=self.day(int(self.rng.integers(0, 10))))
 
     def announced(self, security: str) -> None:
-        """A dividend that goes ex on a later day."""
-        self.event(Action.DIVIDEND, security, -int(self.rng.integers(1, 8)), cash=self._amount(security, 0))
+        self.event(ActionType.DIVIDEND, security, -int(self.rng.integers(1, 8)), cash=self._amount(security, 0))
 
     def _amount(self, security: str, back: int) -> float:
         return round(self.close(security, back) * float(self.rng.uniform(0.004, 0.012)), 4)
 
     def spin_off(self, parent: str, child: str, ratio: float, *, booked: bool) -> None:
-        """The child's units are in the true book, and with the custodians only if they have booked it."""
+        """Add a spin-off; the custodians show the child's units only if `booked`."""
         back = int(self.rng.integers(2, 6))
-        self.event(Action.SPIN_OFF, parent, back, ratio=ratio, into=child)
+        self.event(ActionType.SPIN_OFF, parent, back, ratio=ratio, into=child)
         if booked:
             self._lots(child, self.settled[child], back)
             self.closed.add(child)
@@ -136,12 +136,12 @@ class Papers:
             del self.settled[child]
 
     def merger(self, target: str, acquirer: str, units: float, ratio: float, *, booked: bool) -> None:
-        """The true book has what the target was exchanged for, and the custodians the target until they book it."""
+        """Add a merger; the true book has the acquirer's units, the custodians the target's unless `booked`."""
         cash, back = round(self.close(target, 0) * float(self.rng.uniform(0.05, 0.2)), 2), int(self.rng.integers(2, 6))
-        found = self.event(Action.MERGER, target, back, ratio=ratio, cash=cash, into=acquirer)
+        found = self.event(ActionType.MERGER, target, back, ratio=ratio, cash=cash, into=acquirer)
         quotes = self.ledger.quotes[target]
         closes, volumes = quotes.closes.copy(), quotes.volumes.copy()
-        closes[-1 - back :], volumes[-1 - back :] = closes[-2 - back], 0.0  # it is listed no more
+        closes[-1 - back :], volumes[-1 - back :] = closes[-2 - back], 0.0  # delisted
         self.ledger = self.ledger.with_quotes(target, replace(quotes, closes=closes, volumes=volumes))
         if booked:
             self.events[-1] = replace(found, pay_date=self.day(0))
@@ -151,9 +151,9 @@ class Papers:
         self.dollars += units * cash * self.units[target]
 
     def split(self, security: str, *, booked: bool) -> Planted:
-        """A split a fortnight ago, booked or not: lots from before it tell by their cost."""
+        """Add a split 6 to 11 sessions ago; unit costs of earlier lots show whether it is booked."""
         back, ratio = int(self.rng.integers(6, 12)), float(self.rng.choice(_SPLITS))
-        self.event(Action.SPLIT, security, back, ratio=ratio)
+        self.event(ActionType.SPLIT, security, back, ratio=ratio)
         quotes = self.ledger.quotes[security]
         closes = quotes.closes.copy()
         closes[: len(closes) - 1 - back] = np.round(closes[: len(closes) - 1 - back] * ratio, 4)
@@ -168,7 +168,7 @@ class Papers:
         return Planted(SPLIT, security, not booked, "quantity", right, right * (ratio if booked else factor))
 
     def doubled(self, security: str, *, same: bool) -> Planted:
-        """A lot that is printed twice, by one custodian or by both, or two lots of one day and one size."""
+        """Add a lot printed twice (`same`, the trap), or two lots with equal day and size (the control)."""
         right = self.settled[security]
         first = len(self.lots)
         if same:
@@ -184,10 +184,10 @@ class Papers:
         self.write_lots(security, right - 2 * alike, taken=back)
         return Planted(DUPLICATE, security, False, "quantity", right, right - alike)
 
-    def replaced(self, security: str, size: float, *, stands: bool) -> Planted:
-        """Two pending lines alike: of the trap the second takes the first's place, of the control both stand."""
+    def replaced(self, security: str, size: float, *, both_count: bool) -> Planted:
+        """Add two equal pending lines: the later replaces the earlier (trap), or `both_count` (control)."""
         right = self.settled[security]
-        if stands:
+        if both_count:
             self.pending(security, size, 0)
             self.pending(security, size, 0)
             return Planted(REPLACED, security, False, "quantity", right, right - size)
@@ -196,7 +196,7 @@ class Papers:
         return Planted(REPLACED, security, True, "quantity", right, right + size)
 
     def executed(self, security: str) -> None:
-        """Orders that have settled: a buy is one of the custodians' lots, a sale has taken others away."""
+        """Add a settled order: a purchase becomes a lot, a sale leaves the lots as they are."""
         part = float(np.round(self.settled[security] * float(self.rng.uniform(0.05, 0.2))))
         if self.rng.random() < 0.4:
             self.order(security, -part, int(self.rng.integers(2, 20)), settles=2)
@@ -206,11 +206,7 @@ class Papers:
         self._lot(security, part, found.trade_date, found.price)
 
     def write_lots(self, security: str, units: float | None = None, *, taken: int = 0) -> None:
-        """Lots that were acquired in the window at the close or long before it.
-
-        No two are of one day of the window, nor of the day `taken` sessions before the last: lots that are alike are
-        planted.
-        """
+        """Write lots of distinct days, at closes of the window or long before it; no day is `taken` sessions back."""
         self.closed.add(security)
         free = [back for back in permuted(range(4, len(self.ledger.sessions) - 2), self.rng) if back != taken]
         for part in self._parts(self.settled.get(security, 0.0) if units is None else units, 1.0, LOTS):
@@ -221,8 +217,8 @@ class Papers:
                 acquired = self.ledger.as_of - timedelta(days=int(self.rng.integers(120, 1500)))
                 self._lot(security, part, _business_day(acquired, 1), cost)
 
-    def finished(self, cash: float) -> tuple[Ledger, float]:
-        """The ledger with all papers for a true cash in dollars, which the cents of the balances leave a little off."""
+    def finished(self, cash: float) -> tuple[FundLedger, float]:
+        """Return the ledger with all records, and true cash, which differs from `cash` by rounding to cents."""
         for security in sorted(self.settled):
             if security not in self.closed and abs(self.settled[security]) > 0:
                 self.write_lots(security)
@@ -248,7 +244,6 @@ class Papers:
         self.lots.append(Lot(custodian, number, security, acquired, quantity, cost))
 
     def _parts(self, total: float, unit: float, lots: tuple[int, int]) -> list[float]:
-        """Whole parts of a quantity, as many as `lots` says from and below."""
         count = int(self.rng.integers(*lots))
         if abs(total) < _SMALLEST * count * unit:
             return [total] if total else []

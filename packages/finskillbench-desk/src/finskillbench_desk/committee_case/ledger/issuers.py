@@ -1,8 +1,4 @@
-"""The issuers of a case: the edition's names on one month-end, and names of the desk's market beside them.
-
-The desk's market is wider than the core's universe: an issuer of it that the panels do not know is given a history, a
-size and filings of its own, like those of a known one of its sector.
-"""
+"""Draw the issuers of a case from the edition's universe on one month-end, and model others on them."""
 
 from __future__ import annotations
 
@@ -16,30 +12,28 @@ import polars as pl
 from finskillbench.arrays import Floats
 from finskillbench.domains.building import permuted
 from finskillbench.panels import Panels
-from finskillbench_desk.committee_case.ledger.nouns import Filing
-from finskillbench_desk.market import Listed as Member
+from finskillbench_desk.committee_case.ledger.nouns import IssuerFiling
+from finskillbench_desk.market import ListedName as Member
 
 SESSIONS = 40
-"""Sessions of prices that a case shows."""
 FEWEST, MOST = 110, 118
-"""Issuers of a case, where the market has so many."""
+"""Bounds of the number of issuers, if the market has enough."""
 FACTORS = 8
-"""Factors of a case's risk model: the largest of the estimated covariance, the rest of it being specific."""
+"""Factors of a case's risk model: the largest of the estimated covariance; the rest is specific."""
 FILINGS = 3
-"""Filings that a case shows of each issuer, the latest last."""
 _DIGITS = 5
 _ITEMS = {"shares_outstanding": "shares", "total_liabilities": "liabilities", "stockholders_equity": "equity"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Issuer:
-    """An issuer of the benchmark.
+    """Issuer of the benchmark.
 
     Attributes
     ----------
     size : market capitalisation, dollars.
     closes, volumes : (SESSIONS,) of its first line.
-    loadings, specific : (FACTORS,) exposures and specific variance a year, as the case states them.
+    loadings, specific : (FACTORS,) exposures and specific variance a year, rounded as shown.
     """
 
     name: str
@@ -55,8 +49,7 @@ class Issuer:
 
 def draw_issuers(
     panels: Panels, members: Sequence[Member], as_of: date, rng: np.random.Generator
-) -> tuple[tuple[date, ...], list[Issuer], list[Filing]]:
-    """The last sessions, the issuers by name, and what they filed."""
+) -> tuple[tuple[date, ...], list[Issuer], list[IssuerFiling]]:
     wanted = int(rng.integers(FEWEST, MOST + 1))
     symbols = panels.symbols_at(as_of)
     names = sorted(permuted(symbols, rng)[:wanted])
@@ -71,8 +64,8 @@ def draw_issuers(
         Issuer(name, panels.sectors[name], round(betas[name], 2), sizes[name], counts[name], path, traded, *model[name])
         for name, path, traded in zip(names, closes, volumes, strict=True)
     ]
-    others = [member for member in members if member.symbol not in set(symbols)]
-    chosen = permuted(others, rng)[: wanted - len(known)]
+    unknown = [member for member in members if member.symbol not in set(symbols)]
+    chosen = permuted(unknown, rng)[: wanted - len(known)]
     made = [_made(member, known, rng) for member in sorted(chosen, key=lambda one: one.symbol)]
     filings = _filings(panels, as_of, names)
     filed = {filing.issuer for filing in filings}
@@ -81,20 +74,20 @@ def draw_issuers(
     return sessions, sorted([*known, *made], key=lambda one: one.name), filings
 
 
-def quarterly(issuer: str, shares: float, size: float, as_of: date, rng: np.random.Generator) -> list[Filing]:
-    """Three quarterly filings of an issuer that no collection knows, the last with the shares that it has."""
+def quarterly(issuer: str, shares: float, size: float, as_of: date, rng: np.random.Generator) -> list[IssuerFiling]:
+    """Return three quarterly filings of an issuer without collected data; the last has its current share count."""
     equity = size * float(rng.uniform(0.15, 0.9))
-    found: list[Filing] = []
+    found: list[IssuerFiling] = []
     for back in (3, 2, 1):
         end = as_of - timedelta(days=91 * back)
         count = shares if back == 1 else round(shares * float(rng.uniform(0.96, 1.04)), -3)
         liabilities = round(equity * float(rng.uniform(0.4, 3.0)), -3)
-        found.append(Filing(issuer, "10-Q", end, end + timedelta(days=45), count, liabilities, round(equity, -3)))
+        found.append(IssuerFiling(issuer, "10-Q", end, end + timedelta(days=45), count, liabilities, round(equity, -3)))
     return found
 
 
 def _made(member: Member, known: Sequence[Issuer], rng: np.random.Generator) -> Issuer:
-    """An issuer of the market that the panels do not know, after a known one of its sector, smaller as a rule."""
+    """Model an issuer without panels on a known one of its sector; it is usually smaller."""
     alike = [one for one in known if one.sector == member.sector] or list(known)
     like = alike[int(rng.integers(len(alike)))]
     loadings = np.array(like.loadings) * rng.uniform(0.7, 1.2, FACTORS) + rng.normal(0, 0.02, FACTORS)
@@ -111,7 +104,7 @@ def _made(member: Member, known: Sequence[Issuer], rng: np.random.Generator) -> 
 
 
 def _model(panels: Panels, as_of: date, names: Sequence[str]) -> dict[str, tuple[tuple[float, ...], float]]:
-    """Loadings and specific variance of each name: the largest factors of the edition's estimate, the rest specific."""
+    """Return loadings and specific variance by name: the largest factors of the estimate, the rest specific."""
     estimate = panels.covariance[as_of]
     chosen = [estimate.symbols.index(name) for name in names]
     loadings = estimate.loadings[:, chosen]
@@ -120,7 +113,7 @@ def _model(panels: Panels, as_of: date, names: Sequence[str]) -> dict[str, tuple
     kept = min(FACTORS, len(names))
     factors = np.zeros((len(names), FACTORS))
     factors[:, :kept] = (vectors * np.sqrt(np.maximum(sizes, 0.0)))[:, ::-1][:, :kept]
-    signs = np.where(factors.sum(axis=0) < 0, -1.0, 1.0)  # an eigenvector has no sign of its own
+    signs = np.where(factors.sum(axis=0) < 0, -1.0, 1.0)  # the sign of an eigenvector is arbitrary
     factors = np.round(factors * signs, _DIGITS)
     rest = np.maximum(np.diag(covariance) - (factors**2).sum(axis=1), 1e-3)
     return {
@@ -130,7 +123,6 @@ def _model(panels: Panels, as_of: date, names: Sequence[str]) -> dict[str, tuple
 
 
 def _history(panels: Panels, as_of: date, names: Sequence[str]) -> tuple[tuple[date, ...], list[Floats], list[Floats]]:
-    """The last sessions with their closes and volumes, by issuer."""
     columns = [f"{field}:{name}" for field in ("close", "volume") for name in names]
     window = panels.prices.filter(pl.col("date") <= as_of).tail(SESSIONS).select("date", *columns)
     arrays: list[Floats] = [
@@ -142,7 +134,7 @@ def _history(panels: Panels, as_of: date, names: Sequence[str]) -> tuple[tuple[d
 
 
 def _sizes(panels: Panels, as_of: date, worth: Mapping[str, float]) -> dict[str, float]:
-    """Dollars by issuer in proportion to capitalisation, at the scale of most of what the issuers are worth."""
+    """Scale market capitalisations to the median value of the issuers' shares."""
     frame = panels.benchmark_weights.filter(pl.col("date") == as_of)
     sizes: dict[str, float] = dict(frame.select("symbol", "market_cap_usd").iter_rows())
     scale = float(np.median([worth[name] / sizes[name] for name in worth]))
@@ -154,17 +146,17 @@ def _shares(panels: Panels, as_of: date) -> dict[str, float]:
     return dict(frame.select("symbol", "shares").iter_rows())
 
 
-def _covers(panels: Panels, as_of: date) -> list[Filing]:
-    """The count of shares that was last known of each name, for issuers of whom a collection has no statements."""
+def _covers(panels: Panels, as_of: date) -> list[IssuerFiling]:
+    """Return the last known share counts as filings, for issuers without collected statements."""
     frame = panels.benchmark_weights.filter(pl.col("date") == as_of).drop_nulls(
         ["shares", "shares_as_of", "shares_known"]
     )
     columns = frame.select("symbol", "shares_as_of", "shares_known", "shares").iter_rows()
-    return [Filing(name, "cover", day, known, float(shares)) for name, day, known, shares in columns]
+    return [IssuerFiling(name, "cover", day, known, float(shares)) for name, day, known, shares in columns]
 
 
-def _filings(panels: Panels, as_of: date, issuers: list[str]) -> list[Filing]:
-    """The latest filings of each issuer that give all items, each as of the latest day that the filing speaks of."""
+def _filings(panels: Panels, as_of: date, issuers: list[str]) -> list[IssuerFiling]:
+    """Return the latest filings of each issuer that state all items, each as of its latest period end."""
     facts = (
         panels.facts.filter(
             pl.col("symbol").is_in(issuers) & pl.col("metric").is_in(list(_ITEMS)) & (pl.col("filed") <= as_of)
@@ -182,6 +174,6 @@ def _filings(panels: Panels, as_of: date, issuers: list[str]) -> list[Filing]:
     rows = wide.drop_nulls(list(_ITEMS)).join(ends, on=["symbol", "accession"]).sort("symbol", "filed", "end")
     last = rows.group_by("symbol", maintain_order=True).tail(FILINGS)
     return [
-        Filing(row["symbol"], row["form"], row["end"], row["filed"], *(float(row[item]) for item in _ITEMS))
+        IssuerFiling(row["symbol"], row["form"], row["end"], row["filed"], *(float(row[item]) for item in _ITEMS))
         for row in last.iter_rows(named=True)
     ]

@@ -1,7 +1,4 @@
-"""The lines of a case: what can be held of the universe's issuers and of invented ones, with what rules ask of each.
-
-The market of a case: its issuers on one month-end, and own lines, funds, futures and bonds beside them.
-"""
+"""Draw the market of a case: lines of real and invented issuers, funds, futures and bonds, with their quotes."""
 
 from __future__ import annotations
 
@@ -17,25 +14,30 @@ from finskillbench.domains.building import permuted
 from finskillbench.panels import Panels
 from finskillbench_desk.committee_case.documents.vocabulary import COUNTRIES, CURRENCIES, SUB_SECTORS
 from finskillbench_desk.committee_case.ledger.issuers import SESSIONS, Issuer, draw_issuers, quarterly
-from finskillbench_desk.committee_case.ledger.nouns import Ledger, Listed, Quotes, RiskModel, Security
-from finskillbench_desk.market import Listed as Member
+from finskillbench_desk.committee_case.ledger.nouns import (
+    CaseSecurity,
+    FundLedger,
+    IssuerRiskModel,
+    Quotes,
+    VendorRecord,
+)
+from finskillbench_desk.market import ListedName as Member
 
 FOREIGN = 20
-"""Invented issuers from abroad."""
 CLASSES, LONDON, PREFERRED, CONVERTIBLES, NOTES, GOVERNMENTS, FUNDS = 4, 8, 3, 3, 9, 5, 6
-"""Further lines of issuers by what they are, governments' bonds, and funds."""
+"""Further lines of issuers by type, government bonds, and funds."""
 TARGETS, CHILDREN = 4, 5
-"""Companies that were taken over, and that were spun off; of either some are booked by the custodians already."""
+"""Companies taken over, and spun off; the custodians have booked some of each."""
 RESTRICTED, UNLISTED, AFFILIATED = "Restricted List", "Unlisted", "Affiliated Funds"
 _CURRENCIES = {"USD": 1.0, "GBP": 1.28, "EUR": 1.1, "JPY": 0.0068, "CHF": 1.13, "CAD": 0.74, "AUD": 0.66, "HKD": 0.128}
-"""About what a unit of each currency is worth in dollars."""
+"""Approximate dollars per unit of each currency."""
 _LEVELS = {"JPY": 2600.0, "HKD": 120.0}
-"""Prices of about so much are usual in some currencies; in the others of about 50."""
+"""Typical prices in some currencies; about 50 in the others."""
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
-    """Ids of the lines that a case adds to the universe's, by what they are."""
+class AddedLines:
+    """Ids of the lines that a case adds to the universe, by type."""
 
     classes: tuple[str, ...]
     london: tuple[str, ...]
@@ -49,8 +51,6 @@ class Own:
 
 @dataclass(frozen=True, slots=True)
 class _Company:
-    """An invented issuer: sector, sub-sector, country, shares outstanding."""
-
     issuer: str
     sector: str
     sub_sector: str
@@ -59,13 +59,12 @@ class _Company:
 
 
 def rates_of_exchange(rng: np.random.Generator) -> dict[str, float]:
-    """Dollars per unit of each currency, a penny beside the pound."""
     fx = {name: float(f"{level * float(rng.uniform(0.94, 1.06)):.4g}") for name, level in _CURRENCIES.items()}
     return {**fx, "USD": 1.0, "GBX": fx["GBP"] / 100}
 
 
-def own_lines(issuers: Sequence[str], rng: np.random.Generator) -> Own:
-    """Ids, none of which can be a ticker of the universe."""
+def draw_line_ids(issuers: Sequence[str], rng: np.random.Generator) -> AddedLines:
+    """Draw ids that cannot be tickers of the universe."""
     picks = iter(permuted(issuers, rng))
     numbers = iter(str(number) for number in permuted(np.arange(200, 999).tolist(), rng))
     years = rng.integers(27, 39, size=NOTES).tolist()
@@ -73,10 +72,10 @@ def own_lines(issuers: Sequence[str], rng: np.random.Generator) -> Own:
     def further(count: int, ending: str) -> tuple[str, ...]:
         return tuple(f"{next(picks)}:{ending}" for _ in range(count))
 
-    def new(count: int, letter: str) -> tuple[str, ...]:
-        return tuple(f"{letter}{next(numbers)}" for _ in range(count))
+    def new(count: int, prefix: str) -> tuple[str, ...]:
+        return tuple(f"{prefix}{next(numbers)}" for _ in range(count))
 
-    return Own(
+    return AddedLines(
         classes=(*further(CLASSES, "B"), *further(PREFERRED, "P")),
         london=further(LONDON, "L"),
         foreign=new(FOREIGN, "Q"),
@@ -92,11 +91,10 @@ def own_lines(issuers: Sequence[str], rng: np.random.Generator) -> Own:
     )
 
 
-def _companies(own: Own, rng: np.random.Generator) -> dict[str, _Company]:
-    """The invented issuers, by id."""
+def _companies(added: AddedLines, rng: np.random.Generator) -> dict[str, _Company]:
     codes = [code for code in COUNTRIES if code != "US"]
     places = permuted(codes, rng)[:FOREIGN]
-    names = (*own.foreign, *own.targets, *own.children)
+    names = (*added.foreign, *added.targets, *added.children)
     found: dict[str, _Company] = {}
     for name, country in zip(names, (*places, *["US"] * (TARGETS + CHILDREN)), strict=True):
         sub_sector = _pick(list(SUB_SECTORS), rng)
@@ -105,33 +103,32 @@ def _companies(own: Own, rng: np.random.Generator) -> dict[str, _Company]:
     return found
 
 
-def ordinary(issuer: str, sector: str, adv: float, beta: float, rng: np.random.Generator) -> Security:
-    """The first line of an issuer of the universe."""
+def ordinary(issuer: str, sector: str, adv: float, beta: float, rng: np.random.Generator) -> CaseSecurity:
     inside = [name for name, of in SUB_SECTORS.items() if of == sector]
     sub_sector = _pick(inside, rng) if inside else ""
-    return Security(issuer, "share", issuer, "USD", cost=cost(rng, 3, 9), sub_sector=sub_sector, adv=adv, beta=beta)
+    return CaseSecurity(issuer, "share", issuer, "USD", cost=cost(rng, 3, 9), sub_sector=sub_sector, adv=adv, beta=beta)
 
 
-def _another(name: str, first: Security, rng: np.random.Generator) -> Security:
-    """A further line of an issuer: a class, a preferred share, a depositary receipt quoted in pence."""
+def _another(name: str, first: CaseSecurity, rng: np.random.Generator) -> CaseSecurity:
+    """Return a further line of an issuer: a class, a preferred share, or a depositary receipt quoted in pence."""
     kind, currency = ("receipt", "GBX") if name.endswith(":L") else ("share", "USD")
     if name.endswith(":P"):
         kind = "preferred"
     adv = None if first.adv is None else _round(first.adv * float(rng.uniform(0.05, 0.3)))
-    return Security(
+    return CaseSecurity(
         name, kind, first.issuer, currency, 1.0, cost(rng, 6, 14), "US", first.sub_sector, (), adv, beta=first.beta
     )
 
 
-def invented(company: _Company, rng: np.random.Generator) -> tuple[Security, float]:
-    """The line of an invented issuer, and about what a unit of it costs in its currency."""
+def invented(company: _Company, rng: np.random.Generator) -> tuple[CaseSecurity, float]:
+    """Return the line of an invented issuer, and its approximate price in its currency."""
     local = CURRENCIES.get(company.country, "USD")
     receipt = (local == "USD" and company.country != "US") or (bool(rng.integers(2)) and company.country != "US")
     currency = "USD" if receipt or local not in _CURRENCIES else local
     level = _LEVELS.get(currency, 50.0) * float(rng.uniform(0.4, 2.0))
     adv = _round(float(rng.uniform(8e6, 9e7)))
     beta = round(float(rng.uniform(0.6, 1.5)), 2)
-    line = Security(
+    line = CaseSecurity(
         company.issuer,
         "receipt" if receipt else "share",
         company.issuer,
@@ -146,15 +143,14 @@ def invented(company: _Company, rng: np.random.Generator) -> tuple[Security, flo
     return line, level
 
 
-def bond(name: str, sub_sectors: Mapping[str, str], rng: np.random.Generator) -> Security:
-    """A bond of an issuer, a convertible, or a government's."""
+def bond(name: str, sub_sectors: Mapping[str, str], rng: np.random.Generator) -> CaseSecurity:
     if ":" not in name:
         maturity, rating, kind = round(float(rng.uniform(0.4, 9)), 1), 2, "government_bond"
-        return Security(name, kind, "US TREASURY", "USD", 0.01, cost(rng, 1, 4), rating=rating, maturity=maturity)
+        return CaseSecurity(name, kind, "US TREASURY", "USD", 0.01, cost(rng, 1, 4), rating=rating, maturity=maturity)
     issuer = name.split(":")[0]
     kind = "convertible" if name.endswith(":C") else "corporate_bond"
     maturity, rating = round(float(rng.uniform(1.5, 14)), 1), int(rng.integers(4, 13))
-    return Security(
+    return CaseSecurity(
         name,
         kind,
         issuer,
@@ -168,20 +164,19 @@ def bond(name: str, sub_sectors: Mapping[str, str], rng: np.random.Generator) ->
 
 
 def listed_on(
-    own: Own, held: Sequence[str], unheld: Sequence[str], rng: np.random.Generator
+    added: AddedLines, held: Sequence[str], unheld: Sequence[str], rng: np.random.Generator
 ) -> dict[str, tuple[str, ...]]:
-    """Which lines stand on which list; of what is held two lines are restricted, half of the time a fund affiliated."""
+    """Assign lines to lists: two held lines are restricted, and a held fund is affiliated half of the time."""
     found: dict[str, tuple[str, ...]] = dict.fromkeys(unheld[:4], (RESTRICTED,))
     for name in permuted(held, rng)[:2]:
         found[name] = (RESTRICTED,)
-    fund = own.funds[0 if rng.random() < 0.5 else -1]
-    for name, word in ((fund, AFFILIATED), (own.foreign[0], UNLISTED), (own.bonds[0], UNLISTED)):
+    fund = added.funds[0 if rng.random() < 0.5 else -1]
+    for name, word in ((fund, AFFILIATED), (added.foreign[0], UNLISTED), (added.bonds[0], UNLISTED)):
         found[name] = (*found.get(name, ()), word)
     return found
 
 
 def cost(rng: np.random.Generator, low: float, high: float) -> float:
-    """Basis points."""
     return round(float(rng.uniform(low, high)), 1)
 
 
@@ -194,48 +189,50 @@ def _round(value: float) -> float:
 
 
 NOISE = 0.002
-"""Largest relative difference between the two sources of a price where nothing is wrong."""
+"""Largest relative difference between the two price sources without an error."""
 _LATELY = 0.3
-"""Share of the reference file's rows in which some field was changed within the last sessions."""
+"""Share of reference file rows with a field changed in the last sessions."""
 
 
-def draw_market(panels: Panels, members: Sequence[Member], as_of: date, rng: np.random.Generator) -> tuple[Ledger, Own]:
-    """A ledger without positions: securities, quotes of `SESSIONS` sessions, what vendor and filings say."""
+def draw_market(
+    panels: Panels, members: Sequence[Member], as_of: date, rng: np.random.Generator
+) -> tuple[FundLedger, AddedLines]:
+    """Return a ledger without positions: securities, quotes of `SESSIONS` sessions, vendor data and filings."""
     sessions, issuers, filings = draw_issuers(panels, members, as_of, rng)
-    own = own_lines([issuer.name for issuer in issuers], rng)
+    added = draw_line_ids([issuer.name for issuer in issuers], rng)
     market = _Market(rates_of_exchange(rng), rng)
     for one in issuers:
         adv = float(f"{float(np.mean(one.closes[-21:] * one.volumes[-21:])):.4g}")
         market.add(ordinary(one.name, one.sector, adv, one.beta, rng), one.closes, one.volumes)
-    for name in (*own.classes, *own.london):
+    for name in (*added.classes, *added.london):
         market.another(
-            name, float(rng.uniform(0.94, 1.06)) if name in own.classes else float(rng.uniform(0.985, 1.015))
+            name, float(rng.uniform(0.94, 1.06)) if name in added.classes else float(rng.uniform(0.985, 1.015))
         )
-    made = _companies(own, rng)
+    made = _companies(added, rng)
     for company in made.values():
         line, level = invented(company, rng)
         market.add(line, market.walk(level, 0.015), market.turnover())
     subs = {name: line.sub_sector for name, line in market.securities.items()}
-    for name in own.bonds:
+    for name in added.bonds:
         market.add(bond(name, subs, rng), market.walk(float(rng.uniform(88, 108)), 0.0012))
     total = math.fsum(one.size for one in issuers)
     benchmark = {one.name: (round(one.size / total, 6), one.sector) for one in issuers}
-    constituents = _constituents(own, sorted(benchmark), rng)
-    for fund in own.funds:
-        line = Security(fund, "fund", fund, "USD", cost=cost(rng, 8, 20))
+    constituents = _constituents(added, sorted(benchmark), rng)
+    for fund in added.funds:
+        line = CaseSecurity(fund, "fund", fund, "USD", cost=cost(rng, 8, 20))
         market.add(line, market.basket(constituents[fund]) * float(rng.uniform(20, 240)))
-    index, rate = own.futures
+    index, rate = added.futures
     whole = {name: weight for name, (weight, _) in benchmark.items()}
     path = market.basket(whole) * float(rng.uniform(2400, 5200))
-    market.add(Security(index, "equity_future", "", "USD", 50.0, 1.0), path, market.turnover())
-    market.add(Security(rate, "bond_future", "", "USD", 1000.0, 1.0), market.walk(118.0, 0.003), market.turnover())
+    market.add(CaseSecurity(index, "equity_future", "", "USD", 50.0, 1.0), path, market.turnover())
+    market.add(CaseSecurity(rate, "bond_future", "", "USD", 1000.0, 1.0), market.walk(118.0, 0.003), market.turnover())
     filings += [
         filing for one in made.values() for filing in quarterly(one.issuer, one.shares, one.shares * 40, as_of, rng)
     ]
     sectors = {one.name: one.sector for one in issuers} | {name: one.sector for name, one in made.items()}
     shares = {one.name: one.shares for one in issuers} | {filing.issuer: filing.shares for filing in filings}
     listed = {name: _listed(sector, shares[name], sessions, rng) for name, sector in sectors.items()}
-    ledger = Ledger(
+    ledger = FundLedger(
         as_of,
         sessions,
         market.fx,
@@ -247,63 +244,61 @@ def draw_market(panels: Panels, members: Sequence[Member], as_of: date, rng: np.
         tuple(filings),
         _model(issuers),
     )
-    return ledger, own
+    return ledger, added
 
 
-def _model(issuers: Sequence[Issuer]) -> RiskModel:
-    return RiskModel({one.name: one.loadings for one in issuers}, {one.name: one.specific for one in issuers})
+def _model(issuers: Sequence[Issuer]) -> IssuerRiskModel:
+    return IssuerRiskModel({one.name: one.loadings for one in issuers}, {one.name: one.specific for one in issuers})
 
 
 class _Market:
-    """Securities and quotes while they are being drawn."""
-
     def __init__(self, fx: dict[str, float], rng: np.random.Generator) -> None:
         self.fx, self.rng = fx, rng
-        self.securities: dict[str, Security] = {}
+        self.securities: dict[str, CaseSecurity] = {}
         self.quotes: dict[str, Quotes] = {}
 
-    def add(self, security: Security, closes: Floats, volumes: Floats | None = None) -> None:
-        """Quote a security; what is not traded on an exchange has no volumes."""
+    def add(self, security: CaseSecurity, closes: Floats, volumes: Floats | None = None) -> None:
+        """Quote a security; without `volumes` it is not exchange traded."""
         rounded, rng = np.round(closes, 4), self.rng
-        second = round(float(rounded[-1]) * (1 + float(rng.uniform(0.3, 1.0) * rng.choice([-1, 1])) * NOISE), 4)
+        secondary_close = round(
+            float(rounded[-1]) * (1 + float(rng.uniform(0.3, 1.0) * rng.choice([-1, 1])) * NOISE), 4
+        )
         traded = np.zeros(SESSIONS) if volumes is None else volumes
         self.securities[security.security] = security
-        self.quotes[security.security] = Quotes(rounded, traded, second, security.currency)
+        self.quotes[security.security] = Quotes(rounded, traded, secondary_close, security.currency)
 
     def another(self, name: str, parity: float) -> None:
-        """Another line of an issuer, at a nearly constant ratio to its first one."""
+        """Add another line of an issuer, at a nearly constant ratio to its first line."""
         first = self.securities[name.split(":")[0]]
         line = _another(name, first, self.rng)
         noise = np.exp(self.rng.normal(0, 0.0008, SESSIONS))
         self.add(line, self.quotes[first.security].closes * parity * noise / self.fx[line.currency], self.turnover())
 
     def walk(self, level: float, volatility: float) -> Floats:
-        """Prices that wander from about a level."""
         return level * np.exp(np.cumsum(self.rng.normal(0, volatility, SESSIONS)))
 
     def turnover(self) -> Floats:
-        """Units that change hands in each session."""
         return np.round(self.rng.lognormal(12, 0.5, SESSIONS))
 
     def basket(self, weights: dict[str, float]) -> Floats:
-        """The value of a basket of issuers, 1 on the first session."""
+        """Return the value of a basket of issuers, 1 on the first session."""
         paths = {name: self.quotes[name].closes / self.quotes[name].closes[0] - 1 for name in weights}
         return 1 + np.sum([weight * paths[name] for name, weight in weights.items()], axis=0)
 
 
-def _constituents(own: Own, names: list[str], rng: np.random.Generator) -> dict[str, dict[str, float]]:
-    """Weights of issuers' first lines in each fund, the rest of which is cash."""
+def _constituents(added: AddedLines, names: list[str], rng: np.random.Generator) -> dict[str, dict[str, float]]:
+    """Draw weights of issuers' first lines in each fund; the rest is cash."""
     found: dict[str, dict[str, float]] = {}
-    for fund in own.funds:
+    for fund in added.funds:
         chosen = sorted(permuted(names, rng)[: int(rng.integers(9, 16))])
         raw = rng.dirichlet(np.full(len(chosen), 4.0)) * float(rng.uniform(0.94, 0.99))
         found[fund] = {name: round(float(weight), 4) for name, weight in zip(chosen, raw, strict=True)}
     return found
 
 
-def _listed(sector: str, shares: float, sessions: tuple[date, ...], rng: np.random.Generator) -> Listed:
-    """What the vendor says: nothing that matters was changed, whenever the row was touched last."""
+def _listed(sector: str, shares: float, sessions: tuple[date, ...], rng: np.random.Generator) -> VendorRecord:
+    """Return a vendor record without relevant changes; its change date may be recent."""
     since = date(sessions[0].year - int(rng.integers(1, 6)), int(rng.integers(1, 13)), 1)
     if rng.random() < _LATELY:
         since = sessions[-int(rng.integers(2, 20))]
-    return Listed(sector, sector, since, shares, shares)
+    return VendorRecord(sector, sector, since, shares, shares)

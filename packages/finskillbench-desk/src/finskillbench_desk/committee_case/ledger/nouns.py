@@ -1,7 +1,4 @@
-"""The nouns of a custodian's ledger: securities, lots, orders, corporate actions, and the extract they stand in.
-
-The tables of a case, as an agent reads them: dates as text, columns in the units that the prompt states.
-"""
+"""Record types of a fund's ledger, and the tables that an agent reads: dates as text, units as the prompt states."""
 
 from __future__ import annotations
 
@@ -17,19 +14,19 @@ from finskillbench_desk.engines.guidelines.book import Kind
 
 
 @dataclass(frozen=True, slots=True)
-class Security:
+class CaseSecurity:
     """One line that can be held.
 
     Attributes
     ----------
     security, issuer : ids; a fund or a future is its own issuer.
-    kind : what it is, in the words of the rules.
+    kind : instrument kind of the rule language.
     currency : of its price; GBX is a hundredth of GBP.
-    multiplier : one unit at price p is worth p x multiplier x the dollars of one unit of `currency`: 0.01 for a bond,
-        whose price is per cent of par, dollars per point for a future.
-    cost : what trading costs, in basis points of value.
-    adv : a day's traded value, dollars; None where it has none.
-    rating, maturity, beta : as a notch (1 is AAA), in years, against the benchmark; None where it has none.
+    multiplier : one unit at price p is worth p x multiplier x dollars per unit of `currency`; 0.01 for bonds, dollars
+        per point for futures.
+    cost : trading cost in basis points of value.
+    adv : average daily traded value, dollars; None where it has none.
+    rating, maturity, beta : notch (1 is AAA), years, against the benchmark; None where it has none.
     """
 
     security: str
@@ -50,10 +47,7 @@ class Security:
 
 @dataclass(frozen=True, slots=True)
 class Lot:
-    """What was acquired of a security on one day: units, and the cost of one in the currency of its price.
-
-    `custodian` is who keeps it, the first or the second.
-    """
+    """Units of a security acquired on one day, with the cost of one unit in the currency of its price."""
 
     custodian: str
     lot: str
@@ -64,8 +58,8 @@ class Lot:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """A line of the blotter; signed units. One that `replaces` an earlier line takes its place."""
+class BlotterOrder:
+    """Blotter line with signed units; one that `replaces` an earlier line voids it."""
 
     trade: str
     trade_date: date
@@ -76,9 +70,7 @@ class Order:
     replaces: str = ""
 
 
-class Action(StrEnum):
-    """Kinds of corporate actions."""
-
+class ActionType(StrEnum):
     SPLIT = "split"
     DIVIDEND = "dividend"
     SPIN_OFF = "spin-off"
@@ -86,15 +78,16 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """A corporate action.
+class CorporateAction:
+    """Corporate action.
 
-    `ratio` is new units per old one (0 for a dividend), `cash` an amount per old unit in the currency of the price,
-    `into` the security that a spin-off or a merger delivers.
+    `ratio` is new units per old one (0 for a dividend), `cash` an amount per old unit in the currency of the price.
+    `into`
+    is the security that a spin-off or a merger delivers.
     """
 
     event: str
-    action: Action
+    action: ActionType
     security: str
     ex_date: date
     pay_date: date
@@ -105,17 +98,17 @@ class Event:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quotes:
-    """Closes (sessions,) of one security in its currency, and units traded; a second source's last close and unit."""
+    """Closes (sessions,) and units traded of one security, with the secondary source's last close and its currency."""
 
     closes: Floats
     volumes: Floats
-    second: float
-    second_currency: str
+    secondary_close: float
+    secondary_currency: str
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """What the vendor says of a security's issuer, and what it said before the day on which that was last changed."""
+class VendorRecord:
+    """Vendor data of an issuer, with the values before the last change."""
 
     sector: str
     sector_before: str
@@ -125,11 +118,8 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Filing:
-    """What an issuer filed: the count of shares on the cover, and of the balance sheet liabilities and equity.
-
-    Of the balance sheet there is nothing where a collection has no statements of the issuer.
-    """
+class IssuerFiling:
+    """Share count on the cover of a filing, with liabilities and equity; None where no statements are collected."""
 
     issuer: str
     form: str
@@ -141,56 +131,56 @@ class Filing:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RiskModel:
-    """Exposures of each issuer to common factors of unit variance a year, and its specific variance."""
+class IssuerRiskModel:
+    """Loadings of each issuer on factors with unit variance a year, and its specific variance."""
 
     loadings: dict[str, tuple[float, ...]]
     specific: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ledger:
-    """Everything that a desk is given about one fund on `as_of`, and nothing that it is not.
+class FundLedger:
+    """All records of one fund on `as_of` that an agent sees.
 
-    `fx` is dollars per unit of a currency; `balances` are the custodian's settled balances; `constituents` are
-    weights of issuers in each fund and in the index of each future; `benchmark` is weight and sector of each member.
+    `fx` is dollars per unit of a currency, `balances` settled cash by currency. `constituents` are weights of issuers
+    by
+    fund, `benchmark` is weight and sector of each member.
     """
 
     as_of: date
     sessions: tuple[date, ...]
     fx: dict[str, float]
-    securities: dict[str, Security]
+    securities: dict[str, CaseSecurity]
     quotes: dict[str, Quotes]
-    listed: dict[str, Listed]
+    listed: dict[str, VendorRecord]
     benchmark: dict[str, tuple[float, str]]
     constituents: dict[str, dict[str, float]]
-    filings: tuple[Filing, ...]
-    risk: RiskModel
+    filings: tuple[IssuerFiling, ...]
+    risk: IssuerRiskModel
     lots: tuple[Lot, ...] = ()
-    orders: tuple[Order, ...] = ()
-    events: tuple[Event, ...] = ()
+    orders: tuple[BlotterOrder, ...] = ()
+    events: tuple[CorporateAction, ...] = ()
     balances: dict[str, float] = field(default_factory=dict[str, float])
 
     def with_quotes(self, security: str, quotes: Quotes) -> Self:
-        """The ledger with other quotes of one security."""
         return replace(self, quotes={**self.quotes, security: quotes})
 
     def units(self, security: str) -> float:
-        """Dollars of one unit of a security at a price of 1."""
+        """Return dollars of one unit of a security at a price of 1."""
         line = self.securities[security]
         return line.multiplier * self.fx[line.currency]
 
 
 @dataclass(frozen=True, slots=True)
-class Holdings:
-    """A book on trade date.
+class TrueHoldings:
+    """Book on trade date.
 
     Attributes
     ----------
-    quantities : security to units, none that are 0.
-    prices : security to dollars of one unit (of a future: of its notional).
-    cash : dollars, with what pending trades and unpaid entitlements will bring or take.
-    sectors, shares : issuer to sector, and to shares outstanding.
+    quantities : nonzero units by security.
+    prices : dollars of one unit by security (of its notional for a future).
+    cash : dollars, with pending trades and unpaid entitlements.
+    sectors, shares : sector and shares outstanding by issuer.
     """
 
     quantities: dict[str, float]
@@ -202,10 +192,7 @@ class Holdings:
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """A trap, or a place that looks like one where all is in order (`trap` false).
-
-    `field` of the security or issuer at `where` is `right`; somebody who is misled takes it for `fallen`.
-    """
+    """Trap, or control if `trap` is False: `field` at `where` is `right`; a misled reader takes it for `fallen`."""
 
     kind: str
     where: str
@@ -215,14 +202,14 @@ class Planted:
     fallen: float | str
 
 
-def tables(ledger: Ledger) -> dict[str, pl.DataFrame]:
-    """Table by the name of the input field that names it."""
+def ledger_tables(ledger: FundLedger) -> dict[str, pl.DataFrame]:
+    """Return the tables by name of the task input field."""
     return {
         "custodian": _custodian(ledger),
         "trades": _trades(ledger),
         "corporate_actions": _actions(ledger),
         "prices": _prices(ledger),
-        "second_source": _second(ledger),
+        "second_source": _secondary_prices(ledger),
         "reference": _reference(ledger),
         "benchmark": _benchmark(ledger),
         "constituents": _constituents(ledger),
@@ -231,7 +218,7 @@ def tables(ledger: Ledger) -> dict[str, pl.DataFrame]:
     }
 
 
-def _custodian(ledger: Ledger) -> pl.DataFrame:
+def _custodian(ledger: FundLedger) -> pl.DataFrame:
     return _frame(
         [
             {
@@ -247,7 +234,7 @@ def _custodian(ledger: Ledger) -> pl.DataFrame:
     )
 
 
-def _trades(ledger: Ledger) -> pl.DataFrame:
+def _trades(ledger: FundLedger) -> pl.DataFrame:
     return _frame(
         [
             {
@@ -266,7 +253,7 @@ def _trades(ledger: Ledger) -> pl.DataFrame:
     )
 
 
-def _actions(ledger: Ledger) -> pl.DataFrame:
+def _actions(ledger: FundLedger) -> pl.DataFrame:
     return _frame(
         [
             {
@@ -287,7 +274,7 @@ def _actions(ledger: Ledger) -> pl.DataFrame:
     )
 
 
-def _prices(ledger: Ledger) -> pl.DataFrame:
+def _prices(ledger: FundLedger) -> pl.DataFrame:
     days = [day.isoformat() for day in ledger.sessions]
     return pl.concat(
         pl.DataFrame(
@@ -302,15 +289,15 @@ def _prices(ledger: Ledger) -> pl.DataFrame:
     )
 
 
-def _second(ledger: Ledger) -> pl.DataFrame:
+def _secondary_prices(ledger: FundLedger) -> pl.DataFrame:
     rows = [
-        {"security": name, "close": quotes.second, "currency": quotes.second_currency}
+        {"security": name, "close": quotes.secondary_close, "currency": quotes.secondary_currency}
         for name, quotes in sorted(ledger.quotes.items())
     ]
     return _frame(rows)
 
 
-def _reference(ledger: Ledger) -> pl.DataFrame:
+def _reference(ledger: FundLedger) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for name, line in sorted(ledger.securities.items()):
         listed = ledger.listed.get(line.issuer)
@@ -339,13 +326,13 @@ def _reference(ledger: Ledger) -> pl.DataFrame:
     return _frame(rows)
 
 
-def _benchmark(ledger: Ledger) -> pl.DataFrame:
+def _benchmark(ledger: FundLedger) -> pl.DataFrame:
     return _frame(
         [{"issuer": name, "weight": weight, "sector": sector} for name, (weight, sector) in ledger.benchmark.items()]
     )
 
 
-def _constituents(ledger: Ledger) -> pl.DataFrame:
+def _constituents(ledger: FundLedger) -> pl.DataFrame:
     return _frame(
         [
             {"security": fund, "issuer": issuer, "weight": weight}
@@ -355,7 +342,7 @@ def _constituents(ledger: Ledger) -> pl.DataFrame:
     )
 
 
-def _filings(ledger: Ledger) -> pl.DataFrame:
+def _filings(ledger: FundLedger) -> pl.DataFrame:
     return _frame(
         [
             {
@@ -374,7 +361,7 @@ def _filings(ledger: Ledger) -> pl.DataFrame:
     )
 
 
-def _risk(ledger: Ledger) -> pl.DataFrame:
+def _risk(ledger: FundLedger) -> pl.DataFrame:
     return _frame(
         [
             {

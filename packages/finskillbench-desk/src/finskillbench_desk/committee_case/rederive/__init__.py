@@ -1,1 +1,1 @@
-"""The truth of a case once more, from nothing but what its agent sees, by code that shares nothing with the build."""
+"""Derive the truth of a case again from the agent's view alone, with code independent of the build."""

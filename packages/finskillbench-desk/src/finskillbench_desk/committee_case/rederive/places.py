@@ -1,10 +1,7 @@
-"""Where the papers of a case mislead, or look as if they did: found in the papers, answered by misreading them.
+"""Derive the true book from the records by the valuation policy, and find the traps and controls in them.
 
-What somebody answers who falls for a place is not computed from what was planted there. It comes out of the papers as
-that reader takes them: a lot that is printed twice as two lots, a line without the one that replaces it, a feed that
-has not failed. A place is a trap where it is the papers' face that misleads, and a control where mending them does.
-
-The true book from the papers: the valuation policy followed to the letter, row by row.
+The misled value of each item comes from a misreading of the records, not from what was planted: a lot printed twice as
+two lots, or a stale close as a price. An item is a trap if face values mislead, and a control if correcting them does.
 """
 
 from __future__ import annotations
@@ -16,12 +13,10 @@ from functools import partial
 from typing import Any
 
 Columns = Mapping[str, Sequence[Any]]
-"""A table as columns."""
 Row = dict[str, Any]
 
 
-def rows_of(table: Columns) -> Iterator[Row]:
-    """The rows of a table."""
+def table_rows(table: Columns) -> Iterator[Row]:
     names = list(table)
     for values in zip(*(table[name] for name in names), strict=True):
         yield dict(zip(names, values, strict=True))
@@ -29,10 +24,7 @@ def rows_of(table: Columns) -> Iterator[Row]:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The true book: units, dollars of a unit, cash in dollars, sector and shares outstanding of each issuer.
-
-    `currencies` are those that lines are quoted in, `units` the dollars of one unit at a price of 1.
-    """
+    """True book; `currencies` are quote currencies, `units` dollars of one unit at a price of 1."""
 
     quantities: dict[str, float]
     prices: dict[str, float]
@@ -44,9 +36,9 @@ class Recovered:
 
 
 def histories(prices: Columns) -> dict[str, list[Row]]:
-    """The rows of each line in a table of prices, by date."""
+    """Group a price table by security, sorted by date."""
     found: dict[str, list[Row]] = {}
-    for row in rows_of(prices):
+    for row in table_rows(prices):
         found.setdefault(row["security"], []).append(row)
     for rows in found.values():
         rows.sort(key=lambda row: row["date"])
@@ -54,22 +46,19 @@ def histories(prices: Columns) -> dict[str, list[Row]]:
 
 
 def recovered(case: Mapping[str, Any], history: Mapping[str, list[Row]] | None = None) -> Recovered:
-    """The book that the papers of a case support, on trade date.
-
-    `history` is what `histories` gives for the case's prices, where somebody has it already.
-    """
+    """Derive the trade-date book from the records of a case; `history` may pass the result of `histories`."""
     day: str = case["as_of"]
     fx: dict[str, float] = {"GBX": case["fx"]["GBP"] / 100, **case["fx"]}
-    reference = {row["security"]: row for row in rows_of(case["reference"])}
+    reference = {row["security"]: row for row in table_rows(case["reference"])}
     if history is None:
         history = histories(case["prices"])
-    second = {row["security"]: row for row in rows_of(case["second_source"])}
-    quoted: dict[str, tuple[float, str]] = {name: _quote(name, history, second, reference, fx) for name in reference}
+    secondary = {row["security"]: row for row in table_rows(case["second_source"])}
+    quoted: dict[str, tuple[float, str]] = {name: _quote(name, history, secondary, reference, fx) for name in reference}
     unit = {name: reference[name]["multiplier"] * fx[quoted[name][1]] for name in reference}
-    trades = standing(case["trades"], day)
+    trades = effective_trades(case["trades"], day)
     units = _settled(case, history)
     cash = math.fsum(amount * fx[currency] for currency, amount in case["cash_balances"].items())
-    actions = sorted(rows_of(case["corporate_actions"]), key=lambda row: row["ex_date"])
+    actions = sorted(table_rows(case["corporate_actions"]), key=lambda row: row["ex_date"])
     for trade in trades:
         if trade["settle_date"] > day:
             signed = trade["quantity"] * (1 if trade["side"] == "buy" else -1)
@@ -90,11 +79,11 @@ def recovered(case: Mapping[str, Any], history: Mapping[str, list[Row]] | None =
             units[action["into"]] = units.get(action["into"], 0.0) + entitled * action["ratio"]
             units[name] = 0.0
     sectors = {row["issuer"]: row["sector"] for row in reference.values() if row["sector"]}
-    sectors |= {row["issuer"]: row["sector"] for row in rows_of(case["benchmark"])}
+    sectors |= {row["issuer"]: row["sector"] for row in table_rows(case["benchmark"])}
     shares = {row["issuer"]: row["shares_outstanding"] for row in reference.values() if row["shares_outstanding"]}
     shares |= {
         row["issuer"]: row["shares_outstanding"]
-        for row in sorted(rows_of(case["filings"]), key=lambda row: (row["filed"], row["period_end"]))
+        for row in sorted(table_rows(case["filings"]), key=lambda row: (row["filed"], row["period_end"]))
         if row["filed"] <= day
     }
     held = {name: count for name, count in units.items() if abs(count) > 1e-6}
@@ -106,18 +95,18 @@ def recovered(case: Mapping[str, Any], history: Mapping[str, list[Row]] | None =
 def _quote(
     name: str,
     history: Mapping[str, list[Row]],
-    second: Mapping[str, Row],
+    secondary: Mapping[str, Row],
     reference: Mapping[str, Row],
     fx: Mapping[str, float],
 ) -> tuple[float, str]:
-    """The price of a line that the policy takes, and the currency that it is in."""
+    """Return the price of a line by the policy, and its currency."""
     close = history[name][-1]["close"]
     repeats = 1
     while repeats < len(history[name]) and history[name][-1 - repeats]["close"] == close:
         repeats += 1
     if repeats >= 3 and any(row["volume"] > 0 for row in history[name][-repeats + 1 :]):
-        close = second[name]["close"]
-    candidates = [reference[name]["currency"], second[name]["currency"]]
+        close = secondary[name]["close"]
+    candidates = [reference[name]["currency"], secondary[name]["currency"]]
     first_line = reference[name]["issuer"]
     if candidates[0] != candidates[1] and first_line in history:
         level = history[first_line][-1]["close"] * fx[reference[first_line]["currency"]]
@@ -125,23 +114,23 @@ def _quote(
     return close, candidates[0]
 
 
-def standing(trades: Columns, day: str) -> list[Row]:
-    """The lines of the blotter up to the day that no later line has replaced."""
-    rows = list(rows_of(trades))
+def effective_trades(trades: Columns, day: str) -> list[Row]:
+    """Return blotter lines up to the day that no later line replaces."""
+    rows = list(table_rows(trades))
     gone = {row["replaces"] for row in rows if row["replaces"]}
     return [row for row in rows if row["trade"] not in gone and row["trade_date"] <= day and row["quantity"]]
 
 
 def _settled(case: Mapping[str, Any], history: Mapping[str, list[Row]]) -> dict[str, float]:
-    """Units by the custodian: no lot twice, and every lot from before a split in units of today."""
-    splits = [row for row in rows_of(case["corporate_actions"]) if row["type"] == "split"]
+    """Return the custodians' units: each lot once, and lots from before a split in current units."""
+    splits = [row for row in table_rows(case["corporate_actions"]) if row["type"] == "split"]
     closes: dict[str, dict[str, float]] = {}
     for split in splits:
         name = split["security"]
         closes[name] = {row["date"]: row["close"] for row in history.get(name, ())}
     units: dict[str, float] = {}
     seen: set[str] = set()
-    for lot in rows_of(case["custodian"]):
+    for lot in table_rows(case["custodian"]):
         if lot["lot"] in seen:
             continue
         seen.add(lot["lot"])
@@ -158,15 +147,15 @@ def _settled(case: Mapping[str, Any], history: Mapping[str, list[Row]]) -> dict[
 
 
 _STANDS_STILL = 3
-"""Sessions with one close from which a feed looks as if it had failed."""
+"""Sessions with an unchanged close that may indicate a failed feed."""
 _SAME = 1e-3
-"""Relative difference up to which two counts of shares are one."""
+"""Relative difference up to which two share counts are equal."""
 Case = Mapping[str, Any]
 History = Mapping[str, list[Row]]
 
 
-def planted(case: Case, book: Recovered) -> list[Row]:
-    """Every trap and control in the papers, by kind and place."""
+def find_planted(case: Case, book: Recovered) -> list[Row]:
+    """Return all traps and controls in the records, by kind and place."""
     history = histories(case["prices"])
     priced = (_splits, _duplicates, _replacements, _standstills)
     found = [place for finder in priced for place in finder(case, book, history)]
@@ -176,31 +165,31 @@ def planted(case: Case, book: Recovered) -> list[Row]:
 
 
 def _place(kind: str, where: str, field: str, right: Any, face: Any, mended: Any) -> Row:
-    """A place: a trap where the papers' face is not right, else a control, where what is mended is wrong."""
+    """Return a trap if the face value is wrong, else a control with the corrected value as the wrong one."""
     trap = face != right if isinstance(right, str) else abs(face - right) > _SAME * 1e-3 * abs(right)
     fallen = face if trap else mended
     return {"kind": kind, "where": where, "trap": trap, "field": field, "right": right, "fallen": fallen}
 
 
 def _altered(case: Case, table: str, change: Callable[[Row], Row | None]) -> Case:
-    """The case with each row of a table changed, or left out where the change is None."""
-    rows = [row for given in rows_of(case[table]) if (row := change(given)) is not None]
+    """Return the case with each row of a table changed, or dropped if `change` returns None."""
+    rows = [row for original in table_rows(case[table]) if (row := change(original)) is not None]
     return {**case, table: {column: [row[column] for row in rows] for column in case[table]}}
 
 
 def _with(case: Case, table: str, key: str, name: str, **values: Any) -> Case:
-    """The case with other values in those rows of a table whose column `key` is `name`."""
+    """Return the case with `values` set in rows of a table where column `key` is `name`."""
     return _altered(case, table, lambda row: {**row, **values} if row[key] == name else row)
 
 
 def _quantity(case: Case, name: str, history: History) -> float:
-    """Units of a line in a case of which the prices are as they are printed."""
+    """Return units of a line; the prices of the case must be unchanged."""
     return recovered(case, history).quantities.get(name, 0.0)
 
 
 def _splits(case: Case, book: Recovered, history: History) -> Iterator[Row]:
-    """Splits, booked by the custodian or not: the face of the papers is his extract, mending them books it (again)."""
-    for event in rows_of(case["corporate_actions"]):
+    """Find splits: the face value is the custodians' extract, the correction books the split again."""
+    for event in table_rows(case["corporate_actions"]):
         if event["type"] == "split" and event["ex_date"] <= case["as_of"]:
             name = event["security"]
             face = _quantity(_altered(case, "corporate_actions", partial(_but, event)), name, history)
@@ -213,13 +202,13 @@ def _but(event: Row, row: Row) -> Row | None:
 
 
 def _unbooked(event: Row, lot: Row) -> Row:
-    """A lot with the cost that it would have if the split had not been booked."""
+    """Return a lot with its unit cost as if the split were not booked."""
     before = lot["security"] == event["security"] and lot["acquired"] < event["ex_date"]
     return {**lot, "unit_cost": lot["unit_cost"] * event["ratio"]} if before else lot
 
 
 def _alike(rows: Iterable[Row], keys: Sequence[str]) -> Iterator[tuple[Row, Row]]:
-    """Pairs of rows with the same keys, the first of them and a later one."""
+    """Yield each later row with equal keys after the first such row."""
     first: dict[tuple[Any, ...], Row] = {}
     for row in rows:
         earlier = first.setdefault(tuple(row[name] for name in keys), row)
@@ -228,8 +217,8 @@ def _alike(rows: Iterable[Row], keys: Sequence[str]) -> Iterator[tuple[Row, Row]
 
 
 def _duplicates(case: Case, book: Recovered, history: History) -> Iterator[Row]:
-    """Lots that are printed alike: their face is that all of them count, mending them leaves the second one out."""
-    lots = list(rows_of(case["custodian"]))
+    """Find equal lots: at face value all count, corrected the later one does not."""
+    lots = list(table_rows(case["custodian"]))
     for earlier, later in _alike(lots, ("security", "acquired", "quantity", "unit_cost")):
         name = later["security"]
         face, mended = (
@@ -246,11 +235,8 @@ def _columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
 
 
 def _replacements(case: Case, book: Recovered, history: History) -> Iterator[Row]:
-    """Lines of the blotter that are alike: their face is what they say, that one replaces another or that both stand.
-
-    A reader who is misled by the first takes both for standing, by the second the later one for the earlier one's.
-    """
-    orders = [row for row in rows_of(case["trades"]) if row["trade_date"] <= case["as_of"]]
+    """Find equal or replaced blotter lines: at face value both count, corrected the later replaces the earlier."""
+    orders = [row for row in table_rows(case["trades"]) if row["trade_date"] <= case["as_of"]]
     named = {row["trade"]: row for row in orders}
     pairs = [(named[row["replaces"]], row) for row in orders if row["replaces"]]
     pairs += _alike(orders, ("security", "trade_date", "side", "quantity"))
@@ -264,8 +250,8 @@ def _replacements(case: Case, book: Recovered, history: History) -> Iterator[Row
 
 
 def _standstills(case: Case, book: Recovered, history: History) -> Iterator[Row]:
-    """Closes that stand still: their face is that they are prices, mending them takes the second source's."""
-    events = [row for row in rows_of(case["corporate_actions"]) if row["ex_date"] <= case["as_of"]]
+    """Find unchanged closes: the face value is the close, the correction the secondary source's price."""
+    events = [row for row in table_rows(case["corporate_actions"]) if row["ex_date"] <= case["as_of"]]
     gone = {row["security"] for row in events if row["type"] == "merger"}
     for name, rows in history.items():
         last = {row["close"] for row in rows[-_STANDS_STILL:]}
@@ -278,15 +264,15 @@ def _standstills(case: Case, book: Recovered, history: History) -> Iterator[Row]
 
 
 def _currencies(case: Case, book: Recovered) -> Iterator[Row]:
-    """Lines that the two sources have in other currencies: the face is the reference file's."""
-    second = {row["security"]: row["currency"] for row in rows_of(case["second_source"])}
-    for row in rows_of(case["reference"]):
-        name, own = row["security"], row["currency"]
-        if own == second[name]:
+    """Find lines with different currencies in the two sources: the face value uses the reference file's."""
+    secondary = {row["security"]: row["currency"] for row in table_rows(case["second_source"])}
+    for row in table_rows(case["reference"]):
+        name, listed_currency = row["security"], row["currency"]
+        if listed_currency == secondary[name]:
             continue
         face, mended = (
             book.prices[name] / book.units[name] * row["multiplier"] * _rate(case, currency)
-            for currency in (own, second[name])
+            for currency in (listed_currency, secondary[name])
         )
         yield _place("currency_unit", name, "price", book.prices[name], face, mended)
 
@@ -296,12 +282,11 @@ def _rate(case: Case, currency: str) -> float:
 
 
 def _issuers(case: Case) -> dict[str, Row]:
-    """A row of the reference file for each issuer of which it gives a sector."""
-    return {row["issuer"]: row for row in rows_of(case["reference"]) if row["sector"]}
+    return {row["issuer"]: row for row in table_rows(case["reference"]) if row["sector"]}
 
 
 def _sectors(case: Case, book: Recovered) -> Iterator[Row]:
-    """Sectors that the vendor has changed: the face is the new one, mending it takes the old one."""
+    """Find changed vendor sectors: the face value is the new one, the correction the old one."""
     for issuer, row in _issuers(case).items():
         if row["sector"] != row["sector_before"]:
             yield _place(
@@ -310,7 +295,6 @@ def _sectors(case: Case, book: Recovered) -> Iterator[Row]:
 
 
 def _counts(case: Case, book: Recovered) -> Iterator[Row]:
-    """Counts of shares that the vendor has changed: the face is the new one, mending it takes the old one."""
     for issuer, row in _issuers(case).items():
         now, before = row["shares_outstanding"], row["shares_before"]
         if abs(now - before) > _SAME * before:

@@ -1,59 +1,55 @@
-"""What a judge is told of a case beside the true answer, from the papers alone: lines, prices, what the vendor says.
-
-Two derivations of one JSON value held against each other.
-"""
+"""Derive the verification data of a case and part `book` of its answer from the records, and compare JSON values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from finskillbench.scoring.values import is_array, is_object, json_equal, number
-from finskillbench_desk.committee_case.rederive.places import Recovered, Row, planted, rows_of, standing
+from finskillbench.scoring.values import as_number, is_array, is_object, json_equal
+from finskillbench_desk.committee_case.rederive.places import Recovered, Row, effective_trades, find_planted, table_rows
 
 CLOSE = 1e-7
-"""Relative difference of two derivations of one number."""
+"""Relative tolerance between two derivations of a number."""
 
 
 def same(stated: object, again: object) -> bool:
-    """Whether two JSON values differ by rounding only."""
-    return next(differences(stated, again, ""), None) is None
+    """Return True if two JSON values differ by rounding only."""
+    return next(json_differences(stated, again, ""), None) is None
 
 
-def differences(stated: object, again: object, path: str) -> Iterator[str]:
-    """Paths at which two JSON values differ by more than rounding; lists are held against each other in their order."""
+def json_differences(stated: object, again: object, path: str) -> Iterator[str]:
+    """Yield paths at which two JSON values differ by more than rounding; list order counts."""
     if is_object(stated) and is_object(again):
         for key in sorted({*stated, *again}):
             where = f"{path}.{key}"
-            yield from differences(stated[key], again[key], where) if key in stated and key in again else (where,)
+            yield from json_differences(stated[key], again[key], where) if key in stated and key in again else (where,)
     elif is_array(stated) and is_array(again):
         if len(stated) != len(again):
             yield path
         for place, (one, other) in enumerate(zip(stated, again, strict=False)):
-            yield from differences(one, other, f"{path}[{place}]")
-    elif (first := number(stated)) is None or (second := number(again)) is None:
+            yield from json_differences(one, other, f"{path}[{place}]")
+    elif (stated_number := as_number(stated)) is None or (derived := as_number(again)) is None:
         if not json_equal(stated, again):
             yield path
-    elif abs(first - second) > CLOSE * abs(second):
+    elif abs(stated_number - derived) > CLOSE * abs(derived):
         yield path
 
 
 _SIZED = ("share", "preferred", "receipt")
-"""Kinds whose issuer's market capitalisation rules ask for."""
 _NUMBERS = {"adv": "adv_usd", "rating": "rating", "maturity": "maturity_years", "beta": "beta"}
-"""Attribute of an instrument to the column of the reference file."""
+"""Reference file column by attribute of an instrument."""
 _REPLACED = 1e-3
-"""Relative difference between two counts of shares from which one does not count."""
+"""Relative difference of share counts from which the vendor's is replaced."""
 
 
-def withheld(case: Mapping[str, Any], book: Recovered) -> dict[str, Any]:
-    """Key of a verification to what the papers of a case, and the book that they support, give for it."""
+def derive_verification(case: Mapping[str, Any], book: Recovered) -> dict[str, Any]:
+    """Return the verification data that the records and the book support, by key."""
     return {
         "instruments": instruments(case, book),
         "prices": book.prices,
-        "planted": planted(case, book),
+        "planted": find_planted(case, book),
         "trading": trading(case, book),
-        "rates": {row["security"]: row["cost_bp"] / 1e4 for row in rows_of(case["reference"])},
+        "rates": {row["security"]: row["cost_bp"] / 1e4 for row in table_rows(case["reference"])},
         "vendor": vendor(case),
         "shown": _shown(case),
         "leverage": leverage(case),
@@ -62,15 +58,16 @@ def withheld(case: Mapping[str, Any], book: Recovered) -> dict[str, Any]:
 
 
 def instruments(case: Mapping[str, Any], book: Recovered) -> list[Row]:
-    """Every line as the rules see it, cash too, by name."""
-    weights = {row["issuer"]: 100 * row["weight"] for row in rows_of(case["benchmark"])}
+    weights = {row["issuer"]: 100 * row["weight"] for row in table_rows(case["benchmark"])}
     inside: dict[str, dict[str, float]] = {}
-    for row in rows_of(case["constituents"]):
+    for row in table_rows(case["constituents"]):
         inside.setdefault(row["security"], {})[row["issuer"]] = row["weight"]
     found = [_cash()]
-    for row in rows_of(case["reference"]):
+    for row in table_rows(case["reference"]):
         name, issuer, currency = row["security"], row["issuer"] or "", book.currencies[row["security"]]
-        attributes = {own: float(row[column]) for own, column in _NUMBERS.items() if row[column] is not None}
+        attributes = {
+            attribute: float(row[column]) for attribute, column in _NUMBERS.items() if row[column] is not None
+        }
         if row["kind"] in _SIZED:
             attributes["market_cap"] = book.shares[issuer] * book.prices[issuer]
         found.append(
@@ -92,15 +89,15 @@ def instruments(case: Mapping[str, Any], book: Recovered) -> list[Row]:
 
 
 def _cash() -> Row:
-    words = {"name": "CASH", "kind": "cash", "issuer": "CUSTODIAN", "sector": "", "sub_sector": ""}
+    text_fields = {"name": "CASH", "kind": "cash", "issuer": "CUSTODIAN", "sector": "", "sub_sector": ""}
     numbers: Row = {"lists": [], "benchmark": 0.0, "attributes": {}, "holdings": {}}
-    return {**words, "country": "US", "currency": "USD", **numbers}
+    return {**text_fields, "country": "US", "currency": "USD", **numbers}
 
 
 def trading(case: Mapping[str, Any], book: Recovered) -> list[float]:
-    """Dollars of the quarter: purchases and sales that have settled, purchases and sales that are pending."""
+    """Return dollars of settled purchases and sales, and of pending purchases and sales, of the quarter."""
     day, pending = case["as_of"], {"buy": 0.0, "sell": 0.0}
-    for order in standing(case["trades"], day):
+    for order in effective_trades(case["trades"], day):
         if order["settle_date"] > day:
             pending[order["side"]] += order["quantity"] * order["price"] * book.units[order["security"]]
     settled = case["quarter_to_date"]
@@ -108,22 +105,21 @@ def trading(case: Mapping[str, Any], book: Recovered) -> list[float]:
 
 
 def vendor(case: Mapping[str, Any]) -> dict[str, Row]:
-    """Sector and shares outstanding of each issuer as the reference file has them."""
-    rows = [row for row in rows_of(case["reference"]) if row["sector"]]
+    rows = [row for row in table_rows(case["reference"]) if row["sector"]]
     return {row["issuer"]: {"sector": row["sector"], "shares": row["shares_outstanding"]} for row in rows}
 
 
 def _shown(case: Mapping[str, Any]) -> dict[str, float]:
-    """Units of each security that the custodian prints, a lot twice where it is printed twice."""
+    """Return units by security as the custodians print them, duplicates included."""
     found: dict[str, float] = {}
-    for lot in rows_of(case["custodian"]):
+    for lot in table_rows(case["custodian"]):
         found[lot["security"]] = found.get(lot["security"], 0.0) + lot["quantity"]
     return found
 
 
 def leverage(case: Mapping[str, Any]) -> dict[str, float]:
-    """Total liabilities over equity, by the last filing of each issuer that gives both."""
-    filings = sorted(rows_of(case["filings"]), key=lambda row: (row["filed"], row["period_end"]))
+    """Return total liabilities over equity by issuer, from its last filing with both."""
+    filings = sorted(table_rows(case["filings"]), key=lambda row: (row["filed"], row["period_end"]))
     return {
         row["issuer"]: row["total_liabilities"] / row["stockholders_equity"]
         for row in filings
@@ -132,12 +128,10 @@ def leverage(case: Mapping[str, Any]) -> dict[str, float]:
 
 
 def risk_model(case: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Specific variance and loadings of each issuer of the benchmark."""
-    return {row["issuer"]: [row[name] for name in row if name != "issuer"] for row in rows_of(case["risk_model"])}
+    return {row["issuer"]: [row[name] for name in row if name != "issuer"] for row in table_rows(case["risk_model"])}
 
 
-def stated_book(case: Mapping[str, Any], book: Recovered) -> dict[str, Any]:
-    """The part `book` of the answer."""
+def derive_book(case: Mapping[str, Any], book: Recovered) -> dict[str, Any]:
     pending = trading(case, book)[2:]
     return {
         "positions": [
@@ -152,12 +146,12 @@ def stated_book(case: Mapping[str, Any], book: Recovered) -> dict[str, Any]:
 
 
 def replaced(case: Mapping[str, Any], book: Recovered) -> list[Row]:
-    """Fields of the reference file that the policy does not accept, with what counts instead, by issuer and field."""
+    """Return reference file fields that the policy replaces, with their true values, by issuer and field."""
     found: list[Row] = []
-    for issuer, given in sorted(vendor(case).items()):
+    for issuer, vendor_row in sorted(vendor(case).items()):
         sector, shares = book.sectors[issuer], book.shares[issuer]
-        if given["sector"] != sector:
+        if vendor_row["sector"] != sector:
             found.append({"issuer": issuer, "field": "sector", "value": sector})
-        if abs(given["shares"] - shares) > _REPLACED * shares:
+        if abs(vendor_row["shares"] - shares) > _REPLACED * shares:
             found.append({"issuer": issuer, "field": "shares_outstanding", "value": shares})
     return found

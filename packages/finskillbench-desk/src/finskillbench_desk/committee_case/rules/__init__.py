@@ -1,21 +1,16 @@
-"""Coded rules in a committee case: what they are (the engine), and how an agent's are judged (`judging`, `probes`).
+"""Judge coded rules of a committee case by their behaviour on hidden probe portfolios (`judging`, `probes`).
 
-The language, the book and the evaluator are pure and live in `finskillbench_desk.engines.guidelines`, where scripts of
-the skill packages reach them:
+The rule language, book and evaluator are in `finskillbench_desk.engines.guidelines`, where skill scripts can use them:
 
-- `engines.guidelines.book`: `Instrument`, `Position(instrument, value, notional=0, bought=False)`, `Trading` (the
-  quarter's purchases and sales, used and pending) and `Book(positions, others, trading)`. Net asset value is the sum of
-  the positions' values, so accrued cash and payables are positions of kind "cash". `others` are instruments that are
-  not held and still matter: the benchmark's, and what funds hold.
-- `engines.guidelines.language`: `Rule`; `rule_json(rule)` writes it as JSON.
-- `engines.guidelines.parsing`: `parse_rules(json) -> (rules, problems)`, `parse_rule`, and `SCHEMA`, the words that the
-  prompt shows. Neither raises on any JSON.
-- `engines.guidelines.evaluation`: `evaluate(rules, book) -> [Outcome(rule, measured, limit, where, state)]` with the
-  states "ok", "passive" (beyond a limit that is tested at purchase, nothing of it being bought: no breach), "report"
-  (a reporting threshold, no breach) and "breach"; `exceeded(rule, books)` for many books at once.
+- `book`: `Instrument`, `Position`, `Trading` (purchases and sales of the quarter, used and pending) and
+  `Book(positions, others, trading)`. Net asset value is the sum of position values; accrued cash and payables are
+  positions of kind "cash". `others` are instruments not held: those of the benchmark and the holdings of funds.
+- `language`: `Rule`; `rule_json(rule)` writes it as JSON.
+- `parsing`: `parse_rules(json) -> (rules, problems)`, `parse_rule`, and `SCHEMA` for the prompt. No JSON makes it
+  raise.
+- `evaluation`: `evaluate(rules, book) -> [Outcome]` with states "ok", "passive" (beyond a limit tested at purchase,
+  without a purchase: no breach), "report" (a reporting threshold: no breach) and "breach"; `exceeded(rule, books)`.
 
-Judging: `withheld(guidelines, vocabulary, seed)` is stored with the truth, and `judge(given, withheld)` says what coded
-rules earn, clause by clause, and which traps of reading were fallen for; it never raises on any JSON.
-
-Weights and limits are in percent. A clause is in breach where any of its rules is.
+`coding_truth` is stored with the truth; `judge_rules` scores submitted rules by clause. Weights and limits are in
+percent. A clause is in breach if any of its rules is.
 """

@@ -1,4 +1,4 @@
-"""The instruments that probe portfolios are made of: all that a clause can mean, and all it may be taken for."""
+"""Instruments of probe portfolios: they cover the true meaning of each clause and its likely misreadings."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from finskillbench_desk.committee_case.documents.vocabulary import CURRENCIES, Vocabulary
-from finskillbench_desk.engines.guidelines.book import Instrument, Kind, Universe
+from finskillbench_desk.engines.guidelines.book import Instrument, Kind, InstrumentUniverse
 from finskillbench_desk.engines.guidelines.language import Among, Every, Filter, Not, Range, Rule, Some
 
 _COUNT = 44
-"""Issuers beside those that rules call for."""
+"""Issuers in addition to those that the rules need."""
 _SPARE = 12
 """Issuers beyond the highest limit on their number."""
 _BANKS = ("First Harbour Bank", "Union Trust Bank", "Delta Custody Bank")
 
 
 def _leaves(of: Filter) -> Iterator[Among | Range]:
-    """The conditions in a filter."""
     match of:
         case Among() | Range():
             yield of
@@ -35,44 +34,39 @@ def _conditions(rules: Iterable[Rule]) -> Iterator[Among | Range]:
             yield from _leaves(atom.of)
 
 
-def words_of(rules: Sequence[Rule], label: str) -> list[str]:
-    """Words of a label that rules name, sorted."""
+def named_values(rules: Sequence[Rule], label: str) -> list[str]:
+    """Return the values of a label that the rules name, sorted."""
     return sorted(
-        {w for leaf in _conditions(rules) if isinstance(leaf, Among) and leaf.label == label for w in leaf.words}
+        {w for leaf in _conditions(rules) if isinstance(leaf, Among) and leaf.label == label for w in leaf.labels}
     )
 
 
 def thresholds(rules: Sequence[Rule], attribute: str) -> list[float]:
-    """Numbers that rules hold an attribute against, sorted."""
     found = {leaf.value for leaf in _conditions(rules) if isinstance(leaf, Range) and leaf.attribute == attribute}
     return sorted(found)
 
 
-def probe_universe(rules: Sequence[Rule], vocabulary: Vocabulary, rng: np.random.Generator) -> Universe:
-    """Instruments around everything that the rules name: at least two issuers for each word, and near misses.
-
-    `rng` decides what the rules leave open; the same stream gives the same universe.
-    """
+def probe_universe(rules: Sequence[Rule], vocabulary: Vocabulary, rng: np.random.Generator) -> InstrumentUniverse:
+    """Return instruments with at least two issuers for each value that the rules name, and near misses."""
     shares = _shares(rules, vocabulary, rng)
     bonds = _bonds(rules, shares, rng)
     funds = _funds(shares, rng)
-    return Universe((*shares, *_further_lines(shares, rng), *bonds, *funds, *_futures(), *_cash()))
+    return InstrumentUniverse((*shares, *_further_lines(shares, rng), *bonds, *funds, *_futures(), *_cash()))
 
 
 def _profiles(rules: Sequence[Rule], vocabulary: Vocabulary, rng: np.random.Generator) -> list[tuple[str, str, str]]:
-    """Issuer, sub-sector and country of each company."""
     subs, countries = list(vocabulary.sub_sectors), list(vocabulary.countries)
-    named = [word for word in words_of(rules, "issuer") if word in vocabulary.issuers]
-    wanted_subs = [sub for sub in words_of(rules, "sub_sector") if sub in vocabulary.sub_sectors] * 2
-    for sector in words_of(rules, "sector"):
+    named = [word for word in named_values(rules, "issuer") if word in vocabulary.issuers]
+    wanted_subs = [sub for sub in named_values(rules, "sub_sector") if sub in vocabulary.sub_sectors] * 2
+    for sector in named_values(rules, "sector"):
         inside = [sub for sub in subs if vocabulary.sub_sectors[sub] == sector]
         wanted_subs += [inside[int(i)] for i in rng.integers(len(inside), size=2)] if inside else []
     wanted_subs += [sub for sub in subs if sub not in wanted_subs]
-    others = [name for name in vocabulary.issuers if name not in named]
-    wanted_countries = [code for code in words_of(rules, "country") if code in countries] * 2 + countries
+    unnamed = [name for name in vocabulary.issuers if name not in named]
+    wanted_countries = [code for code in named_values(rules, "country") if code in countries] * 2 + countries
     counts = [rule.limit.terms[0].plus for rule in rules if rule.measure == "count"]
     size = int(max([_COUNT, len(wanted_subs), *(limit + _SPARE for limit in counts)]))
-    names = [*named, *others, *(f"PX{i:03d}" for i in range(size))][: max(size, len(named))]
+    names = [*named, *unnamed, *(f"PX{i:03d}" for i in range(size))][: max(size, len(named))]
     more = len(names) - len(wanted_subs)
     wanted_subs += [subs[int(i)] for i in rng.integers(len(subs), size=max(more, 0))]
     wanted_countries += ["US"] * max(len(names) - len(wanted_countries), 0)
@@ -82,7 +76,6 @@ def _profiles(rules: Sequence[Rule], vocabulary: Vocabulary, rng: np.random.Gene
 
 
 def _shares(rules: Sequence[Rule], vocabulary: Vocabulary, rng: np.random.Generator) -> list[Instrument]:
-    """One share of each company."""
     sizes = [factor * cut for cut in thresholds(rules, "market_cap") for factor in (0.5, 0.92, 1.06, 2.5)] or [2e9]
     profiles = _profiles(rules, vocabulary, rng)
     weights = rng.lognormal(0.0, 1.0, len(profiles)) * (rng.random(len(profiles)) < 0.8)
@@ -122,7 +115,6 @@ _LINES: tuple[tuple[str, Kind, int], ...] = (
 
 
 def _further_lines(shares: Sequence[Instrument], rng: np.random.Generator) -> Iterator[Instrument]:
-    """Second classes, receipts, preferred shares and convertible bonds of some companies."""
     for suffix, kind, count in _LINES:
         for i in sorted(rng.choice(len(shares), count, replace=False)):
             share = shares[int(i)]
@@ -142,7 +134,7 @@ def _further_lines(shares: Sequence[Instrument], rng: np.random.Generator) -> It
 
 
 def _bonds(rules: Sequence[Rule], shares: Sequence[Instrument], rng: np.random.Generator) -> Iterator[Instrument]:
-    """Bonds of companies and governments with ratings and maturities on both sides of what rules ask."""
+    """Yield company and government bonds with ratings and maturities on both sides of the rules' thresholds."""
     notches = sorted(
         {int(cut) + step for cut in thresholds(rules, "rating") for step in (0, 1)} | {2, 5, 8, 10, 11, 14}
     )
@@ -178,7 +170,6 @@ def _bonds(rules: Sequence[Rule], shares: Sequence[Instrument], rng: np.random.G
 
 
 def _funds(shares: Sequence[Instrument], rng: np.random.Generator) -> Iterator[Instrument]:
-    """Funds that hold shares of the universe, some of them affiliated."""
     for j in range(5):
         inside = rng.choice(len(shares), 6, replace=False)
         parts = rng.dirichlet(np.ones(6)) * rng.uniform(0.7, 1.0)

@@ -1,9 +1,8 @@
-"""How an agent's coded rules are judged: by what they say of hidden probe portfolios, clause by clause.
+"""Score submitted rules clause by clause on hidden probe portfolios.
 
-A clause earns its balanced accuracy above chance, 2 x (mean of the share of exceeding probes that are recognised and of
-the share of others that are left alone) - 1, at the boundary where that is least: a rule that is right on one side of
-an exception, or only of purchases, is not the rule. Rules that let everything pass, or nothing, earn 0. Rules under a
-number that has no rule in force (a clause that was deleted, a definition) dilute the mean wherever they say anything.
+A clause earns its balanced accuracy above chance at its worst boundary. With the recognised share of exceeding probes
+and the passed share of the others, this is 2 x mean - 1. Rules that pass everything, or nothing, earn 0. Rules under a
+number without a rule in force (a deleted clause, a definition) lower the mean if they flag any probe.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import numpy as np
 
 from finskillbench.arrays import Booleans, Integers
 from finskillbench.episode import JsonObject
-from finskillbench_desk.committee_case.documents.rendering import Guidelines, Trap
+from finskillbench_desk.committee_case.documents.rendering import Guidelines, ReadingTrap
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
 from finskillbench_desk.committee_case.rules.instruments import probe_universe
 from finskillbench_desk.committee_case.rules.probes import Probes, clause_probes, random_books
@@ -30,17 +29,17 @@ from finskillbench_desk.engines.guidelines.language import Rule, rule_json
 from finskillbench_desk.engines.guidelines.parsing import parse_rules
 
 _KEPT = 4
-"""Cases whose probes are kept: each takes about ten megabytes and a quarter of a second to draw again."""
+"""Cases with cached probes: each takes about 10 MB, and 0.25 s to draw again."""
 _POOL = 768
-"""Books that the probes of a case are made of: three times what a clause takes, each scaled otherwise in each."""
+"""Base books of a case: three times the probes of a clause, each scaled differently in each clause."""
 _PHANTOM_PROBES = 8
-"""Probes of each clause on which rules of clauses that do not exist are tried."""
+"""Probes of each clause on which rules of nonexistent clauses are tried."""
 Verdict: TypeAlias = Literal["avoided", "fallen", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What coded rules earn, in all and by clause, which clauses do not exist, and which traps were fallen for."""
+    """Score of coded rules in total and by clause, nonexistent clauses, and the verdict on each reading trap."""
 
     value: float
     clauses: Mapping[str, float]
@@ -49,11 +48,11 @@ class Judgement:
     problems: tuple[str, ...]
 
 
-def withheld(guidelines: Guidelines, vocabulary: Vocabulary, seed: int) -> JsonObject:
-    """What is stored with the truth: the rules in force, those of every trap where they differ, and the seed."""
+def coding_truth(guidelines: Guidelines, vocabulary: Vocabulary, seed: int) -> JsonObject:
+    """Return what is stored with the truth: the rules in force, those of each trap where they differ, and the seed."""
     true = by_clause(guidelines.rules())
     misread: dict[str, list[Any]] = {}
-    for trap in Trap:
+    for trap in ReadingTrap:
         wrong = by_clause(guidelines.rules(frozenset((trap,))))
         changed = [clause for clause in sorted({*true, *wrong}) if true.get(clause) != wrong.get(clause)]
         misread[trap.value] = [[clause, [rule_json(rule) for rule in wrong.get(clause, ())]] for clause in changed]
@@ -67,7 +66,7 @@ def withheld(guidelines: Guidelines, vocabulary: Vocabulary, seed: int) -> JsonO
 
 
 def by_clause(rules: Sequence[Rule]) -> dict[str, tuple[Rule, ...]]:
-    """Rules by the number of their clause, however it is written."""
+    """Group rules by the first dotted number in their clause name."""
     out: dict[str, tuple[Rule, ...]] = {}
     for rule in rules:
         found = re.search(r"\d+(?:\.\d+)+", rule.clause)
@@ -78,7 +77,7 @@ def by_clause(rules: Sequence[Rule]) -> dict[str, tuple[Rule, ...]]:
 
 @dataclass(frozen=True, eq=False)
 class Clauses:
-    """The clauses in force of a case with the rules of each; probes are drawn when they are first asked for."""
+    """Clauses in force of a case with their rules; probes are drawn on first use."""
 
     rules: Mapping[str, tuple[Rule, ...]]
     vocabulary: Vocabulary
@@ -87,13 +86,11 @@ class Clauses:
 
     @cached_property
     def pool(self) -> Books:
-        """The books that all probes are made of."""
-        rules = [rule for own in self.rules.values() for rule in own]
+        rules = [rule for clause_rules in self.rules.values() for rule in clause_rules]
         rng = np.random.default_rng([self.seed, 0])
         return random_books(probe_universe(rules, self.vocabulary, rng), rng, _POOL)
 
     def probes(self, clause: str) -> Probes:
-        """The probes of a clause."""
         if clause not in self.drawn:
             rng = np.random.default_rng([self.seed, 1 + list(self.rules).index(clause)])
             self.drawn[clause] = clause_probes(self.rules[clause], self.pool, rng)
@@ -101,7 +98,7 @@ class Clauses:
 
 
 def clauses_of(hidden: Mapping[str, Any]) -> Clauses:
-    """The clauses in force of a case; those of the last few cases are kept, with what was drawn of them."""
+    """Return the clauses in force of a case; the last few cases are cached with their probes."""
     parts = {key: hidden[key] for key in ("rules", "issuers", "sub_sectors", "seed")}
     return _clauses(json.dumps(parts, sort_keys=True))
 
@@ -114,37 +111,36 @@ def _clauses(key: str) -> Clauses:
     return Clauses(by_clause(rules), vocabulary, data["seed"])
 
 
-def judge(given: object, hidden: Mapping[str, Any], *, probed: bool = False) -> Judgement:
-    """Judge the list of coded rules that an agent gave; never raises on any JSON value.
-
-    A clause whose rules are the true ones word for word is right on any probe, so that none are drawn for it; `probed`
-    draws them all the same.
-    """
-    rules, problems = parse_rules(given)
+def judge_rules(submitted: object, hidden: Mapping[str, Any], *, probed: bool = False) -> Judgement:
+    """Score submitted coded rules of any JSON; `probed` draws probes even for rules equal to the true ones."""
+    rules, problems = parse_rules(submitted)
     theirs, clauses = by_clause(rules), clauses_of(hidden)
     same = {
-        clause for clause, own in clauses.rules.items() if not probed and _words(theirs.get(clause, ())) == _words(own)
+        clause
+        for clause, true_rules in clauses.rules.items()
+        if not probed and _canonical(theirs.get(clause, ())) == _canonical(true_rules)
     }
     earned = {
         clause: 1.0 if clause in same else clause_score(theirs.get(clause, ()), clauses, clause)
         for clause in clauses.rules
     }
-    phantoms = tuple(number for number in theirs if number not in earned and _speaks(theirs[number], clauses))
+    phantoms = tuple(
+        number for number in theirs if number not in earned and _exceeded_anywhere(theirs[number], clauses)
+    )
     value = math.fsum(earned.values()) / (len(earned) + len(phantoms))
     traps: dict[str, Verdict] = {
-        name: _verdict(theirs, {clause: parse_rules(own)[0] for clause, own in changed}, clauses, same)
+        name: _verdict(theirs, {clause: parse_rules(stored)[0] for clause, stored in changed}, clauses, same)
         for name, changed in hidden["misread"].items()
     }
     return Judgement(value, earned, phantoms, traps, tuple(problems))
 
 
-def _words(rules: Sequence[Rule]) -> list[str]:
-    """Rules of one clause, however it is numbered."""
+def _canonical(rules: Sequence[Rule]) -> list[str]:
     return sorted(json.dumps({**rule_json(rule), "clause": ""}, sort_keys=True) for rule in rules)
 
 
 def clause_score(rules: Sequence[Rule], clauses: Clauses, clause: str) -> float:
-    """Balanced accuracy above chance of the rules of one clause, at its worst boundary."""
+    """Return the balanced accuracy above chance of the rules of one clause, at its worst boundary."""
     if not rules:
         return 0.0
     probes = clauses.probes(clause)
@@ -152,15 +148,15 @@ def clause_score(rules: Sequence[Rule], clauses: Clauses, clause: str) -> float:
     right = states == _true_states(probes)
     out = 1.0
     for boundary in np.unique(probes.boundary):
-        here = probes.boundary == boundary
-        inside, outside = right[here & ~probes.exceeds], right[here & probes.exceeds]
+        selected = probes.boundary == boundary
+        inside, outside = right[selected & ~probes.exceeds], right[selected & probes.exceeds]
         if inside.size and outside.size:
             out = min(out, max(float(inside.mean() + outside.mean() - 1), 0.0))
     return out
 
 
 def _states(rules: Sequence[Rule], probes: Probes) -> Integers:
-    """0 where nothing is exceeded, 1 where a reporting threshold is, 2 where a limit is."""
+    """Return 0 where nothing is exceeded, 1 where a reporting threshold is, 2 where a limit is."""
     out = np.zeros(len(probes.exceeds), dtype=np.intp)
     for rule in rules:
         out = np.maximum(out, exceeded(rule, probes.books) * (1 if rule.effect == "report" else 2))
@@ -171,8 +167,8 @@ def _true_states(probes: Probes) -> Integers:
     return probes.exceeds * (1 if probes.effect == "report" else 2)
 
 
-def _speaks(rules: Sequence[Rule], clauses: Clauses) -> bool:
-    """Whether the rules find anything exceeded on some probes of each clause."""
+def _exceeded_anywhere(rules: Sequence[Rule], clauses: Clauses) -> bool:
+    """Return True if the rules flag any of a few probes of each clause."""
     for clause in clauses.rules:
         probes = clauses.probes(clause)
         if _states(rules, probes)[:: max(len(probes.exceeds) // _PHANTOM_PROBES, 1)].any():
@@ -183,7 +179,7 @@ def _speaks(rules: Sequence[Rule], clauses: Clauses) -> bool:
 def _verdict(
     theirs: Mapping[str, Sequence[Rule]], wrong: Mapping[str, Sequence[Rule]], clauses: Clauses, same: Collection[str]
 ) -> Verdict:
-    """Whom the rules follow on the probes where truth and a misreading part, counted by clause."""
+    """Compare the rules with the truth and with a misreading on the probes where the two differ."""
     right_count = wrong_count = 0
     for clause in wrong:
         if clause in same:

@@ -1,8 +1,8 @@
-"""Probe portfolios near every boundary of a clause, by which coded rules are judged.
+"""Draw probe portfolios near every boundary of a clause.
 
-For each boundary (a clause's own limit, and that of each of its exceptions) random books are drawn, some holdings that
-count are scaled until the measure stands at a chosen distance from the limit, and purchases are marked so that a test
-at purchase differs from one at all times. Half of the probes lie within 2 % of the limit, and half exceed it.
+Boundaries are a clause's own limit and those of its exceptions. For each, some holdings of random books are scaled to a
+chosen distance from the limit. Purchases are marked so that a test at purchase differs from one at all times. Half of
+the probes are within 2 % of the limit, and half exceed it.
 """
 
 from __future__ import annotations
@@ -13,36 +13,35 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from finskillbench.arrays import Booleans, Floats, Integers
-from finskillbench_desk.engines.guidelines.book import Books, Universe, stacked
+from finskillbench_desk.engines.guidelines.book import Books, InstrumentUniverse, stack_books
 from finskillbench_desk.engines.guidelines.evaluation import (
     distance,
     distances_along,
     exceeded,
     matches,
-    measured,
+    measure_rule,
     scope,
 )
 from finskillbench_desk.engines.guidelines.language import Every, Not, Rule
 
 PROBES = 256
-"""Probe portfolios of a clause."""
 NEAR, LEAST, FAR = 0.02, 0.001, 0.4
-"""Relative distances from the limit: half of the probes lie between the first two, the others up to the last."""
+"""Relative distances from the limit: half of the probes are between the first two, the others up to the last."""
 _NARROW = {"average": 0.08, "active_share": 0.2, "top": 0.15, "sum_above": 0.3}
-"""The same for measures that cannot be moved as far."""
+"""Largest relative distance of measures that cannot be moved as far."""
 _SCALES = np.concatenate(([0.0], np.geomspace(1e-3, 3e3, 9)))
-_STEPS, _CALMING = 18, 6
+_STEPS, _LIMIT_ROUNDS = 18, 6
 _CLOSE = 1e-6
-"""Distance from its margin at which a book is where it should be."""
+"""Tolerance of the distance from a chosen margin."""
 _ROUNDS = 40
-"""Draws of candidates until a boundary has its probes."""
+"""Most draws of candidates per boundary."""
 _SPARE, _MOST_SPARE = 1.1, 64.0
-"""Candidates for each probe that is lacking: most come out as wanted, and of a few limits one in a hundred does."""
+"""Candidates per missing probe: most are usable, but only one in a hundred for a few limits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """Probe books of one clause, the boundary that each belongs to, whether it lies within 2 %, and what is true."""
+    """Probe books of one clause with their boundary, their distance class, and the truth."""
 
     clause: str
     effect: str
@@ -53,11 +52,11 @@ class Probes:
 
 
 def clause_probes(rules: Sequence[Rule], pool: Books, rng: np.random.Generator, count: int = PROBES) -> Probes:
-    """Probes of one clause from its true rules, made of books of a pool (see `random_books`)."""
+    """Return the probes of one clause from its true rules and books of a pool (see `random_books`)."""
     atoms = [(rule, atom) for rule in rules for atom in rule.atoms()]
     shares = [count // len(atoms) + (i < count % len(atoms)) for i in range(len(atoms))]
     found = [boundary_probes(rule, atom, pool, rng, size) for (rule, atom), size in zip(atoms, shares, strict=True)]
-    books = stacked(pool.universe, [books for books, _, _ in found])
+    books = stack_books(pool.universe, [books for books, _, _ in found])
     fires = np.any([exceeded(rule, books) for rule in rules], axis=0)
     boundary = np.concatenate([2 * i + side for i, (_, _, side) in enumerate(found)])
     return Probes(
@@ -68,11 +67,11 @@ def clause_probes(rules: Sequence[Rule], pool: Books, rng: np.random.Generator, 
 def boundary_probes(
     rule: Rule, atom: Rule, pool: Books, rng: np.random.Generator, size: int
 ) -> tuple[Books, Booleans, Integers]:
-    """Books near one limit of a rule, which of them lie within 2 %, and which of its two sides each belongs to.
+    """Return books near one limit of a rule, which of them are within 2 %, and the side of each.
 
-    Side 0 tells what keeps the limit from what exceeds it by a purchase. Side 1 is about timing: of a rule that is
-    tested at purchase it tells what exceeds the limit by a purchase from what does so without, of any other what keeps
-    the limit from what exceeds it without a purchase.
+    Side 0 separates books that keep the limit from those that exceed it by a purchase. Side 1 tests timing: for a rule
+    tested at purchase, an excess by a purchase against one without; for any other, no excess against one without a
+    purchase.
     """
     quota = _quota(size, (2, 2, 2) if atom.when == "purchase" else (2, 1, 1))
     have = dict.fromkeys(quota, 0)
@@ -94,11 +93,11 @@ def boundary_probes(
             books.append(_taken(drawn, chosen))
             near.append(np.full(len(chosen), is_close))
             sides.append(_sides(atom, case, len(chosen)))
-    return stacked(pool.universe, books), np.concatenate(near), np.concatenate(sides)
+    return stack_books(pool.universe, books), np.concatenate(near), np.concatenate(sides)
 
 
 def _quota(size: int, shares: tuple[int, int, int]) -> dict[tuple[int, bool], int]:
-    """How many books of each case, near and not, in these proportions; they add up to `size`."""
+    """Split `size` by case in these proportions, half near the limit and half not."""
     cells = [(case, close) for case in range(3) for close in (True, False)]
     ends = np.cumsum([shares[case] for case, _ in cells]) / (2 * sum(shares)) * size
     counts = np.diff(np.rint(np.concatenate(([0.0], ends))))
@@ -106,7 +105,7 @@ def _quota(size: int, shares: tuple[int, int, int]) -> dict[tuple[int, bool], in
 
 
 def _sides(atom: Rule, case: int, count: int) -> Integers:
-    """Side of each of `count` books that keep the limit (case 0), exceed it by a purchase (1), or without one (2)."""
+    """Return sides of `count` books that keep the limit (case 0), exceed it by a purchase (1), or without one (2)."""
     split = np.arange(count) % 2
     if atom.when == "purchase":
         return (np.zeros(count, dtype=np.intp), split, np.ones(count, dtype=np.intp))[case]
@@ -126,8 +125,8 @@ def _cents(amounts: Floats) -> Floats:
     return out
 
 
-def random_books(universe: Universe, rng: np.random.Generator, count: int) -> Books:
-    """Diversified books of all kinds of instruments, of a net asset value around a hundred million."""
+def random_books(universe: InstrumentUniverse, rng: np.random.Generator, count: int) -> Books:
+    """Return diversified books of all instrument kinds, with net asset values around 100 million."""
     n = len(universe.instruments)
     kinds = np.array([each.kind for each in universe.instruments])
     raw = rng.lognormal(0.0, 0.9, (count, n)) * (rng.random((count, n)) < rng.uniform(0.35, 0.95, (count, 1)))
@@ -150,10 +149,10 @@ def random_books(universe: Universe, rng: np.random.Generator, count: int) -> Bo
 def _at_distance(
     rule: Rule, atom: Rule, pool: Books, rng: np.random.Generator, wanted: Integers, close: Booleans
 ) -> tuple[Books, Booleans]:
-    """Books that keep the limit, exceed it by a purchase, or without one (0, 1, 2), and which came out as wanted."""
+    """Return books for the wanted cases (0 keeps, 1 exceeds by a purchase, 2 without one), and which are usable."""
     outside, count = wanted > 0, len(wanted)
     drawn = _taken(pool, rng.integers(len(pool.values), size=count))
-    base = _calm(rule, _like_benchmark(atom, drawn, rng))
+    base = _within_limits(rule, _like_benchmark(atom, drawn, rng))
     base = _planted(rule, atom, base, rng)
     margin = np.where(
         close, rng.uniform(LEAST, NEAR * 0.98, count), rng.uniform(NEAR * 1.1, _NARROW.get(atom.measure, FAR), count)
@@ -174,8 +173,8 @@ def _at_distance(
 
 
 def _marked(atom: Rule, books: Books, rng: np.random.Generator, wanted: Integers) -> Books:
-    """Purchases: of something that exceeds its limit where that is wanted, of nothing that does where it is not."""
-    found = measured(atom, books)
+    """Mark purchases of exceeding holdings where case 1 is wanted, and remove them where case 2 is."""
+    found = measure_rule(atom, books)
     beyond = found.values - found.limits if atom.comparison == "at_most" else found.limits - found.values
     members = scope(atom, books.universe).members
     if atom.measure in ("turnover", "active_share"):
@@ -195,7 +194,7 @@ def _marked(atom: Rule, books: Books, rng: np.random.Generator, wanted: Integers
 
 
 def _like_benchmark(atom: Rule, books: Books, rng: np.random.Generator) -> Books:
-    """Books whose shares are weighted about as in the benchmark, for limits and measures that go by it."""
+    """Return books with weights near the benchmark's, for measures relative to it."""
     if not atom.limit.relative and atom.measure != "active_share":
         return books
     weights = books.universe.benchmark
@@ -205,14 +204,14 @@ def _like_benchmark(atom: Rule, books: Books, rng: np.random.Generator) -> Books
 
 
 def _planted(rule: Rule, atom: Rule, books: Books, rng: np.random.Generator) -> Books:
-    """Most books with something excepted beyond the general limit and within its own: no breach, but it looks so."""
+    """Move exempted holdings of most books beyond the general limit but within their own: no breach."""
     out = books
     for i, exception in enumerate(rule.exceptions):
-        own = exception.limit or replace(
+        exception_limit = exception.limit or replace(
             rule.limit, terms=(replace(rule.limit.terms[0], plus=2 * rule.limit.terms[0].plus),)
         )
         of = Every((rule.of, exception.of, *(Not(each.of) for each in rule.exceptions[:i])))
-        seen = replace(rule, of=of, limit=own, exceptions=())
+        seen = replace(rule, of=of, limit=exception_limit, exceptions=())
         if seen.of == atom.of:
             continue
         raised = _scaled(seen, out, rng, -rng.uniform(0.02, 0.12, len(out.values)))
@@ -221,18 +220,15 @@ def _planted(rule: Rule, atom: Rule, books: Books, rng: np.random.Generator) -> 
     return out
 
 
-def _calm(rule: Rule, books: Books) -> Books:
-    """The books with every group of a maximum brought within its limit, so that one group at a time decides.
-
-    Groups with an exception end anywhere up to their own limit: whoever overlooks the exception sees a breach there.
-    """
+def _within_limits(rule: Rule, books: Books) -> Books:
+    """Scale every group of a maximum to its limit, or that of its exception, so that one group at a time decides."""
     if rule.by is None or rule.comparison != "at_most" or rule.measure not in ("weight", "ownership", "days_to_sell"):
         return books
     universe, values = books.universe, books.values.copy()
     spare = universe.is_cash & ~matches(rule.of, universe)
-    for _ in range(_CALMING):
+    for _ in range(_LIMIT_ROUNDS):
         for atom in rule.atoms():
-            found = measured(atom, replace(books, values=values))
+            found = measure_rule(atom, replace(books, values=values))
             ratio = 0.82 * np.maximum(found.limits, 0.0) / np.maximum(found.values, 1e-9)
             ratio = np.where(found.values > 0.9 * found.limits, ratio, 1.0)
             members = scope(atom, universe).members
@@ -247,7 +243,7 @@ def _calm(rule: Rule, books: Books) -> Books:
 
 
 def _lever(atom: Rule, books: Books, rng: np.random.Generator) -> tuple[Booleans, Booleans]:
-    """(P, n) what is scaled, and what is not held: of one group of the atom some is left out, the rest is the lever."""
+    """Return masks (P, n) of holdings to scale, and of holdings to remove, within one group of the atom."""
     universe = books.universe
     count, n = books.values.shape
     nothing = np.zeros((count, n), dtype=np.bool_)
@@ -274,12 +270,11 @@ def _lever(atom: Rule, books: Books, rng: np.random.Generator) -> tuple[Booleans
 
 
 _OF_MANY = frozenset(("top", "sum_above", "active_share", "sellable", "average"))
-"""Measures of many positions at once, of which any few can be scaled."""
+"""Measures of many positions at once; any few of them can be scaled."""
 
 
 def _scaled(atom: Rule, base: Books, rng: np.random.Generator, margin: Floats) -> Books:
-    """The books with a lever scaled until the atom stands `margin` (relative) beyond its limit; as they were where no
-    scale does that."""
+    """Scale holdings until the atom is `margin` (relative) beyond its limit; unchanged if no scale does that."""
     lever, absent = _lever(atom, base, rng)
     base = replace(base, values=np.where(absent, 0.0, base.values), notionals=np.where(absent, 0.0, base.notionals))
     seed = base.values.sum(axis=1, keepdims=True) * 0.004
@@ -306,10 +301,7 @@ def _scaled(atom: Rule, base: Books, rng: np.random.Generator, margin: Floats) -
 
 
 def _root(distances: Callable[[Floats], Floats], margin: Floats, rng: np.random.Generator) -> Floats:
-    """Scales at which the distances are the margins; 1 where no scale does that.
-
-    Two steps in three are those of the Illinois method (Dowell and Jarratt 1971), the third one halves.
-    """
+    """Find scales by the Illinois method (Dowell and Jarratt 1971), every third step a bisection; 1 without a root."""
     low, high, below, above, found = _bracket(lambda scale: distances(scale) - margin, len(margin), rng)
     weight_low, weight_high = np.ones_like(low), np.ones_like(low)
     middle = low
@@ -330,7 +322,7 @@ def _root(distances: Callable[[Floats], Floats], margin: Floats, rng: np.random.
 def _bracket(
     beyond: Callable[[Floats], Floats], count: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Floats, Floats, Booleans]:
-    """Neighbouring scales between which the sign changes, drawn among such, their values, and whether there are any."""
+    """Return random neighbouring scales between which the sign changes, their values, and whether any exist."""
     values: Floats = np.array([beyond(np.full(count, scale)) for scale in _SCALES])
     changes: Booleans = np.not_equal(values[1:] < 0, values[:-1] < 0)
     drawn: Floats = np.where(changes, rng.random(changes.shape), 0.0)
@@ -340,7 +332,7 @@ def _bracket(
 
 
 def _of_number(atom: Rule, base: Books, rng: np.random.Generator, outside: Booleans, close: Booleans) -> Books:
-    """Books with one group too many or too few, or some more; and with as many as are allowed, or some less."""
+    """Return books with too many or too few groups where `outside`, else with an allowed number."""
     universe = base.universe
     members = scope(atom, universe).members
     limit = round(atom.limit.terms[0].plus)
@@ -358,12 +350,12 @@ def _of_number(atom: Rule, base: Books, rng: np.random.Generator, outside: Boole
 
 
 def _meets(marks: Booleans, members: Booleans) -> Booleans:
-    """(P, G) whether anything marked (P, n) is in a group (n, G)."""
+    """Return a mask (P, G): True if any marked holding (P, n) is in the group (n, G)."""
     return (marks.astype(np.float64) @ members.astype(np.float64)) > 0
 
 
 def _with_or_without(atom: Rule, base: Books, rng: np.random.Generator, outside: Booleans) -> Books:
-    """Books that hold some of what is forbidden, or nothing of it."""
+    """Return books that hold some of the forbidden instruments where `outside`, else none."""
     chosen = matches(atom.of, base.universe)
     sign = -1.0 if atom.measure == "short" else 1.0
     if atom.measure == "short":

@@ -1,1 +1,1 @@
-"""Books of a fund against the papers that they come from: measures of where two papers differ, and no verdicts."""
+"""Measures of a fund's records: sums, differences between two sources, and figures of the book."""

@@ -12,7 +12,7 @@ from finskillbench.sums import exact_sum
 from finskillbench_desk.engines.guidelines.book import Book
 
 EQUITIES = frozenset(("share", "preferred", "receipt"))
-"""Kinds that carry the risk of their issuer's shares; all others but funds and index futures carry none."""
+"""Kinds with the risk of their issuer's shares; apart from funds and index futures, the others carry none."""
 FIGURES = {
     "tracking_error": "percent a year, of the exposures to the benchmark's issuers against their benchmark weights, by "
     "the risk model",
@@ -25,18 +25,15 @@ FIGURES = {
     "leverage": "total liabilities over stockholders' equity by the last filing of each issuer that gives both, "
     "averaged over the shares, preferred shares and receipts held of issuers with such a filing, by value",
 }
-"""Each figure with its definition."""
+"""Definition of each figure."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Risk:
-    """What the figures take from a market.
+    """Market data for the figures: `loadings` (n, k) on factors of unit yearly variance, `specific` (n,) yearly
+    variances.
 
-    Attributes
-    ----------
-    issuers, benchmark : n names and their (n,) weights in the benchmark, fractions.
-    loadings, specific : (n, k) exposures to factors of unit variance a year and (n,) specific variances a year.
-    leverage : by issuer.
+    `benchmark` (n,) are weights of the `issuers`, fractions; `leverage` is by issuer.
     """
 
     issuers: tuple[str, ...]
@@ -46,12 +43,12 @@ class Risk:
     leverage: Mapping[str, float]
 
     def covariance_with(self, held: Floats) -> Floats:
-        """(n,) covariance of each issuer with a portfolio of weights (n,)."""
+        """Return (n,) covariances of each issuer with a portfolio of weights (n,)."""
         return self.loadings @ (self.loadings.T @ held) + self.specific * held
 
 
 def _exposures(book: Book, risk: Risk) -> Floats:
-    """(n,) exposure to each issuer of the benchmark, fractions of net asset value; funds and futures looked through."""
+    """Return (n,) exposures to benchmark issuers as fractions of net asset value, looking through funds and futures."""
     place = {name: at for at, name in enumerate(risk.issuers)}
     found = np.zeros(len(place))
     for position in book.positions:
@@ -68,7 +65,7 @@ def _exposures(book: Book, risk: Risk) -> Floats:
 
 
 def issuer_values(book: Book) -> dict[str, float]:
-    """Value by issuer of everything but funds, futures and cash."""
+    """Return values by issuer, without funds, futures and cash."""
     found: dict[str, float] = {}
     for position in book.positions:
         line = position.instrument
@@ -78,7 +75,7 @@ def issuer_values(book: Book) -> dict[str, float]:
 
 
 def figures(book: Book, risk: Risk) -> dict[str, float]:
-    """All of `FIGURES`."""
+    """Compute all of `FIGURES`."""
     held = _exposures(book, risk)
     active, nav = held - risk.benchmark, book.nav
     of_benchmark = risk.covariance_with(risk.benchmark)

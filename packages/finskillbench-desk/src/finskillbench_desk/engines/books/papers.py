@@ -1,4 +1,4 @@
-"""Tables of a fund's papers, and what they say of a line at first sight: last closes, dollars of a unit."""
+"""Tables of a fund's records: rows, last closes, exchange rates and dollar prices."""
 
 from __future__ import annotations
 
@@ -10,16 +10,11 @@ from finskillbench.errors import InputError
 
 Row = dict[str, Any]
 LARGEST = 1e15
-"""No quantity, price or amount is larger."""
+"""Largest accepted quantity, price or amount."""
 
 
 def rows(data: Mapping[str, Any], name: str, *columns: str) -> list[Row]:
-    """The rows of a table given as columns.
-
-    Raises
-    ------
-    InputError : the table or a column is missing, or columns differ in length.
-    """
+    """Return the rows of a table given as columns; InputError for a missing or uneven column."""
     table = table_of(data.get(name))
     if table is None:
         raise InputError(f"{name} must be a table as columns; inject it from the task data")
@@ -38,7 +33,7 @@ def rows(data: Mapping[str, Any], name: str, *columns: str) -> list[Row]:
 
 
 def last_closes(data: Mapping[str, Any]) -> dict[str, float]:
-    """The latest close in `prices`, by security."""
+    """Return the latest close in `prices` by security."""
     latest: dict[str, Row] = {}
     for row in rows(data, "prices", "date", "security", "close"):
         if row["security"] not in latest or row["date"] > latest[row["security"]]["date"]:
@@ -47,7 +42,7 @@ def last_closes(data: Mapping[str, Any]) -> dict[str, float]:
 
 
 def rates(data: Mapping[str, Any]) -> dict[str, float]:
-    """Dollars per unit of a currency, a penny (GBX) beside the pound."""
+    """Return dollars per unit of each currency, with pence (GBX) derived from pounds."""
     table = table_of(data.get("fx"))
     if table is None:
         raise InputError("fx must map currencies to dollars; inject it from the task data")
@@ -56,9 +51,9 @@ def rates(data: Mapping[str, Any]) -> dict[str, float]:
 
 
 def dollars_of_a_unit(data: Mapping[str, Any], currencies: Mapping[str, Any]) -> dict[str, float]:
-    """Dollars of one unit at a price of 1, by security, in the stated currency if there is one."""
+    """Return dollars per unit at a price of 1, by security, in the stated currency where given."""
     fx, lines = rates(data), rows(data, "reference", "security", "currency", "multiplier")
-    known(currencies, [row["security"] for row in lines], "currencies")
+    refuse_unknown_names(currencies, [row["security"] for row in lines], "currencies")
     found: dict[str, float] = {}
     for row in lines:
         currency = currencies.get(row["security"], row["currency"])
@@ -69,15 +64,10 @@ def dollars_of_a_unit(data: Mapping[str, Any], currencies: Mapping[str, Any]) ->
 
 
 def dollar_prices(data: Mapping[str, Any]) -> dict[str, float]:
-    """Dollars of one unit of each line: its last close or the one in `closes`, in its own or the stated currency.
-
-    Raises
-    ------
-    InputError : what is missing, unknown or of the wrong kind.
-    """
+    """Return dollars per unit by security, from the last close or `closes`, in its currency or the stated one."""
     closes, currencies = stated(data, "closes"), stated(data, "currencies")
     units, last = dollars_of_a_unit(data, currencies), last_closes(data)
-    known(closes, list(units), "closes")
+    refuse_unknown_names(closes, list(units), "closes")
     missing = [name for name in units if name not in last and name not in closes]
     if missing:
         raise InputError(f"prices has no close of {missing[0]}; state it in closes")
@@ -88,7 +78,7 @@ def dollar_prices(data: Mapping[str, Any]) -> dict[str, float]:
 
 
 def stated(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """An object of the payload, empty where it was not given."""
+    """Return an object of the payload, empty if absent."""
     value = data.get(name)
     if value is None:
         return {}
@@ -97,7 +87,7 @@ def stated(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return found
 
 
-def known(given: Mapping[str, Any], names: Sequence[str], where: str) -> None:
-    """Refuse names that there are not."""
-    if unknown := sorted(set(given) - set(names)):
+def refuse_unknown_names(stated_names: Mapping[str, Any], names: Sequence[str], where: str) -> None:
+    """Raise InputError for names that are not known."""
+    if unknown := sorted(set(stated_names) - set(names)):
         raise InputError(f"{where} names {listed(unknown[:5])}, which reference does not have")

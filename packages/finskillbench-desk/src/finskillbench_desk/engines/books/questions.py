@@ -1,8 +1,4 @@
-"""Questions that are put to a fund's papers: sums, repeats, differences of two sources, but never what is right.
-
-A question names its tables and columns and says what is to be left out; nothing is left out, put right or preferred
-that the question does not name.
-"""
+"""Queries on a fund's tables: sums, repeats and differences, with only the filters and corrections they state."""
 
 from __future__ import annotations
 
@@ -10,16 +6,16 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from finskillbench.engines.fields import list_of, listed, number, refuse_unknown, shown, table_of, texts_of
+from finskillbench.engines.fields import describe_value, list_of, listed, number, refuse_unknown, table_of, texts_of
 from finskillbench.errors import InputError
 from finskillbench_desk.engines.books.papers import (
     LARGEST,
     Row,
     dollar_prices,
     dollars_of_a_unit,
-    known,
     last_closes,
     rates,
+    refuse_unknown_names,
     rows,
     stated,
 )
@@ -37,16 +33,11 @@ TABLES = (
 )
 _FILTERS = ("where", "without", "until", "after")
 MOST = 250
-"""Entries of an answer beyond which a question is too wide to be read."""
+"""Largest number of entries in an answer."""
 
 
 def answered(data: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The answers to `questions`, in their order.
-
-    Raises
-    ------
-    InputError : a question that is unknown, or asks for what there is not, in one line.
-    """
+    """Answer `questions` in their order; InputError names an unknown query, table, column or value."""
     items = list_of(data.get("questions"))
     if not items:
         raise InputError(f"questions must be a list of objects, each with ask, one of {', '.join(ASKS)}")
@@ -55,7 +46,7 @@ def answered(data: Mapping[str, Any]) -> list[dict[str, Any]]:
         question = table_of(item)
         ask = None if question is None else question.get("ask")
         if question is None or not isinstance(ask, str) or ask not in ASKS:
-            raise InputError(f"questions[{place}]: ask must be one of {', '.join(ASKS)}, not {shown(ask)}")
+            raise InputError(f"questions[{place}]: ask must be one of {', '.join(ASKS)}, not {describe_value(ask)}")
         keys, answer = ASKS[ask]
         refuse_unknown(question, ("ask", *keys), f"questions[{place}] ({ask})")
         found.append({"ask": ask, **answer(data, question)})
@@ -117,12 +108,12 @@ def _differences(data: Mapping[str, Any], question: Mapping[str, Any]) -> dict[s
 
 
 def _column(data: Mapping[str, Any], question: Mapping[str, Any], side: str) -> dict[str, Any]:
-    """Key to entry of one side; of several rows with one key the one with the latest entry in `latest`."""
-    given = stated(question, side)
-    refuse_unknown(given, ("table", "key", "column", "latest", *_FILTERS), f"differences: {side}")
-    key, column, latest = _text(given, "key"), _text(given, "column"), given.get("latest")
+    """Return one side's entries by key; for repeated keys, the row with the greatest value in column `latest`."""
+    selection = stated(question, side)
+    refuse_unknown(selection, ("table", "key", "column", "latest", *_FILTERS), f"differences: {side}")
+    key, column, latest = _text(selection, "key"), _text(selection, "column"), selection.get("latest")
     found: dict[str, tuple[Any, Any]] = {}
-    for row in _chosen(data, given, key, column):
+    for row in _chosen(data, selection, key, column):
         if row[key] is None or row[column] is None:
             continue
         rank = _entry(row, latest) if isinstance(latest, str) else ""
@@ -154,32 +145,31 @@ def _costs(data: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, An
 
 
 def _levels(data: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any]:
-    """Dollars of a unit over those of the issuer's first line, were its close in each of the currencies."""
+    """Return unit values relative to the issuer's first line, for the close in each of the currencies."""
     fx, closes = rates(data), last_closes(data)
     lines = {row["security"]: row for row in rows(data, "reference", "security", "issuer", "currency", "multiplier")}
     wanted, currencies = _texts(question, "securities"), _texts(question, "currencies")
-    known(dict.fromkeys(wanted), list(lines), "levels: securities")
+    refuse_unknown_names(dict.fromkeys(wanted), list(lines), "levels: securities")
     if unknown := [name for name in currencies if name not in fx]:
         raise InputError(f"levels: fx has no {listed(unknown)}; it has {', '.join(fx)}")
     found: dict[str, dict[str, float | None]] = {}
     for name in wanted:
         first = lines.get(lines[name]["issuer"] or "")
         level = closes[first["security"]] * first["multiplier"] * fx[first["currency"]] if first else None
-        own = closes[name] * lines[name]["multiplier"]
-        found[name] = {each: own * fx[each] / level if level else None for each in currencies}
+        local_price = closes[name] * lines[name]["multiplier"]
+        found[name] = {each: local_price * fx[each] / level if level else None for each in currencies}
     return {"over_the_issuers_first_line": found}
 
 
 def _values(data: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any]:
     units = stated(question, "units")
     prices = dollar_prices({**data, **{key: question.get(key) for key in ("closes", "currencies")}})
-    known(units, list(prices), "values: units")
+    refuse_unknown_names(units, list(prices), "values: units")
     found = {name: number(units, name, "values", largest=LARGEST) * prices[name] for name in units}
     return {"dollars": found, "total": math.fsum(found.values())}
 
 
 def _paths(data: Mapping[str, Any]) -> dict[str, list[Row]]:
-    """Rows of the price file by security, in their order in time."""
     paths: dict[str, list[Row]] = {}
     for row in rows(data, "prices", "date", "security", "close", "volume"):
         paths.setdefault(row["security"], []).append(row)
@@ -187,7 +177,6 @@ def _paths(data: Mapping[str, Any]) -> dict[str, list[Row]]:
 
 
 def _chosen(data: Mapping[str, Any], question: Mapping[str, Any], *columns: str) -> list[Row]:
-    """The rows of the question's table that its filters leave."""
     table = _text(question, "table")
     if table not in TABLES:
         raise InputError(f"table must be one of {', '.join(TABLES)}, not {table!r}")
@@ -218,15 +207,14 @@ def _entry(row: Row, column: str) -> Any:
 def _text(question: Mapping[str, Any], key: str) -> str:
     value = question.get(key)
     if not isinstance(value, str):
-        raise InputError(f"{key} must be a text, not {shown(value)}")
+        raise InputError(f"{key} must be a text, not {describe_value(value)}")
     return value
 
 
 def _texts(question: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """A list of texts, empty where it was not given."""
     found = texts_of(question.get(key) if question.get(key) is not None else [])
     if found is None:
-        raise InputError(f"{key} must be a list of texts, not {shown(question.get(key))}")
+        raise InputError(f"{key} must be a list of texts, not {describe_value(question.get(key))}")
     return found
 
 
@@ -247,4 +235,4 @@ ASKS: dict[str, tuple[tuple[str, ...], Answer]] = {
     "levels": (("securities", "currencies"), _levels),
     "values": (("units", "closes", "currencies"), _values),
 }
-"""What can be asked: the keys of the question, and what answers it."""
+"""Query kinds: permitted keys and the function that answers."""

@@ -1,8 +1,7 @@
-"""The cheapest trades after which a book keeps its coded rules, certified.
+"""Cheapest trades after which a book satisfies its coded rules, with a certificate.
 
-Linear rules are rows of a linear program over purchases and sales. What is not linear is looked at after each
-solution: where it is broken, a row that every cure satisfies cuts the solution off, or the search branches: a group
-that is only tested at purchase is not bought or is kept within its limit, a large position counts as one or is cut.
+Linear rules are rows of a linear program over purchases and sales. Other rules are checked after each solution: a
+broken one adds a valid cutting row, or the search branches.
 """
 
 from __future__ import annotations
@@ -19,33 +18,30 @@ from finskillbench.engines.optimisation.certified import Certified, InfeasibleEr
 from finskillbench.sums import exact_sum
 from finskillbench_desk.engines.guidelines.book import Book, Position
 from finskillbench_desk.engines.guidelines.language import Rule
-from finskillbench_desk.engines.guidelines.program import Program
-from finskillbench_desk.engines.guidelines.repairs import Node, broken, children, cut
-from finskillbench_desk.engines.guidelines.rows import Holdings, rows
+from finskillbench_desk.engines.guidelines.program import CureProgram
+from finskillbench_desk.engines.guidelines.repairs import Node, children, cutting_row, first_violation
+from finskillbench_desk.engines.guidelines.rows import HoldingsVector, linear_rows
 
 MOST_PROGRAMS = 200
 ACCEPTED_GAP = 1e-8
-"""Gap, in fractions of net asset value, that the open branches may leave."""
+"""Gap in fractions of net asset value that open branches may leave."""
 RESIDUE = 1e-10
-"""A trade of this size is rounding of the solver."""
+"""Smaller trades are solver rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What trading costs, by instrument: a fraction of the value traded. What is not in here is not traded.
-
-    `margin` is how far inside its limit each linear rule is to be kept, as a fraction of the limit.
-    """
+    """Trading costs by tradable instrument, as a fraction of value; `margin` is a fraction of each limit."""
 
     rates: Mapping[str, float]
     margin: float = 0.0
 
 
 @dataclass(frozen=True)
-class Cure:
-    """Trades by instrument in the currency of the book (of a future its notional), their cost, and the proof.
+class CertifiedCure:
+    """Trades by instrument in the book's currency (notional of futures), with certificate.
 
-    `cost` is a fraction of net asset value, `bound` what no cure can cost less than; `programs` were solved.
+    `cost` and its lower `bound` are fractions of net asset value.
     """
 
     trades: dict[str, float]
@@ -56,10 +52,9 @@ class Cure:
 
 
 def after(book: Book, trades: Mapping[str, float]) -> Book:
-    """The book after trades, paid for by its first position in cash; what is bought counts as being bought.
+    """Return the book after trades, paid from its first cash position; purchases count as being tested.
 
-    An instrument that is not in the book is not traded. A purchase and a sale count towards the quarter's turnover,
-    trades in futures do not.
+    Unknown instruments are not traded; trades other than in futures count towards the quarter's turnover.
     """
     positions: list[Position] = []
     instruments = {each.name: each for each in book.universe.instruments}
@@ -86,38 +81,40 @@ def after(book: Book, trades: Mapping[str, float]) -> Book:
         pending_sales=book.trading.pending_sales + exact_sum(max(-amount, 0.0) for amount in securities),
     )
     names = {position.instrument.name for position in positions}
-    others = [each for each in book.universe.instruments if each.name not in names]
-    return Book(tuple(positions), tuple(others), trading)
+    unheld = [each for each in book.universe.instruments if each.name not in names]
+    return Book(tuple(positions), tuple(unheld), trading)
 
 
-def cheapest_cure(rules: Sequence[Rule], book: Book, terms: Terms, *, most_programs: int = MOST_PROGRAMS) -> Cure:
-    """The least cost of trading into all rules whose effect is a limit, with nothing borrowed and nothing sold short.
+def cheapest_cure(
+    rules: Sequence[Rule], book: Book, costs: Terms, *, most_programs: int = MOST_PROGRAMS
+) -> CertifiedCure:
+    """Return the cheapest trades that satisfy all limit rules, without borrowing or short sales.
 
     Raises
     ------
-    InfeasibleError : no trades keep the rules.
-    UndecidedError : the search is too long, or a rule is broken that it has no way to mend.
+    InfeasibleError : no trades satisfy the rules.
+    UndecidedError : the search is too long, or no repair is known for a broken rule.
     """
-    return _Search(rules, book, terms, most_programs).run()
+    return _Search(rules, book, costs, most_programs).run()
 
 
 class _Search:
-    def __init__(self, rules: Sequence[Rule], book: Book, terms: Terms, most_programs: int) -> None:
+    def __init__(self, rules: Sequence[Rule], book: Book, costs: Terms, most_programs: int) -> None:
         self.most_programs = most_programs
         self.atoms = [atom for rule in rules if rule.effect == "limit" for atom in rule.atoms()]
-        self.book, self.held = book, Holdings.of(book)
+        self.book, self.held = book, HoldingsVector.of(book)
         names = [each.name for each in self.held.universe.instruments]
-        rates = np.array([terms.rates.get(name, np.inf) for name in names])
-        self.program = Program(self.held, rates, book.trading)
+        rates = np.array([costs.rates.get(name, np.inf) for name in names])
+        self.program = CureProgram(self.held, rates, book.trading)
         for atom in self.atoms:
             if atom.when == "always":
-                for row in rows(atom, self.held):
+                for row in linear_rows(atom, self.held):
                     if not row.conditional:
-                        self.program.keep(row.coefficients, row.limit - terms.margin * abs(row.limit))
+                        self.program.keep(row.coefficients, row.limit - costs.margin * abs(row.limit))
         self.programs = 0
-        self.margin = terms.margin
+        self.margin = costs.margin
 
-    def run(self) -> Cure:
+    def run(self) -> CertifiedCure:
         order = count()
         queue: list[tuple[float, int, Node]] = [(-np.inf, next(order), Node())]
         best: tuple[Certified, Floats] | None = None
@@ -153,10 +150,10 @@ class _Search:
             for place, (name, trade) in enumerate(zip(names, trades.tolist(), strict=True))
             if trade and place != cash
         }
-        return Cure(moved, value, bound, self.programs, certified)
+        return CertifiedCure(moved, value, bound, self.programs, certified)
 
     def _solved(self, node: Node, value: float) -> tuple[Certified, Floats, Node]:
-        """The node's program, solved again with every cut that its solution calls for."""
+        """Solve a node's program, adding cutting rows until none applies."""
         while True:
             self.programs += 1
             if self.programs > self.most_programs:
@@ -165,10 +162,10 @@ class _Search:
             if certified.optimality.lower_bound >= value:
                 return certified, trades, node
             question = self._broken(trades)
-            found = None if question is None else cut(question)
+            found = None if question is None else cutting_row(question)
             if found is None:
                 return certified, trades, node
             node = node.with_row(*found)
 
     def _broken(self, trades: Floats):
-        return broken(self.atoms, self.held, self.book.trading, trades, self.program.cash)
+        return first_violation(self.atoms, self.held, self.book.trading, trades, self.program.cash)

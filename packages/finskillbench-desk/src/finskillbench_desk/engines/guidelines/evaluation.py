@@ -1,8 +1,4 @@
-"""Coded rules run on books: exact, and total on every rule that `parse_rule` lets through.
-
-Everything is done for many books at once: a filter is decided once per instrument, a group is a column of a matrix, and
-a weight is a product of the two. One book is many books of which there is one.
-"""
+"""Evaluation of coded rules on many books at once; exact, and defined for every rule that `parse_rule` accepts."""
 
 from __future__ import annotations
 
@@ -13,27 +9,22 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from finskillbench.arrays import Booleans, Floats, Integers
-from finskillbench_desk.engines.guidelines.book import Book, Books, Universe
+from finskillbench_desk.engines.guidelines.book import Book, Books, InstrumentUniverse
 from finskillbench_desk.engines.guidelines.language import Among, Every, Filter, Limit, Not, Range, Rule, Some
 
 TOLERANCE = 1e-7
-"""A limit is exceeded where the measure lies beyond it by more, in its own unit: the noise of doubles is less."""
+"""A limit is exceeded if the measure is beyond it by more, in its unit; rounding errors are smaller."""
 LARGEST = 1e12
-"""What a ratio over nothing counts as."""
+"""Value of a ratio with denominator zero."""
 State: TypeAlias = Literal["ok", "passive", "report", "breach"]
-"""`passive`: beyond the limit of a rule that is tested at purchase, and nothing of it is being bought."""
+"""`passive`: beyond the limit of a rule tested at purchase, without a purchase."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a rule says of a book.
+class RuleOutcome:
+    """Result of a rule on a book: measure and limit of the group nearest to or furthest beyond its limit.
 
-    Attributes
-    ----------
-    measured, limit : of the group that is nearest to or furthest beyond its limit, in the unit of the measure; a rule
-        with nothing to measure has its own limit and 0.
-    where : that group, empty where the rule has none.
-    state : "ok", "passive", "report" (a reporting threshold is exceeded) or "breach".
+    `where` names that group; `state` "report" means that a reporting threshold is exceeded.
     """
 
     rule: Rule
@@ -44,8 +35,8 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """An atom on P books: the measure, its limit, whether it counts, and whether anything in it is bought, (P, G)."""
+class RuleMeasurement:
+    """An atom on P books: measure, limit, whether the group counts, and whether anything in it is bought, (P, G)."""
 
     names: tuple[str, ...]
     values: Floats
@@ -54,24 +45,24 @@ class Measured:
     bought: Booleans
 
 
-def matches(of: Filter, universe: Universe) -> Booleans:
-    """(n,) which instruments a filter lets through."""
+def matches(of: Filter, universe: InstrumentUniverse) -> Booleans:
+    """Return (n,) True for the instruments that satisfy a filter; cached."""
     found: Booleans | None = universe.memo.get(of)
     if found is None:
         found = universe.memo[of] = _matches(of, universe)
     return found
 
 
-def _matches(of: Filter, universe: Universe) -> Booleans:
+def _matches(of: Filter, universe: InstrumentUniverse) -> Booleans:
     match of:
         case Among("list", words):
             return np.array([not words.isdisjoint(each.lists) for each in universe.instruments], dtype=np.bool_)
         case Among(label, words):
             return np.array([each.label(label) in words for each in universe.instruments], dtype=np.bool_)
         case Range(attribute, bound, value):
-            given = universe.attribute(attribute)
-            sides = {"above": given > value, "at_least": given >= value, "below": given < value}
-            return sides.get(bound, given <= value)
+            amounts = universe.attribute(attribute)
+            sides = {"above": amounts > value, "at_least": amounts >= value, "below": amounts < value}
+            return sides.get(bound, amounts <= value)
         case Not(part):
             return ~matches(part, universe)
         case Every(parts):
@@ -85,7 +76,7 @@ def _matches(of: Filter, universe: Universe) -> Booleans:
 
 
 def _exposures(rule: Rule, books: Books) -> Floats:
-    """(P, n) what each instrument counts as: its value, a future's notional, a fund as what it holds."""
+    """Return (P, n) exposures: values, futures by notional, funds looked through, as the rule demands."""
     future = books.universe.is_future
     amounts = books.values
     if rule.futures != "ignore":
@@ -94,34 +85,33 @@ def _exposures(rule: Rule, books: Books) -> Floats:
     return _through(amounts, books.universe) if rule.look_through else amounts
 
 
-def _through(amounts: Floats, universe: Universe) -> Floats:
-    """(P, n) amounts with funds replaced by what they hold."""
+def _through(amounts: Floats, universe: InstrumentUniverse) -> Floats:
     funds = universe.funds
     return amounts + amounts[:, funds] @ (universe.through[funds] - np.eye(amounts.shape[1])[funds])
 
 
 def _bought(rule: Rule, books: Books) -> Booleans:
-    """(P, n) in which instruments, looked through if the rule does, a purchase is being tested."""
+    """Return (P, n) True where a purchase is being tested, looked through if the rule does."""
     bought = books.bought & ((books.values != 0) | (books.notionals != 0))
     if not rule.look_through:
         return bought
     return _through(bought.astype(np.float64), books.universe) > 0
 
 
-def groups(rule: Rule, universe: Universe) -> tuple[tuple[str, ...], Booleans]:
-    """Names of the groups of a rule, and (n, G) who is in which."""
+def groups(rule: Rule, universe: InstrumentUniverse) -> tuple[tuple[str, ...], Booleans]:
+    """Return the names of a rule's groups, and (n, G) memberships."""
     if rule.by is None:
         return ("",), np.ones((len(universe.instruments), 1), dtype=np.bool_)
     if not isinstance(rule.by, str):
         columns = [matches(of, universe) for _, of in rule.by]
         return tuple(name for name, _ in rule.by), np.array(columns, dtype=np.bool_).reshape(len(rule.by), -1).T
-    words = np.array([each.label(rule.by) for each in universe.instruments], dtype=np.str_)
-    names = tuple(sorted(set(words.tolist()) - {""}))
-    return names, np.asarray(words[:, None] == np.array(names, dtype=np.str_)[None, :], dtype=np.bool_)
+    labels = np.array([each.label(rule.by) for each in universe.instruments], dtype=np.str_)
+    names = tuple(sorted(set(labels.tolist()) - {""}))
+    return names, np.asarray(labels[:, None] == np.array(names, dtype=np.str_)[None, :], dtype=np.bool_)
 
 
 def _over(amounts: Floats, basis: Floats) -> Floats:
-    """100 x amounts / basis, and a very large number of the sign of the amount where there is no basis."""
+    """Return 100 x amounts / basis, or ±LARGEST where the basis is zero."""
     empty = np.abs(basis) < 1e-12
     if not empty.any():
         return np.clip(100 * amounts / basis, -LARGEST, LARGEST)
@@ -130,7 +120,6 @@ def _over(amounts: Floats, basis: Floats) -> Floats:
 
 
 def _basis(rule: Rule, books: Books) -> Floats:
-    """(P, 1) the denominator."""
     if rule.basis == "nav":
         total = books.nav
     elif isinstance(rule.basis, str):
@@ -142,17 +131,17 @@ def _basis(rule: Rule, books: Books) -> Floats:
 
 
 def _limits(limit: Limit, benchmark: Floats) -> Floats:
-    """(G,) limits of groups with these weights in the benchmark."""
-    terms = np.array([term.benchmark_times * benchmark + term.plus for term in limit.terms], dtype=np.float64)
-    return terms.max(axis=0) if limit.pick == "greater_of" else terms.min(axis=0)
+    """Return (G,) limits for groups with these benchmark weights."""
+    candidates = np.array([term.benchmark_times * benchmark + term.plus for term in limit.terms], dtype=np.float64)
+    return candidates.max(axis=0) if limit.pick == "greater_of" else candidates.min(axis=0)
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whom an atom measures in a universe: (n,) what counts, groups by name, (n, G) their members, (G,) limits.
+    """Extent of an atom: `chosen` (n,), groups by name, `members` (n, G), `limits` (G,).
 
-    `always` says which groups count even where nothing of them is held. Groups by a label share no member, so that
-    they are added up as runs of `order` that begin at `starts`; `order` is None for groups that a rule names itself.
+    `always` marks groups that count even if empty. Disjoint groups are summed as runs of `order` that begin at
+    `starts`.
     """
 
     chosen: Booleans
@@ -164,7 +153,7 @@ class Scope:
     starts: Integers
 
     def total(self, amounts: Floats) -> Floats:
-        """(P, G) sums of (P, n) amounts over groups."""
+        """Sum (P, n) amounts over groups to (P, G)."""
         if self.order is None:
             return amounts @ self.members.astype(np.float64)
         if not self.names:
@@ -172,12 +161,12 @@ class Scope:
         return np.add.reduceat(amounts[:, self.order], self.starts, axis=1)
 
     def some(self, marks: Booleans) -> Booleans:
-        """(P, G) whether anything in a group is marked."""
+        """Return (P, G) True for groups with a marked instrument."""
         return self.total(marks.astype(np.float64)) > 0
 
 
-def scope(atom: Rule, universe: Universe) -> Scope:
-    """Whom an atom measures."""
+def scope(atom: Rule, universe: InstrumentUniverse) -> Scope:
+    """Return the scope of an atom; cached."""
     key = ("scope", atom.of, atom.by, atom.limit)
     found: Scope | None = universe.memo.get(key)
     if found is None:
@@ -192,8 +181,8 @@ def scope(atom: Rule, universe: Universe) -> Scope:
     return found
 
 
-def _grouped(atom: Rule, universe: Universe) -> tuple[Scope, Floats]:
-    """Whom an atom measures, whatever its limit, and (G,) what its groups weigh in the benchmark."""
+def _grouped(atom: Rule, universe: InstrumentUniverse) -> tuple[Scope, Floats]:
+    """Return the scope without limits, and (G,) benchmark weights of its groups."""
     chosen = matches(atom.of, universe)
     names, members = groups(atom, universe)
     members = members & chosen[:, None]
@@ -202,7 +191,7 @@ def _grouped(atom: Rule, universe: Universe) -> tuple[Scope, Floats]:
     if isinstance(atom.by, str):
         there = np.flatnonzero(members.sum(axis=0))
         names, members = tuple(names[i] for i in there.tolist()), members[:, there]
-        outside = np.ones((len(members), 1), dtype=np.bool_)  # who is in no group comes last
+        outside = np.ones((len(members), 1), dtype=np.bool_)  # instruments without a group come last
         group = np.argmax(np.hstack([members, outside]), axis=1)
         order = np.argsort(group, kind="stable")[: int(members.sum())]
         starts = np.cumsum(members.sum(axis=0)) - members.sum(axis=0)
@@ -210,22 +199,22 @@ def _grouped(atom: Rule, universe: Universe) -> tuple[Scope, Floats]:
     return Scope(chosen, names, members, none, none > 0, order, starts), universe.benchmark @ members
 
 
-def measured(atom: Rule, books: Books) -> Measured:
-    """One rule without exceptions, measured on P books."""
+def measure_rule(atom: Rule, books: Books) -> RuleMeasurement:
+    """Measure one rule without exceptions on P books."""
     who = scope(atom, books.universe)
     amounts = _exposures(atom, books)
     values, limits = _values(atom, books, amounts, who)
     held = np.abs(amounts) > 1e-9
     bought = who.some(_bought(atom, books) & held)
     if values.shape[1] == len(who.names) and atom.measure in _BY_GROUP:
-        return Measured(who.names, values, limits, np.logical_or(who.some(held), who.always), bought)
+        return RuleMeasurement(who.names, values, limits, np.logical_or(who.some(held), who.always), bought)
     touched: Booleans = books.bought if atom.measure in _OF_THE_BOOK else bought
     everywhere = np.ones(values.shape, dtype=np.bool_)
-    return Measured(("",), values, limits, everywhere, np.any(touched, axis=1).reshape(-1, 1))
+    return RuleMeasurement(("",), values, limits, everywhere, np.any(touched, axis=1).reshape(-1, 1))
 
 
 def _values(atom: Rule, books: Books, amounts: Floats, who: Scope) -> tuple[Floats, Floats]:
-    """(P, G) the measure and its limits; of one column for a measure that a book has as a whole."""
+    """Return (P, G) measures and limits, in one column for a measure of the whole book."""
     if atom.measure in _BY_GROUP:
         values = _by_group(atom, books, amounts, who)
         return values, np.broadcast_to(who.limits, values.shape)
@@ -235,16 +224,15 @@ def _values(atom: Rule, books: Books, amounts: Floats, who: Scope) -> tuple[Floa
 
 
 def distance(atom: Rule, books: Books) -> Floats:
-    """(P,) how far the worst group of an atom lies beyond its limit, relative to the size of that limit."""
+    """Return (P,) distances of the worst group beyond its limit, relative to the limit's size."""
     values, limits = _values(atom, books, _exposures(atom, books), scope(atom, books.universe))
     beyond = values - limits if atom.comparison == "at_most" else limits - values
     return (beyond / np.maximum(np.abs(limits), 1e-6)).max(axis=1, initial=-1.0)
 
 
 def distances_along(atom: Rule, fixed: Books, moving: Books) -> Callable[[Floats], Floats]:
-    """Scales (P,) of what is `moving`, none negative, to the distances (P,) of the books `fixed` + scale x `moving`.
-
-    No instrument is in both. What groups weigh is linear in the scale, so that only groups are added up again.
+    """Return a function from scales (P,) >= 0 to distances (P,) of the books `fixed` + scale x `moving`, which are
+    disjoint.
     """
     if atom.measure in ("weight", "ownership"):
         who = scope(atom, fixed.universe)
@@ -277,11 +265,10 @@ def distances_along(atom: Rule, fixed: Books, moving: Books) -> Callable[[Floats
 
 _BY_GROUP = frozenset(("weight", "ownership", "days_to_sell"))
 _OF_THE_BOOK = frozenset(("turnover", "active_share"))
-"""Measures of the whole book, which any purchase touches."""
+"""Measures of the whole book, which any purchase affects."""
 
 
 def _by_group(atom: Rule, books: Books, amounts: Floats, who: Scope) -> Floats:
-    """(P, G) a measure that every group has by itself."""
     if atom.measure == "weight":
         return _over(who.total(amounts), _basis(atom, books))
     if atom.measure == "ownership":
@@ -296,25 +283,24 @@ def _by_group(atom: Rule, books: Books, amounts: Floats, who: Scope) -> Floats:
     return np.array(slowest, dtype=np.float64).reshape(len(slowest), len(days)).T
 
 
-def _sizes(universe: Universe, who: Scope) -> Floats:
-    """(G,) the largest market capitalisation in each group, 0 where none is known."""
+def _sizes(universe: InstrumentUniverse, who: Scope) -> Floats:
+    """Return (G,) the largest market capitalisation in each group, 0 if unknown."""
     size = universe.attribute("market_cap")
     known = np.where(np.isfinite(size) & (size > 0), size, 0.0)
     return np.where(who.members, known[:, None], 0.0).max(axis=0, initial=0.0)
 
 
 def _of_all(atom: Rule, books: Books, amounts: Floats, who: Scope) -> Floats:
-    """(P,) a measure that a book has as a whole."""
     chosen = who.members.any(axis=1)
     if atom.measure == "turnover":
         return _turnover(atom, books)
     if atom.measure == "short":
         return _over(np.maximum(-amounts[:, chosen], 0.0).sum(axis=1), _basis(atom, books)[:, 0])
     if atom.measure == "average":
-        given = books.universe.attribute(atom.attribute)
-        known = chosen & np.isfinite(given)
+        attribute = books.universe.attribute(atom.attribute)
+        known = chosen & np.isfinite(attribute)
         total = amounts[:, known].sum(axis=1)
-        return _over(amounts[:, known] @ given[known], total) / 100
+        return _over(amounts[:, known] @ attribute[known], total) / 100
     if atom.measure == "sellable":
         volume = books.universe.attribute("adv")
         most = np.where(np.isfinite(volume), volume, 0.0) * atom.days * atom.participation / 100
@@ -331,7 +317,6 @@ def _of_all(atom: Rule, books: Books, amounts: Floats, who: Scope) -> Floats:
 
 
 def _turnover(atom: Rule, books: Books) -> Floats:
-    """(P,) turnover of the quarter in percent of the basis."""
     used, pending = books.trading[:, :2], books.trading[:, 2:]
     trades = {"used": used, "pending": pending}.get(atom.trades, used + pending)
     most, least = trades.max(axis=1), trades.min(axis=1)
@@ -339,29 +324,29 @@ def _turnover(atom: Rule, books: Books) -> Floats:
     return _over(amount, _basis(atom, books)[:, 0])
 
 
-def _excess(atom: Rule, found: Measured) -> Floats:
-    """(P, G) how far each group lies beyond its limit, -LARGEST where it does not count."""
+def _excess(atom: Rule, found: RuleMeasurement) -> Floats:
+    """Return (P, G) excesses beyond the limit, -LARGEST where a group does not count."""
     beyond = found.values - found.limits if atom.comparison == "at_most" else found.limits - found.values
     return np.where(found.counts, beyond, -LARGEST)
 
 
 def exceeded(rule: Rule, books: Books) -> Booleans:
-    """(P,) whether the rule is exceeded, at purchase only by what is being bought."""
+    """Return (P,) True where the rule is exceeded; at purchase only by groups being bought."""
     out = np.zeros(len(books.values), dtype=np.bool_)
     for atom in rule.atoms():
-        found = measured(atom, books)
+        found = measure_rule(atom, books)
         beyond = _excess(atom, found) > TOLERANCE
         out |= (beyond & found.bought if atom.when == "purchase" else beyond).any(axis=1)
     return out
 
 
-def outcome(rule: Rule, book: Book) -> Outcome:
-    """One rule on one book."""
-    worst = Outcome(rule, 0.0, rule.limit.terms[0].plus, "", "ok")
+def outcome(rule: Rule, book: Book) -> RuleOutcome:
+    """Evaluate one rule on one book."""
+    worst = RuleOutcome(rule, 0.0, rule.limit.terms[0].plus, "", "ok")
     least = (False, -np.inf)
     passive = False
     for atom in rule.atoms():
-        found = measured(atom, book.books)
+        found = measure_rule(atom, book.books)
         beyond = _excess(atom, found)[0]
         if not beyond.size or not found.counts[0].any():
             continue
@@ -372,12 +357,12 @@ def outcome(rule: Rule, book: Book) -> Outcome:
         if (bool(live.any()), float(beyond[at])) > least:
             least = (bool(live.any()), float(beyond[at]))
             state: State = ("report" if rule.effect == "report" else "breach") if least[0] else "ok"
-            worst = Outcome(rule, float(found.values[0, at]), float(found.limits[0, at]), found.names[at], state)
+            worst = RuleOutcome(rule, float(found.values[0, at]), float(found.limits[0, at]), found.names[at], state)
     if worst.state == "ok" and passive:
-        return Outcome(rule, worst.measured, worst.limit, worst.where, "passive")
+        return RuleOutcome(rule, worst.measured, worst.limit, worst.where, "passive")
     return worst
 
 
-def evaluate(rules: Sequence[Rule], book: Book) -> list[Outcome]:
-    """What each rule says of a book, in their order."""
+def evaluate(rules: Sequence[Rule], book: Book) -> list[RuleOutcome]:
+    """Evaluate rules on a book, in their order."""
     return [outcome(rule, book) for rule in rules]

@@ -1,7 +1,6 @@
-"""What a document of guidelines says about what, in its own words: quotations, cross-references, and gaps.
+"""Quotations by topic, cross-references and gaps of a guideline document, without interpretation.
 
-Nothing here decides what a clause means. A topic is found by words, so that a paragraph may bear on several; what no
-topic claims is listed, and so are terms that nobody defines and clauses that are referred to and are not there.
+Topics are found by keywords, so a paragraph may belong to several.
 """
 
 from __future__ import annotations
@@ -50,16 +49,11 @@ TOPICS: Mapping[str, str] = {
     "exceptions and precedence": r"\bexcept|\bexempt|\bnotwithstanding\b|\bdespite\b|\bprevail|\bprecedence\b|"
     r"\bdoes not apply\b|\binstead\b|\bother than\b|\bsave for\b",
 }
-"""Words that speak of a topic."""
+"""Pattern of keywords by topic."""
 
 
 def paragraphs_of(text: str) -> dict[str, str]:
-    """Numbered paragraphs by number, in their order; lines without a number continue the paragraph above them.
-
-    Raises
-    ------
-    InputError : if nothing is numbered, or two paragraphs have one number.
-    """
+    """Return numbered paragraphs by number, with unnumbered lines appended; InputError without unique numbers."""
     out: dict[str, str] = {}
     last = ""
     for line in text.splitlines():
@@ -79,13 +73,13 @@ def paragraphs_of(text: str) -> dict[str, str]:
 
 
 def evidence(text: str) -> dict[str, Any]:
-    """Quotations by topic, defined terms and where they are used, cross-references, and gaps."""
+    """Collect quotations by topic, defined terms and their uses, cross-references, and gaps."""
     paragraphs = paragraphs_of(text)
     topics = {
         topic: [_quote(number, body) for number, body in paragraphs.items() if re.search(cue, body, re.I)]
         for topic, cue in TOPICS.items()
     }
-    terms = _terms(paragraphs)
+    definitions = _definitions(paragraphs)
     references = _references(paragraphs)
     known = {*paragraphs, *_added(paragraphs)}
     claimed = {quote["paragraph"] for quotes in topics.values() for quote in quotes}
@@ -93,7 +87,7 @@ def evidence(text: str) -> dict[str, Any]:
     return {
         "paragraphs": len(paragraphs),
         "topics": {topic: quotes for topic, quotes in topics.items() if quotes},
-        "terms": terms,
+        "terms": definitions,
         "references": references,
         "gaps": {
             "topics_never_mentioned": [topic for topic, quotes in topics.items() if not quotes],
@@ -102,8 +96,8 @@ def evidence(text: str) -> dict[str, Any]:
                 for number, body in paragraphs.items()
                 if number not in claimed and _NUMBER.search(body)
             ],
-            "terms_never_used": [term["term"] for term in terms if not term["used_in"]],
-            "capitalised_and_not_defined": _undefined(paragraphs, [term["term"] for term in terms]),
+            "terms_never_used": [term["term"] for term in definitions if not term["used_in"]],
+            "capitalised_and_not_defined": _undefined(paragraphs, [term["term"] for term in definitions]),
             "references_to_nothing": [each for each in references if any(name not in known for name in each["names"])],
         },
     }
@@ -113,8 +107,7 @@ def _quote(number: str, body: str) -> dict[str, str]:
     return {"paragraph": number, "quote": body}
 
 
-def _terms(paragraphs: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Terms that stand in quotation marks in a paragraph which says what they mean."""
+def _definitions(paragraphs: Mapping[str, str]) -> list[dict[str, Any]]:
     out: list[dict[str, Any]] = []
     for number, body in paragraphs.items():
         if not _DEFINING.search(body) or _REFERENCE.search(body):
@@ -122,13 +115,13 @@ def _terms(paragraphs: Mapping[str, str]) -> list[dict[str, Any]]:
         for term in _DEFINED.findall(body):
             stem = re.sub(r"(?:ies|y|s)$", "", term)
             spelled = re.compile(rf"\b{re.escape(stem)}", re.I)
-            used = [other for other, words in paragraphs.items() if other != number and spelled.search(words)]
+            used = [other for other, other_body in paragraphs.items() if other != number and spelled.search(other_body)]
             out.append({"term": term, "paragraph": number, "quote": body, "used_in": used})
     return out
 
 
 def _references(paragraphs: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Paragraphs that name others, in their order: later ones may change what earlier ones say."""
+    """Return paragraphs that name others; later ones may amend earlier ones."""
     out: list[dict[str, Any]] = []
     for number, body in paragraphs.items():
         names = sorted({name for found in _REFERENCE.findall(body) for name in re.findall(r"\d+\.\d+", found)})
@@ -138,14 +131,14 @@ def _references(paragraphs: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def _added(paragraphs: Mapping[str, str]) -> list[str]:
-    """Numbers of clauses that a paragraph adds, in quotation marks."""
+    """Return numbers of clauses that a paragraph adds in quotation marks."""
     found = ((_ADDED.search(body), body) for body in paragraphs.values())
     return [place[1] for place, body in found if place and _ADDING.search(body[: place.end()])]
 
 
-def _undefined(paragraphs: Mapping[str, str], terms: Sequence[str]) -> list[str]:
-    """Words with a capital inside sentences of at least two paragraphs that no definition explains, commonest first."""
-    known = {word for term in terms for word in (term.lower(), f"{term.lower()}s", term.lower().removesuffix("s"))}
+def _undefined(paragraphs: Mapping[str, str], defined: Sequence[str]) -> list[str]:
+    """Return undefined capitalised words that occur inside sentences of at least two paragraphs, commonest first."""
+    known = {word for term in defined for word in (term.lower(), f"{term.lower()}s", term.lower().removesuffix("s"))}
     counts: dict[str, int] = {}
     for body in paragraphs.values():
         for word in set(_CAPITALS.findall(body)):

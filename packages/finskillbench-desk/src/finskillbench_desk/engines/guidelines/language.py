@@ -1,4 +1,4 @@
-"""The types of a coded rule: what is measured of whom, against which limit, when, with which exceptions."""
+"""Types of a coded rule: measure, positions, limit, timing and exceptions."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ TRADES: tuple[Trades, ...] = get_args(Trades)
 CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
 BOUNDS: tuple[Bound, ...] = get_args(Bound)
 GROUPS = ("issuer", "instrument", "sector", "sub_sector", "country", "currency")
-"""What positions can be added up by, beside groups that a rule names itself."""
+"""Labels for groups; a rule can also define groups by filters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Among:
-    """The instrument's word in `label` (or one of its `list`s) is among `words`."""
+    """The instrument's `label` (or one of its `list`s) is among `labels`."""
 
     label: str
-    words: frozenset[str]
+    labels: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The instrument has the attribute, and it lies on that side of `value`."""
+    """The instrument has the attribute, on the stated side of `value`."""
 
     attribute: str
     bound: Bound
@@ -56,22 +56,20 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """All parts hold; without parts everything does."""
+    """All parts hold; true without parts."""
 
     parts: tuple[Filter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Some:
-    """At least one part holds; without parts nothing does."""
+    """At least one part holds; false without parts."""
 
     parts: tuple[Filter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The part does not hold."""
-
     part: Filter
 
 
@@ -80,7 +78,7 @@ EVERYTHING = Every()
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class LimitTerm:
     """`benchmark_times` x the group's weight in the benchmark + `plus`."""
 
     plus: float
@@ -89,25 +87,24 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The greater or the lesser of some terms, in the unit of the measure (percent for weights)."""
+    """The greater or lesser of some terms, in the unit of the measure (percent for weights)."""
 
-    terms: tuple[Term, ...]
+    terms: tuple[LimitTerm, ...]
     pick: Literal["greater_of", "lesser_of"] = "greater_of"
 
     @property
     def relative(self) -> bool:
-        """Whether it moves with the benchmark."""
+        """True if the limit depends on the benchmark."""
         return any(term.benchmark_times for term in self.terms)
 
 
 def fixed(value: float) -> Limit:
-    """A limit that is one number."""
-    return Limit((Term(value),))
+    return Limit((LimitTerm(value),))
 
 
 @dataclass(frozen=True, slots=True)
 class Exemption:
-    """What matches `of` is taken out of the rule; with a limit it is held to that one by itself instead."""
+    """Positions that match `of` are excluded from the rule; with a limit, that limit applies to them instead."""
 
     of: Filter
     limit: Limit | None = None
@@ -115,26 +112,11 @@ class Exemption:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One coded rule; see `SCHEMA` in `parsing` for the words that an agent is shown.
+    """One coded rule; `SCHEMA` in `parsing` describes its fields.
 
-    Attributes
-    ----------
-    clause : number of the clause that states it.
-    measure : what is measured.
-    limit, comparison : what it is held against.
-    of : which positions count.
-    by : groups that are measured one by one: a label, groups by name, or None for all together.
-    basis : denominator of a weight: "nav", "gross", or what matches a filter.
-    effect : whether exceeding it is a breach or only to be reported.
-    when : "purchase" means that only what is being bought can break it.
-    futures : how futures count.
-    look_through : whether funds count as what they hold.
-    exceptions : taken out one after the other, in this order.
-    above : threshold of `sum_above`, or the least weight that `count` counts, percent.
-    n : how many groups `top` adds up.
-    days, participation : trading days and percent of a day's volume of `days_to_sell` and `sellable`.
-    attribute : what `average` averages.
-    trades, convention : which trades `turnover` counts, and how.
+    Weights are in percent. `by` is a label, groups by name, or None for all positions together. `basis` is "nav",
+    "gross"
+    or a filter of the positions in the denominator. `exceptions` apply in their order.
     """
 
     clause: str
@@ -158,7 +140,7 @@ class Rule:
     convention: Convention = "half"
 
     def atoms(self) -> tuple[Rule, ...]:
-        """The rule without its exceptions, and one rule for each exception that has a limit of its own."""
+        """Split into the rule without exceptions and one rule per exception with a limit."""
         if not self.exceptions:
             return (self,)
         taken: list[Filter] = []
@@ -173,7 +155,7 @@ class Rule:
 
 
 def rule_json(rule: Rule) -> dict[str, Any]:
-    """A rule as the JSON that `parse_rule` reads, without what is as by default."""
+    """Return a rule as the JSON that `parse_rule` reads, without default values."""
     plain = Rule(rule.clause, rule.measure, rule.limit)
     out: dict[str, Any] = {"clause": rule.clause, "measure": rule.measure}
     for name in ("effect", "when", "futures", "look_through", "above", "n", "days", "participation", "attribute"):
@@ -197,16 +179,14 @@ def rule_json(rule: Rule) -> dict[str, Any]:
 
 
 def limit_json(limit: Limit) -> float | dict[str, Any]:
-    """A limit as JSON."""
-    terms = [
+    alternatives = [
         {"benchmark_times": term.benchmark_times, "plus": term.plus} if term.benchmark_times else term.plus
         for term in limit.terms
     ]
-    return terms[0] if len(terms) == 1 else {limit.pick: terms}
+    return alternatives[0] if len(alternatives) == 1 else {limit.pick: alternatives}
 
 
 def filter_json(of: Filter) -> dict[str, Any]:
-    """A filter as JSON."""
     match of:
         case Among(label, words):
             return {label: sorted(words)}
@@ -221,4 +201,3 @@ def filter_json(of: Filter) -> dict[str, Any]:
 
 
 Json: TypeAlias = Mapping[str, Any]
-"""A JSON object."""

@@ -1,4 +1,4 @@
-"""Coded rules out of JSON: whatever is wrong with one is said in a line, and nothing raises on any JSON value."""
+"""Parser of coded rules from JSON; errors are collected as texts, and no JSON value raises."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from finskillbench_desk.engines.guidelines.language import (
     Exemption,
     Filter,
     Limit,
+    LimitTerm,
     Not,
     Range,
     Rule,
     Some,
-    Term,
     fixed,
 )
 
 T = TypeVar("T", bound=str)
 DEPTH = 12
-"""Filters within filters; no guideline needs more than four."""
+"""Greatest nesting of filters; guidelines need at most four levels."""
 MOST_RULES = 120
-"""Rules that are read of one answer; guidelines have forty clauses."""
-MOST_WORDS = 2_000
+"""Most rules read from an answer; guidelines have about forty clauses."""
+MOST_LABELS = 2_000
 MOST_PARTS = 40
-"""Groups, exceptions, parts of a filter: each costs a pass over the instruments."""
+"""Most groups, exceptions or parts of a filter; each costs a pass over the instruments."""
 
 SCHEMA = """A coded rule is a JSON object. Weights and limits are in percent, amounts in the currency of the book.
 {"clause": "4.2",                  the number of the clause whose limit it states
@@ -80,11 +80,11 @@ _KEYS = frozenset((*_CONDITIONS, "look_through", "exceptions", *_DETAILS))
 
 
 class _RefusedError(Exception):
-    """A rule that cannot be read; the text says why."""
+    """A rule cannot be read; the message gives the reason."""
 
 
 def parse_rules(value: object) -> tuple[tuple[Rule, ...], list[str]]:
-    """The rules of a list that can be read, and what is wrong with the others."""
+    """Return the readable rules of a list, and the errors of the others."""
     items = list_of(value)
     if items is None:
         return (), ["rules must be a list of objects"]
@@ -99,7 +99,7 @@ def parse_rules(value: object) -> tuple[tuple[Rule, ...], list[str]]:
 
 
 def parse_rule(value: object, where: str = "rule") -> tuple[Rule | None, list[str]]:
-    """A rule, or None and what is wrong with it; never raises on a JSON value."""
+    """Return a rule and no errors, or None and the errors."""
     try:
         return _rule(value, where), []
     except _RefusedError as refused:
@@ -115,7 +115,7 @@ def _rule(value: object, where: str) -> Rule:
     clause = data.get("clause")
     if not isinstance(clause, str) or not clause.strip():
         raise _RefusedError(f"{where}: clause must be the number of the clause, as text")
-    word = _words(data, where)
+    word = _choice_of(data, where)
     by = _by(data.get("by"), where)
     measure = word("measure", MEASURES, None)
     if by is None and measure in ("sum_above", "top", "count", "active_share"):
@@ -151,7 +151,7 @@ def _rule(value: object, where: str) -> Rule:
     )
 
 
-def _words(data: Any, where: str) -> Callable[..., Any]:
+def _choice_of(data: Any, where: str) -> Callable[..., Any]:
     def word(key: str, among: tuple[T, ...], default: T | None) -> T:
         value = data.get(key, default)
         for known in among:
@@ -173,27 +173,26 @@ def _number(value: object, where: str, least: float = -1e15, most: float = 1e15)
 
 
 def limit_of(value: object, where: str) -> Limit:
-    """A limit out of JSON."""
     data = table_of(value)
     if data is None:
         return fixed(_number(value, where))
     for pick in ("greater_of", "lesser_of"):
         if pick in data:
-            terms = list_of(data[pick])
-            if not terms or len(terms) > MOST_PARTS or len(data) > 1:
+            alternatives = list_of(data[pick])
+            if not alternatives or len(alternatives) > MOST_PARTS or len(data) > 1:
                 raise _RefusedError(f"{where}: {pick} must be a list of limits, alone")
-            return Limit(tuple(_term(term, f"{where}.{pick}") for term in terms), pick)
+            return Limit(tuple(_term(term, f"{where}.{pick}") for term in alternatives), pick)
     return Limit((_term(data, where),))
 
 
-def _term(value: object, where: str) -> Term:
+def _term(value: object, where: str) -> LimitTerm:
     data = table_of(value)
     if data is None:
-        return Term(_number(value, where))
+        return LimitTerm(_number(value, where))
     if not data or set(data) - {"benchmark_times", "plus"}:
         raise _RefusedError(f"{where}: a limit is a number or an object with benchmark_times and plus")
     times = _number(data.get("benchmark_times", 0.0), f"{where}.benchmark_times", -1e6, 1e6)
-    return Term(_number(data.get("plus", 0.0), f"{where}.plus"), times)
+    return LimitTerm(_number(data.get("plus", 0.0), f"{where}.plus"), times)
 
 
 def _exceptions(value: object, where: str) -> Iterable[Exemption]:
@@ -225,7 +224,6 @@ def _by(value: object, where: str) -> str | tuple[tuple[str, Filter], ...] | Non
 
 
 def filter_of(value: object, where: str, depth: int = 0) -> Filter:
-    """A filter out of JSON."""
     if value is None:
         return EVERYTHING
     data = table_of(value)
@@ -247,10 +245,10 @@ def _condition(key: object, value: object, where: str, depth: int) -> Filter:
     if key == "not":
         return Not(filter_of(value, f"{where}.not", depth + 1))
     if isinstance(key, str) and (key in LABELS or key == "list"):
-        words = [value] if isinstance(value, str) else list_of(value)
-        if words is None or len(words) > MOST_WORDS or not all(isinstance(word, str) for word in words):
+        labels = [value] if isinstance(value, str) else list_of(value)
+        if labels is None or len(labels) > MOST_LABELS or not all(isinstance(word, str) for word in labels):
             raise _RefusedError(f"{where}.{key}: must be a word or a list of words")
-        return Among(key, frozenset(words))
+        return Among(key, frozenset(labels))
     if isinstance(key, str) and key in ATTRIBUTES:
         return _range(key, value, f"{where}.{key}")
     raise _RefusedError(f"{where}: {str(key)[:40]} is no condition; use {', '.join((*LABELS, 'list', *ATTRIBUTES))}")

@@ -1,4 +1,4 @@
-"""The linear program of a cure: purchases and sales as variables, every rule a row over what is held after them."""
+"""Linear program of a cure: purchases and sales as variables, one row per linear rule over the resulting holdings."""
 
 from __future__ import annotations
 
@@ -9,28 +9,27 @@ import numpy as np
 from finskillbench.arrays import Floats
 from finskillbench.engines.optimisation.certified import Certified, UndecidedError, certify, certify_solution
 from finskillbench.engines.optimisation.formulation import Formulation
-from finskillbench.engines.optimisation.program import Cone, ProgramBuilder, solve
+from finskillbench.engines.optimisation.program import Cone, ProgramBuilder, solve_conic
 from finskillbench.errors import InputError
-from finskillbench_desk.engines.guidelines.book import Trading
+from finskillbench_desk.engines.guidelines.book import QuarterTrades
 from finskillbench_desk.engines.guidelines.repairs import Node
-from finskillbench_desk.engines.guidelines.rows import Holdings
+from finskillbench_desk.engines.guidelines.rows import HoldingsVector
 
 LARGEST = 1.0
-"""What may be bought of one instrument at most, as a fraction of net asset value."""
+"""Largest purchase of one instrument, as a fraction of net asset value."""
 CLEAR = 5e-9
-"""How far inside its limit a row is kept, so that whoever measures it after rounding trades to cents finds it kept."""
+"""Distance of a row inside its limit, so that it still holds after trades are rounded to cents."""
 NARROW = 0.002
-"""Room of a row, as a fraction of net asset value, up to which it is in a program from the start; others come in when
-they are broken, for most are never near."""
+"""Headroom, as a fraction of net asset value, up to which a row is included at once; most others never bind."""
 _RESIDUE = 1e-10
 _NOTHING = 1e-9
-"""A holding of this size is sold off."""
+"""Holdings below this size are sold entirely."""
 
 
-class Program:
-    """Rows over holdings x = held + bought - sold, cash taking the other side; nothing borrowed, nothing sold short."""
+class CureProgram:
+    """Rows over holdings x = held + bought - sold with cash as counterparty, without borrowing or short sales."""
 
-    def __init__(self, held: Holdings, rates: Floats, trading: Trading) -> None:
+    def __init__(self, held: HoldingsVector, rates: Floats, trading: QuarterTrades) -> None:
         universe = held.universe
         cash = np.flatnonzero(universe.is_cash & (held.x != 0))
         if not cash.size:
@@ -52,34 +51,29 @@ class Program:
         self.trading = np.array(trading.row) / held.nav
 
     def keep(self, coefficients: Floats, limit: float) -> None:
-        """Keep `coefficients @ x <= limit` in every branch."""
+        """Impose `coefficients @ x <= limit` in every branch."""
         self._rows.append(coefficients)
         self._limits.append(limit)
 
     def _over_trades(self, row: Floats) -> Floats:
-        """Coefficients over purchases less sales of a row over holdings: cash pays."""
+        """Convert a row over holdings to net purchases, with cash as counterparty."""
         return row - row[self.cash] * self.pays
 
     def solved(self, node: Node) -> tuple[Certified, Floats]:
-        """The cheapest trades of a branch, and their proof.
-
-        Raises
-        ------
-        InfeasibleError, UndecidedError : as `certify`.
-        """
+        """Return the certificate and the cheapest trades of a branch; raises as `certify`."""
         matrix = np.array([*self._rows, *(row for row, _ in node.rows)])
         limits = np.array([*self._limits, *(limit for _, limit in node.rows)])
-        # What may not be held at all cannot be held by less.
+        # A zero limit has no room for the margin.
         limits = limits - np.where((limits > CLEAR) | (matrix < 0).any(axis=1), CLEAR, 0.0)
         over = matrix - matrix[:, [self.cash]] * self.pays
-        room = limits - matrix @ self.held.x
-        active = np.zeros(len(room), dtype=np.bool_)
+        headroom = limits - matrix @ self.held.x
+        active = np.zeros(len(headroom), dtype=np.bool_)
         active[: len(self._active)] = self._active
-        active |= (room < NARROW) | (np.arange(len(room)) >= len(self._rows))
+        active |= (headroom < NARROW) | (np.arange(len(headroom)) >= len(self._rows))
         while True:
-            certified = self._relaxed(node, over[active], room[active])
+            certified = self._relaxed(node, over[active], headroom[active])
             trades = certified.weights[: len(self.pays)] - certified.weights[len(self.pays) :]
-            missed = ~active & (over @ trades > room)
+            missed = ~active & (over @ trades > headroom)
             if not missed.any():
                 break
             active |= missed
@@ -88,8 +82,8 @@ class Program:
         sold_off = (trades != 0) & (np.abs(self.held.x + trades) <= _NOTHING)
         return certified, np.where(sold_off, -self.held.x, trades)
 
-    def _relaxed(self, node: Node, over: Floats, room: Floats) -> Certified:
-        """The program with some of the rows: no cure costs less, and it is the whole one's if it keeps the others."""
+    def _relaxed(self, node: Node, over: Floats, headroom: Floats) -> Certified:
+        """Solve a relaxation with some rows; it bounds the cost and is optimal if the other rows hold."""
         bought = self.most_bought.copy()
         for members in node.not_bought:
             bought[members] = 0.0
@@ -101,14 +95,13 @@ class Program:
         builder.constrain("not_negative", Cone.NONNEGATIVE, np.zeros(2 * n), (slice(0, 2 * n), -np.ones(2 * n)))
         ends = np.concatenate([bought, self.most_sold])
         builder.constrain("most", Cone.NONNEGATIVE, ends, (slice(0, 2 * n), np.ones(2 * n)))
-        builder.constrain("rules", Cone.NONNEGATIVE, room, (buys, over), (sells, -over))
+        builder.constrain("rules", Cone.NONNEGATIVE, headroom, (buys, over), (sells, -over))
         if node.turnover:
             builder.constrain("turnover", Cone.NONNEGATIVE, *self._turnover(node.turnover, buys, sells))
         program = builder.build()
         return _certified(Formulation(program, slice(0, 2 * n), None, 0.0, {}, ()))
 
     def _turnover(self, limits: Sequence[tuple[float, float, float]], buys: slice, sells: slice):
-        """Rows a purchases + b sales <= limit, of the cure's own trades."""
         rhs = np.array([limit for _, _, limit in limits]) - CLEAR
         a = np.array([one for one, _, _ in limits])[:, None] * self.pays
         b = np.array([one for _, one, _ in limits])[:, None] * self.pays
@@ -116,8 +109,8 @@ class Program:
 
 
 def _certified(formulation: Formulation) -> Certified:
-    """The optimum with its proof; where the solver stopped too early for one, it goes on."""
+    """Certify the optimum, with a tighter solver tolerance if the first attempt is undecided."""
     try:
         return certify(formulation, unique=False)
     except UndecidedError:
-        return certify_solution(formulation, solve(formulation.program, tolerance=1e-12), unique=False)
+        return certify_solution(formulation, solve_conic(formulation.program, tolerance=1e-12), unique=False)

@@ -1,4 +1,4 @@
-"""What is done about a rule that a program's solution breaks and that is no row: a cut, or two branches."""
+"""Repairs of a rule that a program's solution breaks and that is not linear: a cutting row or two branches."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ import numpy as np
 
 from finskillbench.arrays import Booleans, Floats
 from finskillbench.engines.optimisation.certified import UndecidedError
-from finskillbench_desk.engines.guidelines.book import Books, Trading
-from finskillbench_desk.engines.guidelines.evaluation import TOLERANCE, Measured, measured
+from finskillbench_desk.engines.guidelines.book import Books, QuarterTrades
+from finskillbench_desk.engines.guidelines.evaluation import TOLERANCE, RuleMeasurement, measure_rule
 from finskillbench_desk.engines.guidelines.language import Rule
 from finskillbench_desk.engines.guidelines.rows import (
-    Holdings,
-    Row,
+    HoldingsVector,
+    RuleRow,
     basis_row,
     counted,
     exposures_of,
     limits_of,
-    rows,
+    linear_rows,
     weight_rows,
 )
 
 RowOf = tuple[Floats, float]
 NOTICED = 1e-8
-"""Fraction by which a group that is to be counted lies above the threshold."""
+"""Fraction by which a counted group exceeds the threshold."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """A branch: rows of its own, who is not bought in it, rows on turnover, and which large positions count as such."""
+    """A branch: additional rows, instruments not bought, turnover rows, and decided (rule, group) counts."""
 
     rows: tuple[RowOf, ...] = ()
     not_bought: tuple[Booleans, ...] = ()
@@ -39,25 +39,24 @@ class Node:
     counting: tuple[tuple[int, int], ...] = ()
 
     def with_row(self, coefficients: Floats, limit: float) -> Self:
-        """The branch with a further row."""
         return replace(self, rows=(*self.rows, (coefficients, limit)))
 
 
 @dataclass(frozen=True)
-class Broken:
-    """A rule without exceptions that a solution breaks: which group of it, and what was measured."""
+class Violation:
+    """A rule without exceptions that a solution breaks, with the group index and the measurements."""
 
     atom: Rule
     place: int
-    found: Measured
+    found: RuleMeasurement
     number: int
-    held: Holdings
-    trading: Trading
+    held: HoldingsVector
+    trading: QuarterTrades
     x: Floats
 
 
-def books_after(held: Holdings, trading: Trading, trades: Floats, cash: int) -> Books:
-    """The book after trades in fractions of net asset value, as the evaluator takes it."""
+def books_after(held: HoldingsVector, trading: QuarterTrades, trades: Floats, cash: int) -> Books:
+    """Return the book after trades in fractions of net asset value, in the evaluator's form."""
     universe, nav = held.universe, held.nav
     future = universe.is_future
     x: Floats = held.x + trades
@@ -70,34 +69,35 @@ def books_after(held: Holdings, trading: Trading, trades: Floats, cash: int) -> 
     return Books(universe, values[None, :], notionals[None, :], (trades > 0)[None, :], row[None, :])
 
 
-def broken(atoms: Sequence[Rule], held: Holdings, trading: Trading, trades: Floats, cash: int) -> Broken | None:
-    """The first rule that the book after the trades breaks, None where it keeps them all."""
+def first_violation(
+    atoms: Sequence[Rule], held: HoldingsVector, trading: QuarterTrades, trades: Floats, cash: int
+) -> Violation | None:
+    """Return the first rule that the book breaks after the trades, or None."""
     books = books_after(held, trading, trades, cash)
     x = exposures_of(books)
     for number, atom in enumerate(atoms):
-        found = measured(atom, books)
+        found = measure_rule(atom, books)
         beyond = found.values - found.limits if atom.comparison == "at_most" else found.limits - found.values
         live = found.counts & (beyond > TOLERANCE)
         if atom.when == "purchase":
             live = live & found.bought
         if live.any():
             place = int(np.argmax(np.where(live, beyond, -np.inf)[0]))
-            return Broken(atom, place, found, number, held, trading, x)
+            return Violation(atom, place, found, number, held, trading, x)
     return None
 
 
-def cut(question: Broken) -> RowOf | None:
-    """A row that every book keeping the rule satisfies and this one does not; None where there is none.
+def cutting_row(question: Violation) -> RowOf | None:
+    """Return a row that every compliant book satisfies and this one does not, or None.
 
-    The largest groups together, and what can be sold of each position, are convex in what is held. A group inside its
-    limit only gets beyond it, as a share of net asset value, where something of it is bought.
+    Sums of the largest groups and sellable parts are convex; a group within its limit exceeds it only by purchases.
     """
     atom, held = question.atom, question.held
     if atom.when == "purchase":
         return next(
             (
                 (row.coefficients, row.limit)
-                for row in rows(atom, held)
+                for row in linear_rows(atom, held)
                 if atom.basis == "nav"
                 and atom.comparison == "at_most"
                 and atom.measure in ("weight", "ownership", "days_to_sell")
@@ -122,15 +122,10 @@ def cut(question: Broken) -> RowOf | None:
     return None
 
 
-def children(node: Node, question: Broken) -> Iterator[Node]:
-    """The branches of which every cure is in one.
-
-    Raises
-    ------
-    UndecidedError : nothing is known to mend the rule by.
-    """
+def children(node: Node, question: Violation) -> Iterator[Node]:
+    """Yield branches that together contain every cure; UndecidedError if no repair is known for the rule."""
     atom, held = question.atom, question.held
-    linear: list[Row] = list(rows(atom, held))
+    linear: list[RuleRow] = list(linear_rows(atom, held))
     names = question.found.names
     if atom.when == "purchase":
         members = _members(question)
@@ -150,7 +145,7 @@ def children(node: Node, question: Broken) -> Iterator[Node]:
     if atom.measure == "count":
         yield from _counted(node, question)
         return
-    again = cut(question)
+    again = cutting_row(question)
     if again is not None:
         yield node.with_row(*again)
         return
@@ -165,8 +160,8 @@ def children(node: Node, question: Broken) -> Iterator[Node]:
     raise UndecidedError(f"clause {atom.clause}: no way is known to mend {atom.measure} {atom.comparison}")
 
 
-def _counted(node: Node, question: Broken) -> Iterator[Node]:
-    """One group that is not yet decided on is held by enough to count, or by too little."""
+def _counted(node: Node, question: Violation) -> Iterator[Node]:
+    """Branch on an undecided group: held above the counting threshold, or below it."""
     atom, held = question.atom, question.held
     _, amounts, _, _ = weight_rows(atom, held)
     coefficients, constant = basis_row(atom, held)
@@ -187,8 +182,8 @@ def _counted(node: Node, question: Broken) -> Iterator[Node]:
     yield replace(node.with_row(row, limit), counting=counting)
 
 
-def _members(question: Broken) -> Booleans:
-    """Whose purchase breaks a rule that is tested at purchase."""
+def _members(question: Violation) -> Booleans:
+    """Return the instruments whose purchase breaks a rule tested at purchase."""
     _, amounts, _, _ = weight_rows(question.atom, question.held)
     if len(question.found.names) == len(amounts) and question.found.names != ("",):
         return np.not_equal(amounts[question.place], 0.0)
@@ -197,8 +192,7 @@ def _members(question: Broken) -> Booleans:
     return np.asarray(np.any(amounts != 0, axis=0), dtype=np.bool_)
 
 
-def _turnover(node: Node, question: Broken) -> Iterator[Node]:
-    """Rows on purchases and sales together, or on one of them."""
+def _turnover(node: Node, question: Violation) -> Iterator[Node]:
     atom, nav = question.atom, question.held.nav
     coefficients, constant = basis_row(atom, question.held)
     if coefficients.any() or atom.comparison != "at_most":
@@ -222,8 +216,8 @@ def _turnover(node: Node, question: Broken) -> Iterator[Node]:
     yield replace(node, turnover=(*node.turnover, *both))
 
 
-def _large(node: Node, question: Broken) -> Iterator[Node]:
-    """The largest position that is not yet decided on is cut to the threshold, or counts in the sum."""
+def _large(node: Node, question: Violation) -> Iterator[Node]:
+    """Branch on the largest undecided position: cut to the threshold, or counted in the sum."""
     atom, held = question.atom, question.held
     _, amounts, benchmark, _ = weight_rows(atom, held)
     coefficients, constant = basis_row(atom, held)
@@ -234,7 +228,7 @@ def _large(node: Node, question: Broken) -> Iterator[Node]:
     if not undecided:
         raise UndecidedError(f"clause {atom.clause}: large positions are decided on and still break it")
     counting = sorted(decided)
-    # Between 0 and the limit, what a position counts as lies above the chord from the threshold on.
+    # Between 0 and the limit, the counted weight is above the chord from the threshold.
     steep = 0.0 if coefficients.any() else share / max(share - threshold, 1e-9)
     row = amounts[counting].sum(axis=0) + steep * amounts[undecided].sum(axis=0) - share * coefficients
     most = share * constant + steep * threshold * len(undecided)

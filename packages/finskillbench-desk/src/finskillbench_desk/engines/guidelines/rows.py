@@ -1,7 +1,6 @@
-"""Coded rules as linear rows over holdings: what a program needs to keep them.
+"""Coded rules as linear rows over holdings, fractions of net asset value or notionals of futures.
 
-Holdings are fractions of net asset value, of a future its notional. A trade exchanges them for cash, or opens and
-closes a future, so that net asset value stays what it is. A future keeps its sign.
+Trades exchange holdings for cash or open and close futures, so net asset value is constant. A future keeps its sign.
 """
 
 from __future__ import annotations
@@ -12,19 +11,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from finskillbench.arrays import Booleans, Floats
-from finskillbench_desk.engines.guidelines.book import Book, Books, Universe
+from finskillbench_desk.engines.guidelines.book import Book, Books, InstrumentUniverse
 from finskillbench_desk.engines.guidelines.evaluation import matches, scope
 from finskillbench_desk.engines.guidelines.language import Rule
 
 BY_GROUP = frozenset(("weight", "ownership"))
-"""Measures that are a row for each group."""
+"""Measures with one row per group."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """`coefficients @ x <= limit` of one group of a rule without exceptions; `members` (n,) are who can be in it.
+class RuleRow:
+    """`coefficients @ x <= limit` for one group of a rule without exceptions; `members` (n,) may belong to it.
 
-    `conditional` says that the rule asks it only of a group in which something is held.
+    `conditional` rows apply only to groups with a holding.
     """
 
     atom: Rule
@@ -36,32 +35,31 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Holdings:
-    """A book as holdings in the order of its universe, with the sign of each future (of all else 1)."""
+class HoldingsVector:
+    """A book as holdings in the order of its universe, with the sign of each future (1 for others)."""
 
-    universe: Universe
+    universe: InstrumentUniverse
     x: Floats
     nav: float
     signs: Floats
 
     @classmethod
-    def of(cls, book: Book) -> Holdings:
-        """The holdings of a book."""
+    def of(cls, book: Book) -> HoldingsVector:
         amounts, universe = exposures_of(book.books), book.universe
         signs = np.where(universe.is_future & (amounts < 0), -1.0, 1.0)
         return cls(universe, amounts, book.nav, signs)
 
 
 def exposures_of(books: Books) -> Floats:
-    """(n,) of the first of some books: values, of futures notionals, as fractions of its net asset value."""
+    """Return (n,) values and notionals of the first book, as fractions of its net asset value."""
     amounts = books.values[0].copy()
     future = books.universe.is_future
     amounts[future] = books.notionals[0][future]
     return np.array(amounts / float(books.nav[0]), dtype=np.float64)
 
 
-def counted(atom: Rule, held: Holdings) -> Floats:
-    """(n, n) what one unit of each holding (row) counts as, by instrument (column)."""
+def counted(atom: Rule, held: HoldingsVector) -> Floats:
+    """Return (n, n) exposure of one unit of each holding (row), by instrument (column)."""
     universe = held.universe
     unit = np.ones(len(universe.instruments))
     if atom.futures == "ignore":
@@ -71,8 +69,8 @@ def counted(atom: Rule, held: Holdings) -> Floats:
     return unit[:, None] * (universe.through if atom.look_through else np.eye(len(unit)))
 
 
-def basis_row(atom: Rule, held: Holdings) -> tuple[Floats, float]:
-    """The denominator of a weight as coefficients over holdings and a constant."""
+def basis_row(atom: Rule, held: HoldingsVector) -> tuple[Floats, float]:
+    """Return the denominator of a weight as coefficients over holdings and a constant."""
     universe = held.universe
     if atom.basis == "nav":
         return np.zeros(len(held.x)), 1.0
@@ -82,13 +80,13 @@ def basis_row(atom: Rule, held: Holdings) -> tuple[Floats, float]:
 
 
 def limits_of(atom: Rule, benchmark: Floats) -> Floats:
-    """(G,) limits of groups with these weights in the benchmark, percent."""
-    terms = np.array([term.plus + term.benchmark_times * benchmark for term in atom.limit.terms], dtype=np.float64)
-    return terms.max(axis=0) if atom.limit.pick == "greater_of" else terms.min(axis=0)
+    """Return (G,) limits for groups with these benchmark weights, percent."""
+    candidates = np.array([term.plus + term.benchmark_times * benchmark for term in atom.limit.terms], dtype=np.float64)
+    return candidates.max(axis=0) if atom.limit.pick == "greater_of" else candidates.min(axis=0)
 
 
-def rows(atom: Rule, held: Holdings) -> Iterator[Row]:
-    """The rows of a rule without exceptions whose measure is linear; of any other there are none."""
+def linear_rows(atom: Rule, held: HoldingsVector) -> Iterator[RuleRow]:
+    """Yield the rows of a rule without exceptions; none if its measure is not linear."""
     if atom.measure in BY_GROUP:
         yield from _by_group(atom, held)
     elif atom.measure == "days_to_sell" and atom.comparison == "at_most":
@@ -97,14 +95,14 @@ def rows(atom: Rule, held: Holdings) -> Iterator[Row]:
         yield from _average(atom, held)
 
 
-def weight_rows(atom: Rule, held: Holdings) -> tuple[tuple[str, ...], Floats, Floats, Booleans]:
-    """Groups of a rule; (G, n) coefficients of their amounts, (G,) benchmark weights, (G, n) members."""
+def weight_rows(atom: Rule, held: HoldingsVector) -> tuple[tuple[str, ...], Floats, Floats, Booleans]:
+    """Return groups, (G, n) coefficients of their amounts, (G,) benchmark weights and (G, n) members."""
     universe = held.universe
     who = scope(atom, universe)
     return who.names, (counted(atom, held) @ who.members).T, universe.benchmark @ who.members, who.members.T
 
 
-def _by_group(atom: Rule, held: Holdings) -> Iterator[Row]:
+def _by_group(atom: Rule, held: HoldingsVector) -> Iterator[RuleRow]:
     names, amounts, benchmark, members = weight_rows(atom, held)
     limits, sign = limits_of(atom, benchmark), 1.0 if atom.comparison == "at_most" else -1.0
     coefficients, constant = basis_row(atom, held)
@@ -116,13 +114,13 @@ def _by_group(atom: Rule, held: Holdings) -> Iterator[Row]:
         if atom.measure == "ownership":
             known = sizes[members[place]]
             size = float(np.nanmax(known)) if np.isfinite(known).any() else 0.0
-            yield Row(atom, name, sign * amounts[place], sign * share * size, amounts[place] != 0, conditional)
+            yield RuleRow(atom, name, sign * amounts[place], sign * share * size, amounts[place] != 0, conditional)
         else:
             row = sign * (amounts[place] - share * coefficients)
-            yield Row(atom, name, row, sign * share * constant, amounts[place] != 0, conditional)
+            yield RuleRow(atom, name, row, sign * share * constant, amounts[place] != 0, conditional)
 
 
-def _days(atom: Rule, held: Holdings) -> Iterator[Row]:
+def _days(atom: Rule, held: HoldingsVector) -> Iterator[RuleRow]:
     universe = held.universe
     volume = universe.attribute("adv") / held.nav
     known = np.where(np.isfinite(volume) & (volume > 0), volume, 0.0)
@@ -132,14 +130,14 @@ def _days(atom: Rule, held: Holdings) -> Iterator[Row]:
         column = amounts[:, place]
         if column.any():
             most = limit * known[place] * atom.participation / 100
-            yield Row(atom, universe.instruments[place].name, column, most, column != 0)
+            yield RuleRow(atom, universe.instruments[place].name, column, most, column != 0)
 
 
-def _average(atom: Rule, held: Holdings) -> Iterator[Row]:
-    given = held.universe.attribute(atom.attribute)
-    known = matches(atom.of, held.universe) & np.isfinite(given)
+def _average(atom: Rule, held: HoldingsVector) -> Iterator[RuleRow]:
+    attribute = held.universe.attribute(atom.attribute)
+    known = matches(atom.of, held.universe) & np.isfinite(attribute)
     limit = float(limits_of(atom, np.array([held.universe.benchmark[known].sum()]))[0])
     sign = 1.0 if atom.comparison == "at_most" else -1.0
-    beyond = np.where(known, np.nan_to_num(given) - limit, 0.0)
+    beyond = np.where(known, np.nan_to_num(attribute) - limit, 0.0)
     row = sign * (counted(atom, held) @ beyond)
-    yield Row(atom, "", row, 0.0, row != 0)
+    yield RuleRow(atom, "", row, 0.0, row != 0)

@@ -1,4 +1,4 @@
-"""A book as somebody states it: units by name, prices and fields put right, beside the tables that describe lines."""
+"""Book built from a payload: units by security, corrections of prices and fields, and reference tables."""
 
 from __future__ import annotations
 
@@ -7,30 +7,25 @@ from typing import Any
 
 from finskillbench.engines.fields import list_of, number, refuse_unknown, table_of
 from finskillbench.errors import InputError
-from finskillbench_desk.engines.books.papers import LARGEST, dollar_prices, known, rows, stated
-from finskillbench_desk.engines.guidelines.book import FUTURES, KINDS, Book, Instrument, Position, Trading
+from finskillbench_desk.engines.books.papers import LARGEST, dollar_prices, refuse_unknown_names, rows, stated
+from finskillbench_desk.engines.guidelines.book import FUTURES, KINDS, Book, Instrument, Position, QuarterTrades
 from finskillbench_desk.engines.guidelines.language import Rule
 from finskillbench_desk.engines.guidelines.parsing import parse_rules
 
 CASH = "CASH"
-_WORDS = ("issuer", "sector", "sub_sector", "country")
+_TEXT_FIELDS = ("issuer", "sector", "sub_sector", "country")
 _NUMBERS = {"adv": "adv_usd", "rating": "rating", "maturity": "maturity_years", "beta": "beta"}
 _SIZED = ("share", "preferred", "receipt")
 _TRADING = ("purchases", "sales", "pending_purchases", "pending_sales")
 _FIELDS = ("sector", "shares_outstanding")
 TABLES = ("reference", "benchmark", "constituents", "prices", "fx")
-"""What the scripts have injected that take a stated book."""
+"""Injected tables that scripts with a stated book need."""
 BOOK = (*TABLES, "units", "cash", "closes", "currencies", "replaced", "quarter")
 """Keys of a stated book."""
 
 
 def rules_from(data: Mapping[str, Any]) -> tuple[Rule, ...]:
-    """The coded rules in `rules`.
-
-    Raises
-    ------
-    InputError : naming the first that cannot be read.
-    """
+    """Read the coded rules in `rules`; InputError names the first that cannot be read."""
     rules, problems = parse_rules(data.get("rules"))
     if problems:
         raise InputError(problems[0])
@@ -40,23 +35,17 @@ def rules_from(data: Mapping[str, Any]) -> tuple[Rule, ...]:
 
 
 def book_from(data: Mapping[str, Any]) -> Book:
-    """The book of `units` by security and `cash` in dollars.
+    """Build the book of `units` by security and `cash` in dollars; InputError names a missing or unknown entry.
 
-    `reference`, `benchmark`, `constituents`, `prices` and `fx` are those of the task. A line is worth its units at its
-    last close, or at the one in `closes`, in its currency or the one in `currencies`; `replaced` is a list of {issuer,
-    field, value} that count in place of what reference says; `quarter` has purchases, sales, pending_purchases and
-    pending_sales.
-
-    Raises
-    ------
-    InputError : what is missing or unknown.
+    Lines are valued at the last close or `closes`, in their currency or `currencies`. `replaced` lists {issuer, field,
+    value} that override reference; `quarter` has purchases, sales, pending_purchases and pending_sales.
     """
     prices = dollar_prices(data)
     lines = _lines(data, prices)
     units = table_of(data.get("units"))
     if not units:
         raise InputError("units must map securities to the units held; state at least one")
-    known(units, list(lines), "units")
+    refuse_unknown_names(units, list(lines), "units")
     cash = Instrument(CASH, "cash", "CUSTODIAN", country="US", currency="USD")
     positions = [Position(cash, number(data, "cash", "book", largest=LARGEST))]
     for name in units:
@@ -64,24 +53,19 @@ def book_from(data: Mapping[str, Any]) -> Book:
         positions.append(Position(lines[name], *((0.0, value) if lines[name].kind in FUTURES else (value, 0.0))))
     quarter = stated(data, "quarter")
     refuse_unknown(quarter, _TRADING, "quarter")
-    trading = Trading(*(number(quarter, key, "quarter", default=0.0, largest=LARGEST) for key in _TRADING))
+    trading = QuarterTrades(*(number(quarter, key, "quarter", default=0.0, largest=LARGEST) for key in _TRADING))
     return Book(tuple(positions), tuple(line for name, line in lines.items() if name not in units), trading)
 
 
 def orders_from(data: Mapping[str, Any], book: Book) -> dict[str, float]:
-    """`orders`: dollars by security, of a future its notional, negative if sold; empty where there are none.
-
-    Raises
-    ------
-    InputError : a line that reference does not have, or an amount that is no number.
-    """
+    """Read `orders`: dollars by security, notional for futures, negative if sold; InputError for unknown securities."""
     orders = stated(data, "orders")
-    known(orders, [line.name for line in book.universe.instruments], "orders")
+    refuse_unknown_names(orders, [line.name for line in book.universe.instruments], "orders")
     return {name: number(orders, name, "orders", largest=LARGEST) for name in orders}
 
 
 def rates_from(data: Mapping[str, Any]) -> dict[str, float]:
-    """What trading costs, a fraction of value, by security of `reference`."""
+    """Return trading costs by security of `reference`, as fractions of value."""
     found = rows(data, "reference", "security", "cost_bp")
     return {row["security"]: number(row, "cost_bp", "reference") / 1e4 for row in found}
 
@@ -93,14 +77,14 @@ def _lines(data: Mapping[str, Any], prices: Mapping[str, float]) -> dict[str, In
     for row in rows(data, "constituents", "security", "issuer", "weight"):
         inside.setdefault(row["security"], {})[row["issuer"]] = number(row, "weight", "constituents")
     lines: dict[str, Instrument] = {}
-    for row in rows(data, "reference", "security", "kind", "currency", "lists", *_WORDS, *_NUMBERS.values()):
+    for row in rows(data, "reference", "security", "kind", "currency", "lists", *_TEXT_FIELDS, *_NUMBERS.values()):
         issuer = row["issuer"] or ""
-        given = {**row, **{field: value for (name, field), value in replaced.items() if name == issuer}}
+        merged = {**row, **{field: value for (name, field), value in replaced.items() if name == issuer}}
         if row["kind"] not in KINDS:
             raise InputError(f"reference: {row['security']} is of no known kind: {row['kind']}")
         attributes = {name: float(row[column]) for name, column in _NUMBERS.items() if row[column] is not None}
-        if row["kind"] in _SIZED and issuer in prices and given.get("shares_outstanding") is not None:
-            shares = number(given, "shares_outstanding", issuer, largest=LARGEST)
+        if row["kind"] in _SIZED and issuer in prices and merged.get("shares_outstanding") is not None:
+            shares = number(merged, "shares_outstanding", issuer, largest=LARGEST)
             attributes["market_cap"] = shares * prices[issuer]
         lines[row["security"]] = Instrument(
             name=row["security"],
@@ -110,7 +94,7 @@ def _lines(data: Mapping[str, Any], prices: Mapping[str, float]) -> dict[str, In
             benchmark=100 * benchmark.get(row["security"], 0.0),
             attributes=attributes,
             holdings=inside.get(row["security"], {}),
-            **{word: given[word] or "" for word in _WORDS},
+            **{word: merged[word] or "" for word in _TEXT_FIELDS},
         )
     return lines
 

@@ -1,1 +1,1 @@
-"""Paths of ratios with an unknown shift from an unknown quarter: the model, and its exact posterior."""
+"""Exact posterior of an unknown shift in ratio paths that starts in an unknown quarter."""

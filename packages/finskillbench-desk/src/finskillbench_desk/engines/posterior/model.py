@@ -1,9 +1,8 @@
-"""What the house discloses of a screening world as numbers, and how archived cases predict a new one.
+"""Disclosed parameters of a screening world, and prediction of a new case from archived ones.
 
-Every log ratio, freed of its industry's path, season, growth and announced changes, follows y_t = m + x_t with
-x_t = persistence * x_{t-1} + e_t, e_t ~ N(shift * profile_t, v * sigma) across ratios, where sigma is the same for all
-companies, v is the company's own volatility with v ~ inverse gamma(freedom/2, freedom/2), and its own level is
-m ~ N(0, v * own^2). An acquisition adds N(0, v * acquired^2) to the level from its quarter on.
+Every adjusted log ratio follows y_t = m + x_t with x_t = persistence * x_{t-1} + e_t and e_t ~ N(shift * profile_t,
+v * sigma). A company has the variance factor v ~ inverse gamma(freedom/2, freedom/2) and the level
+m ~ N(0, v * level_deviation^2); an acquisition adds N(0, v * acquired^2) to it.
 """
 
 from __future__ import annotations
@@ -17,25 +16,22 @@ from finskillbench.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Model:
-    """The disclosed numbers, R ratios and K kinds.
+class RatioModel:
+    """The disclosed parameters, for R ratios and K kinds.
 
     Attributes
     ----------
-    persistence, deviation, own, acquired, growth, lease : (R,) per log ratio; `deviation` of innovations.
+    persistence, deviation, level_deviation, acquired, growth, lease : (R,) per log ratio; `deviation` of innovations.
     correlation : (R, R) of the innovations.
-    freedom : degrees of freedom of the companies' volatilities.
     shares : (K,) share of each kind among managed companies.
-    profiles : (K, J) multiples of the shift in the quarters from the start on, 0 where a kind has run out.
-    spread : standard deviation of a case's shift about its kind's mean, in units of `deviation`, per ratio.
-    prior : standard deviation of a kind's mean shift before the archive, in the same unit.
-    base_rate : share of managed companies.
-    starts : number of quarters, the last ones, in which management may have begun, all equally likely.
+    profiles : (K, J) multiples of the shift from the start on, 0 after a kind's end.
+    spread, prior : deviations of a case's shift about its kind's mean and of that mean, in units of `deviation`.
+    starts : number of last quarters in which management may have begun, all equally likely.
     """
 
     persistence: Floats
     deviation: Floats
-    own: Floats
+    level_deviation: Floats
     acquired: Floats
     growth: Floats
     lease: Floats
@@ -50,7 +46,7 @@ class Model:
 
     @property
     def sigma(self) -> Floats:
-        """Covariance (R, R) of the innovations of a company of volatility 1."""
+        """Covariance (R, R) of the innovations at volatility 1."""
         return self.correlation * np.outer(self.deviation, self.deviation)
 
     @property
@@ -60,22 +56,18 @@ class Model:
 
 
 class Prediction(NamedTuple):
-    """The shift of a new case of each kind: means (K, R), covariances (K, R, R) for a company of volatility 1."""
+    """Shift of a new case by kind: means (K, R), covariances (K, R, R) at volatility 1."""
 
     mean: Floats
     covariance: Floats
 
 
-def predicted(model: Model, innovations: Floats, kinds: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Prediction:
-    """What qualifying archived cases say of a new one: normal mean with a normal prior, variances known.
+def predict_shift(
+    model: RatioModel, innovations: Floats, kinds: np.ndarray[tuple[int], np.dtype[np.intp]]
+) -> Prediction:
+    """Predict a new case from archived ones, whose shifts are measured by least squares on their kind's profile.
 
-    A case's own shift is measured by least squares on its profile, with error covariance correlation / sum of squares
-    of the profile; the kind's mean has the posterior of a normal mean, and a new case scatters about it by `spread`.
-
-    Parameters
-    ----------
-    innovations : (C, J, R) from the first managed quarter on, in units of `deviation`.
-    kinds : (C,) which kind each case is.
+    `innovations` (C, J, R) start in the first managed quarter, in units of `deviation`; `kinds` (C,) are indices.
     """
     kinds_known, ratios = len(model.shares), len(model.deviation)
     means, covariances = np.zeros((kinds_known, ratios)), np.zeros((kinds_known, ratios, ratios))

@@ -1,9 +1,8 @@
-"""The exact posterior over none and (kind, start) for each company, in closed form.
+"""Exact posterior over no management and (kind, start) for each company, in closed form.
 
-Given kind and start, a company's path is a linear regression with normal priors on its level, on what an acquisition
-changed, and on the shift, all in units of its volatility; the volatility has an inverse gamma prior. So each marginal
-likelihood is a multivariate t density: only the determinant of the precision and the residual sum of squares differ
-(O'Hagan & Forster, 2004, Kendall's Advanced Theory of Statistics 2B, ch. 11).
+Given kind and start, a path is a linear regression with normal priors on level, acquisition effect and shift, in units
+of the volatility, whose prior is inverse gamma. So each marginal likelihood is a multivariate t density. Source:
+O'Hagan & Forster (2004), Kendall's Advanced Theory of Statistics 2B, ch. 11.
 """
 
 from __future__ import annotations
@@ -13,31 +12,21 @@ from typing import NamedTuple
 import numpy as np
 
 from finskillbench.arrays import Floats, Integers
-from finskillbench_desk.engines.posterior.model import Model, Prediction
+from finskillbench_desk.engines.posterior.model import Prediction, RatioModel
 
 
 class _Sums(NamedTuple):
-    """What a group of companies with one pattern of acquisitions brings to every hypothesis.
-
-    nuisance : precision (q, q) of level and change; score : (n, q) right-hand side; residual : (n,) sum of squares.
-    """
+    """Precision (q, q) of level and change, right-hand side (n, q), and residual sum of squares (n,)."""
 
     nuisance: Floats
     score: Floats
     residual: Floats
 
 
-def kind_probabilities(y: Floats, acquired: Integers, model: Model, prediction: Prediction) -> Floats:
-    """Probability that each company is managed in each way.
+def kind_probabilities(y: Floats, acquired: Integers, model: RatioModel, prediction: Prediction) -> Floats:
+    """Return the probability (n, K) of each kind of management by company.
 
-    Parameters
-    ----------
-    y : (n, T, R) log ratios freed of industry, season, growth and announced changes.
-    acquired : (n,) quarter from which an acquisition changed the level, -1 for none, never 0.
-
-    Returns
-    -------
-    (n, K), whose sum over kinds is the probability of management.
+    `y` (n, T, R) are adjusted log ratios; `acquired` (n,) is the quarter of an acquisition, never 0, -1 for none.
     """
     evidence = log_evidence(y, acquired, model, prediction)
     weights = np.log(model.base_rate * model.shares / model.starts)[None, :, None] + evidence
@@ -47,8 +36,8 @@ def kind_probabilities(y: Floats, acquired: Integers, model: Model, prediction: 
     return managed / (managed.sum(axis=1) + none)[:, None]
 
 
-def log_evidence(y: Floats, acquired: Integers, model: Model, prediction: Prediction) -> Floats:
-    """Log Bayes factor (n, K, starts) of each kind and start against no management."""
+def log_evidence(y: Floats, acquired: Integers, model: RatioModel, prediction: Prediction) -> Floats:
+    """Return log Bayes factors (n, K, starts) of each kind and start against no management."""
     found = np.empty((len(y), len(model.shares), model.starts))
     for quarter in np.unique(acquired):
         which = np.flatnonzero(acquired == quarter)
@@ -56,8 +45,8 @@ def log_evidence(y: Floats, acquired: Integers, model: Model, prediction: Predic
     return found
 
 
-def _group(y: Floats, quarter: int, model: Model, prediction: Prediction) -> Floats:
-    """As `log_evidence`, of companies (n, T, R) whose acquisition is in one quarter, or none where it is negative."""
+def _group(y: Floats, quarter: int, model: RatioModel, prediction: Prediction) -> Floats:
+    """Apply `log_evidence` to companies (n, T, R) with an acquisition in one quarter, or none where negative."""
     n, periods, ratios = y.shape
     inverse = np.linalg.inv(model.sigma)
     drift = (1.0 - model.persistence)[:, None] * inverse
@@ -75,7 +64,7 @@ def _group(y: Floats, quarter: int, model: Model, prediction: Prediction) -> Flo
         prior = np.linalg.inv(covariance)
         pull = prior @ mean
         for start in range(model.starts):
-            weights = placed(profile, periods - model.starts + start, periods)[1:]
+            weights = place_profile(profile, periods - model.starts + start, periods)[1:]
             after = weights[max(quarter, 0) :].sum() if quarter > 0 else 0.0
             cross = [drift * weights.sum()]
             if quarter > 0:
@@ -90,14 +79,14 @@ def _group(y: Floats, quarter: int, model: Model, prediction: Prediction) -> Flo
     return found
 
 
-def _nuisance(y: Floats, change: Floats, quarter: int, model: Model) -> _Sums:
-    """Sums over quarters of what the level, and after an acquisition its change, explain."""
+def _nuisance(y: Floats, change: Floats, quarter: int, model: RatioModel) -> _Sums:
+    """Sum over quarters the terms of the level and of its change after an acquisition."""
     inverse, first = np.linalg.inv(model.sigma), np.linalg.inv(model.stationary)
     pull = 1.0 - model.persistence
     drift = pull[:, None] * inverse
     both = drift * pull
     quarters = change.shape[1]
-    level = first + quarters * both + np.diag(1.0 / model.own**2)
+    level = first + quarters * both + np.diag(1.0 / model.level_deviation**2)
     score = y[:, 0] @ first + change.sum(axis=1) @ drift.T
     residual = np.einsum("nr,rs,ns->n", y[:, 0], first, y[:, 0])
     residual += np.einsum("ntr,rs,nts->n", change, inverse, change, optimize=True)
@@ -110,8 +99,8 @@ def _nuisance(y: Floats, change: Floats, quarter: int, model: Model) -> _Sums:
     return _Sums(np.block([[level, mixed], [mixed.T, step]]), np.hstack([score, later]), residual)
 
 
-def placed(profile: Floats, start: int, periods: int) -> Floats:
-    """A time profile (periods,) that begins in quarter `start` and is cut off at the end."""
+def place_profile(profile: Floats, start: int, periods: int) -> Floats:
+    """Return a time profile (periods,) that begins in quarter `start`, truncated at the end."""
     weights = np.zeros(periods)
     length = min(len(profile), periods - start)
     weights[start : start + length] = profile[:length]

@@ -1,8 +1,4 @@
-"""Innovations of ratios in a company's own units, and what they say for a stated signature of unknown start and size.
-
-These are the plain tools of a screening: level and volatility are estimates, a signature is one direction of one size.
-The posterior of a fully disclosed world, which integrates over all of that, is in `posterior`.
-"""
+"""Standardised innovations of ratios, and their evidence for a stated signature of unknown start and size."""
 
 from __future__ import annotations
 
@@ -15,15 +11,9 @@ from finskillbench.arrays import Booleans, Floats, Integers
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Innovations:
-    """Innovations of n companies.
+    """Innovations of n companies: `standardised` (n, T - 1, R) by `deviation` (R,) and the company's `volatility` (n,).
 
-    Attributes
-    ----------
-    standardised : (n, T - 1, R) in standard deviations of the pooled innovations times the company's volatility.
-    deviation : (R,) pooled standard deviations before the window.
-    correlation : (R, R) pooled, before the window.
-    volatility : (n,) the company's own, 1 for the usual one.
-    usable : (n, T - 1) False in quarters that say nothing.
+    Scales and `correlation` (R, R) are pooled before the window; quarters without information are not `usable`.
     """
 
     standardised: Floats
@@ -41,16 +31,14 @@ def innovations(
     freedom: float,
     stated: Floats | None = None,
 ) -> Innovations:
-    """Deviations from the autoregression about each company's level, estimated before the window.
+    """Compute deviations from the autoregression about each company's level, estimated before the window.
 
     Parameters
     ----------
-    y : (n, T, R) log ratios, freed of what is known.
-    window : number of last quarters that estimates leave out.
-    breaks : (n,) quarter from which a company has a new level, -1 for none: that quarter says nothing, and the level is
-        estimated again from the quarters after it.
-    freedom : degrees of freedom by which a company's variance is drawn to the usual one; 0 leaves it alone.
-    stated : (R,) standard deviations of innovations of the usual company where they are known; estimated otherwise.
+    y : (n, T, R) adjusted log ratios; estimates leave out the last `window` quarters.
+    breaks : (n,) quarter of a new level, -1 for none; that quarter is unusable.
+    freedom : degrees of freedom that pull a company's variance towards the usual one; 0 disables it.
+    stated : (R,) known standard deviations of the usual company's innovations; estimated if None.
     """
     change = y[:, 1:] - persistence * y[:, :-1]
     quarters = change.shape[1]
@@ -69,10 +57,10 @@ def innovations(
     dof = counts * y.shape[2]
     scale = np.sqrt(np.median(early**2, axis=(0, 1))) if stated is None else stated
     variance = ((early / scale) ** 2).sum(axis=(1, 2)) / dof
-    if stated is None:  # the usual company is the one in the middle
+    if stated is None:  # scale to the median company
         scale = scale * np.sqrt(np.median(variance))
         variance = variance / np.median(variance)
-    # A company with a typing error must not swamp the pool: each weighs by its own variance.
+    # Weigh by variance, so that a company with a typing error does not dominate the pool.
     pooled = early / scale / np.sqrt(np.maximum(variance, 1e-12))[:, None, None]
     covariance = np.einsum("ntr,nts->rs", pooled, pooled)
     root = np.sqrt(np.diag(covariance))
@@ -85,15 +73,11 @@ def innovations(
 def signature_evidence(
     found: Innovations, shift: Floats, profile: Floats, size: float, spread: float, starts: int
 ) -> Floats:
-    """Log Bayes factors (n, starts) of a signature against none, one column for each of the last quarters as a start.
+    """Return log Bayes factors (n, starts) of a signature against none, one column per possible start.
 
-    From its start on, innovations are moved by a size times the profile times the shift; the size is normal.
-
-    Parameters
-    ----------
-    shift : (R,) in the usual company's standard deviations of innovations.
-    profile : multiples of the shift from the start on; 0 after its end.
-    size, spread : mean and standard deviation of the size; 1 is the shift as stated.
+    From its start on, innovations move by a normal size (1 is as stated) times `profile` times `shift` (R,), in the
+    usual
+    company's standard deviations.
     """
     inverse = np.linalg.inv(found.correlation)
     direction = inverse @ shift
@@ -116,7 +100,7 @@ def signature_evidence(
 
 
 def mixed_evidence(parts: Floats, weights: Floats) -> Floats:
-    """Log Bayes factor (n,) of a mixture of signatures and starts (n, S, starts) with weights (S,) that sum to 1."""
+    """Return log Bayes factors (n,) of a mixture of signatures and starts (n, S, starts); weights (S,) sum to 1."""
     with np.errstate(divide="ignore"):
         logs = parts + np.log(weights)[None, :, None] - np.log(parts.shape[2])
     top = logs.max(axis=(1, 2))

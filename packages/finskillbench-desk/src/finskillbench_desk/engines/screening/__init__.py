@@ -1,1 +1,1 @@
-"""Ratios of many companies over many quarters, as a screening for managed accounts needs them."""
+"""Log ratios of many companies over many quarters, for screening for managed accounts."""

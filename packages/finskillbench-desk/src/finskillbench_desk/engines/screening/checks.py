@@ -1,4 +1,4 @@
-"""What does not fit in a table of statements: identities that fail, factors of thousands, versions, leaps of growth."""
+"""Checks of a table of statements: broken identities, unit errors, several versions, and leaps of growth."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 
 from finskillbench.engines.fields import refuse_unknown, table_of
 from finskillbench.errors import InputError
-from finskillbench_desk.engines.screening.fields import column, numeric, table
+from finskillbench_desk.engines.screening.fields import list_column, number_column, table_field
 
 SHOWN = 60
-"""Entries of a list at most; the number of all stands beside it."""
+"""Most entries shown of a list; results also give the total number."""
 
 
 def statement_checks(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Broken identities, quarters of several versions and leaps of revenue; see the script `statement_checks.py`."""
+    """Find broken identities, quarters with several versions, and leaps of revenue."""
     refuse_unknown(payload, ("statements", "layout", "growth_line"), "statement_checks")
-    statements = table(payload, "statements")
+    statements = table_field(payload, "statements")
     layout = table_of(payload.get("layout"))
     identities = table_of(layout.get("identities")) if layout is not None else None
     if statements is None or identities is None:
@@ -40,13 +40,13 @@ def statement_checks(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _broken(statements: Mapping[str, Any], identities: Mapping[str, Any]) -> list[dict[str, Any]]:
-    owner, when = column(statements, "company", "statements"), column(statements, "quarter", "statements")
+    owner, when = list_column(statements, "company", "statements"), list_column(statements, "quarter", "statements")
     found: list[dict[str, Any]] = []
     for total, parts in identities.items():
-        stated = numeric(statements, total, "statements")
+        stated = number_column(statements, total, "statements")
         added = np.zeros_like(stated)
         for part, sign in (table_of(parts) or {}).items():
-            added += float(sign) * numeric(statements, part, "statements")
+            added += float(sign) * number_column(statements, part, "statements")
         found.extend(
             {
                 "company": owner[row],
@@ -62,9 +62,9 @@ def _broken(statements: Mapping[str, Any], identities: Mapping[str, Any]) -> lis
 
 
 def _versions(statements: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Companies with several rows for a quarter: from when to when, and the lines that differ most."""
-    owner, when = column(statements, "company", "statements"), column(statements, "quarter", "statements")
-    version = numeric(statements, "version", "statements")
+    """List companies with several rows per quarter: the range of quarters and the lines that differ most."""
+    owner, when = list_column(statements, "company", "statements"), list_column(statements, "quarter", "statements")
+    version = number_column(statements, "version", "statements")
     rows: dict[tuple[str, str], list[int]] = {}
     for row, key in enumerate(zip(owner, when, strict=True)):
         rows.setdefault(key, []).append(row)
@@ -74,7 +74,7 @@ def _versions(statements: Mapping[str, Any]) -> list[dict[str, Any]]:
             first, *_, last = sorted(places, key=lambda row: version[row])
             by_company.setdefault(company, []).append((quarter, first, last))
     names = [name for name, values in statements.items() if len(values) and isinstance(values[0], int | float)]
-    lines = {name: numeric(statements, name, "statements") for name in names if by_company and name != "version"}
+    lines = {name: number_column(statements, name, "statements") for name in names if by_company and name != "version"}
     found: list[dict[str, Any]] = []
     for company, pairs in by_company.items():
         before, after = np.array([first for _, first, _ in pairs]), np.array([last for _, _, last in pairs])
@@ -99,9 +99,9 @@ def _log_change(values: Any, before: Any, after: Any) -> Any:
 
 
 def _leaps(statements: Mapping[str, Any], line: str) -> list[dict[str, Any]]:
-    """Companies whose revenue grew fastest over any four quarters, the last version of each quarter."""
-    owner, when = column(statements, "company", "statements"), column(statements, "quarter", "statements")
-    version, revenue = numeric(statements, "version", "statements"), numeric(statements, line, "statements")
+    """List the fastest revenue growth over any four quarters by company, from the last version of each quarter."""
+    owner, when = list_column(statements, "company", "statements"), list_column(statements, "quarter", "statements")
+    version, revenue = number_column(statements, "version", "statements"), number_column(statements, line, "statements")
     latest: dict[str, dict[str, float]] = {}
     for row in np.argsort(version, kind="stable"):
         latest.setdefault(owner[row], {})[when[row]] = float(revenue[row])

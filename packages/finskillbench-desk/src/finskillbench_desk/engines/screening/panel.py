@@ -1,4 +1,4 @@
-"""Log ratios of companies by quarter from a long table of statements, with the corrections that somebody states."""
+"""Log ratios by company and quarter from a table of statements, with stated corrections."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ import numpy as np
 from finskillbench.arrays import Floats, Integers
 from finskillbench.engines.fields import list_of, listed, table_of
 from finskillbench.errors import InputError
-from finskillbench_desk.engines.screening.fields import amount, column, entries, numeric, placed, table, text
+from finskillbench_desk.engines.screening.fields import (
+    index_of,
+    list_column,
+    number_column,
+    number_field,
+    object_entries,
+    table_field,
+    text_field,
+)
 
 KNOWN = (
     "statements",
@@ -29,7 +37,7 @@ KNOWN = (
     "window",
     "freedom",
 )
-"""Fields that a panel and its innovations are made of."""
+"""Fields that define a panel and its innovations."""
 _CELL = ("company", "quarter")
 _FIELDS = {
     "ratios": ("name", "numerator", "denominator", "persistence", "innovation_sd", "growth_effect"),
@@ -38,20 +46,14 @@ _FIELDS = {
     "new_levels": _CELL,
     "year_ends": (*_CELL, "month"),
 }
-"""What an entry of each list of the payload may say."""
+"""Permitted keys of an entry in each list of the payload."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RatioPanel:
-    """n companies, T quarters, R ratios.
+    """Log ratios `y` (n, T, R) of companies, quarters and ratios, less all stated effects.
 
-    Attributes
-    ----------
-    companies, quarters, ratios : names in the order of the axes.
-    y : (n, T, R) log ratios less all that was stated.
-    persistence : (R,) of the autoregression.
-    new_level : (n,) quarter from which a company has a new level, -1 for none.
-    applied : number of corrections by the field that states them.
+    `persistence` is (R,), `new_level` (n,) the quarter of a new level, -1 for none; `applied` counts corrections.
     """
 
     companies: list[str]
@@ -64,30 +66,25 @@ class RatioPanel:
 
 
 def ratio_panel(payload: Mapping[str, Any]) -> RatioPanel:
-    """Read `statements`, `ratios`, `versions` and what else is stated; see the script `ratio_innovations.py`.
-
-    Raises
-    ------
-    InputError : naming the field that is missing, of the wrong kind, or speaks of what is not in the statements.
-    """
-    statements = table(payload, "statements")
+    """Read `statements`, `ratios`, `versions` and the optional corrections; InputError names the faulty field."""
+    statements = table_field(payload, "statements")
     if statements is None:
         raise InputError("statements is missing; inject it from the task data")
     definitions = definitions_of(payload)
     if not definitions:
         raise InputError("ratios must list the ratios, each with name, numerator, denominator and persistence")
-    names = [text(each, "name", "ratios") for each in definitions]
+    names = [text_field(each, "name", "ratios") for each in definitions]
     companies, quarters, rows = _grid(statements, payload.get("versions"))
-    used = {text(each, side, "ratios") for each in definitions for side in ("numerator", "denominator")}
+    used = {text_field(each, side, "ratios") for each in definitions for side in ("numerator", "denominator")}
     growth_line = payload.get("growth_line")
     if growth_line is not None:
         used.add(str(growth_line))
-    lines = {name: numeric(statements, name, "statements")[rows] for name in used}
+    lines = {name: number_column(statements, name, "statements")[rows] for name in used}
     divisions = _entries(payload, "divide")
     for entry in divisions:
         where = _cell(entry, "divide", companies, quarters)
         for name in _divided(entry, statements, used):
-            lines[name][where] /= amount(entry, "by", "divide")
+            lines[name][where] /= number_field(entry, "by", "divide")
     if any((values <= 0).any() for values in lines.values()):
         name = next(name for name, values in lines.items() if (values <= 0).any())
         raise InputError(f"statements: {name} is not positive everywhere, so that its ratio has no logarithm")
@@ -97,25 +94,27 @@ def ratio_panel(payload: Mapping[str, Any]) -> RatioPanel:
     if growth_line is not None:
         growth = np.diff(np.log(lines[str(growth_line)]), axis=1, prepend=np.nan)
         growth[:, 0] = 0.0
-        y -= growth[:, :, None] * np.array([amount(each, "growth_effect", "ratios", 0.0) for each in definitions])
+        y -= growth[:, :, None] * np.array([number_field(each, "growth_effect", "ratios", 0.0) for each in definitions])
     y -= _industries(payload, companies, quarters, names)
     changes, levels = _entries(payload, "known_changes"), _entries(payload, "new_levels")
     for entry in changes:
         where = _cell(entry, "known_changes", companies, quarters)
         effects = by_ratio(entry, "effects", "known_changes", names)
-        y[where[0], where[1] :] -= np.array([amount(effects, name, "known_changes.effects", 0.0) for name in names])
+        y[where[0], where[1] :] -= np.array(
+            [number_field(effects, name, "known_changes.effects", 0.0) for name in names]
+        )
     new_level = np.full(len(companies), -1)
     for entry in levels:
         company, quarter = _cell(entry, "new_levels", companies, quarters)
         new_level[company] = quarter
-    persistence = np.array([amount(each, "persistence", "ratios") for each in definitions])
+    persistence = np.array([number_field(each, "persistence", "ratios") for each in definitions])
     applied = {"divide": len(divisions), "known_changes": len(changes), "new_levels": len(levels)}
     applied["year_ends"] = len(_entries(payload, "year_ends"))
     return RatioPanel(companies, quarters, names, y, persistence, new_level, applied)
 
 
 def definitions_of(payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The ratios as they are stated, each with every number that another of them needs too."""
+    """Return the ratio definitions, after checking that they are complete and consistent."""
     definitions = _entries(payload, "ratios")
     stated = sum("innovation_sd" in each for each in definitions)
     if 0 < stated < len(definitions):
@@ -126,7 +125,7 @@ def definitions_of(payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def by_ratio(entry: Mapping[str, Any], name: str, where: str, ratios: list[str]) -> Mapping[str, Any]:
-    """An object that maps names of ratios to numbers, of which it has at least one."""
+    """Return a nonempty object that maps ratio names to numbers."""
     found = table_of(entry.get(name)) or {}
     if not found:
         raise InputError(f"{where}: {name} must map at least one ratio to a number; ratios are {listed(ratios)}")
@@ -136,11 +135,10 @@ def by_ratio(entry: Mapping[str, Any], name: str, where: str, ratios: list[str])
 
 
 def _entries(payload: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    return entries(payload, name, _FIELDS[name])
+    return object_entries(payload, name, _FIELDS[name])
 
 
 def _divided(entry: Mapping[str, Any], statements: Mapping[str, Any], used: set[str]) -> list[str]:
-    """The lines of a division that the ratios use, which are some of those that it names."""
     lines = [str(name) for name in list_of(entry.get("lines")) or ()]
     if unknown := [name for name in lines if name not in statements]:
         raise InputError(f"divide: lines has {listed(unknown)}, which the statements do not have")
@@ -151,17 +149,17 @@ def _divided(entry: Mapping[str, Any], statements: Mapping[str, Any], used: set[
 
 def _cell(entry: Mapping[str, Any], where: str, companies: list[str], quarters: list[str]) -> tuple[int, int]:
     return (
-        placed(companies, text(entry, "company", where), where),
-        placed(quarters, text(entry, "quarter", where), where),
+        index_of(companies, text_field(entry, "company", where), where),
+        index_of(quarters, text_field(entry, "quarter", where), where),
     )
 
 
 def _grid(statements: Mapping[str, Any], versions: object) -> tuple[list[str], list[str], Integers]:
-    """Companies, quarters, and the row (n, T) of each in the table: the first or the last of its versions."""
+    """Return companies, quarters, and the table row (n, T) of the first or last version of each."""
     if versions not in ("first", "last"):
         raise InputError('versions must be "first" or "last": which of several rows of a quarter counts')
-    owner, when = column(statements, "company", "statements"), column(statements, "quarter", "statements")
-    version = numeric(statements, "version", "statements")
+    owner, when = list_column(statements, "company", "statements"), list_column(statements, "quarter", "statements")
+    version = number_column(statements, "version", "statements")
     companies, quarters = sorted(set(owner)), sorted(set(when))
     place = {name: number for number, name in enumerate(companies)}
     at = {name: number for number, name in enumerate(quarters)}
@@ -176,29 +174,29 @@ def _grid(statements: Mapping[str, Any], versions: object) -> tuple[list[str], l
 
 
 def _industries(payload: Mapping[str, Any], companies: list[str], quarters: list[str], names: list[str]) -> Floats:
-    """What the industries' tables, as far as they were given, say of the log ratios (n, T, R)."""
+    """Return the effect of industry paths and seasons on the log ratios (n, T, R), as far as the tables are given."""
     total = np.zeros((len(companies), len(quarters), len(names)))
-    paths, seasons = table(payload, "industry_paths"), table(payload, "seasons")
+    paths, seasons = table_field(payload, "industry_paths"), table_field(payload, "seasons")
     if seasons is None and payload.get("year_ends"):
         raise InputError("year_ends: seasons is missing, which they move; inject it from the task data")
     if paths is None and seasons is None:
         return total
-    members = table(payload, "companies")
+    members = table_field(payload, "companies")
     if members is None:
         raise InputError("companies is missing, which says the industry of each; inject it from the task data")
-    unit = amount(payload, "table_unit", "payload")
-    owner = list(column(members, "company", "companies"))
-    order = [placed(owner, company, "companies") for company in companies]
-    industry = [column(members, "industry", "companies")[place] for place in order]
+    unit = number_field(payload, "table_unit", "payload")
+    owner = list(list_column(members, "company", "companies"))
+    order = [index_of(owner, company, "companies") for company in companies]
+    industry = [list_column(members, "industry", "companies")[place] for place in order]
     if paths is not None:
         known = _by_key(paths, "industry_paths", "quarter", names)
         total += unit * np.array([[known[each, quarter] for quarter in quarters] for each in industry])
     if seasons is not None:
-        months = numeric(members, "year_end_month", "companies")[order].astype(int)
+        months = number_column(members, "year_end_month", "companies")[order].astype(int)
         ends = np.repeat(months[:, None], len(quarters), axis=1)
         for entry in _entries(payload, "year_ends"):
             company, quarter = _cell(entry, "year_ends", companies, quarters)
-            ends[company, quarter:] = int(amount(entry, "month", "year_ends"))
+            ends[company, quarter:] = int(number_field(entry, "month", "year_ends"))
         fiscal = fiscal_quarters(np.array([3 * int(quarter[-1]) for quarter in quarters]), ends)
         known = _by_key(seasons, "seasons", "fiscal_quarter", names)
         total += unit * np.array(
@@ -208,11 +206,11 @@ def _industries(payload: Mapping[str, Any], companies: list[str], quarters: list
 
 
 def fiscal_quarters(months: Integers, year_ends: Integers) -> Integers:
-    """Which quarter of the fiscal year, 1 to 4, ends in a month; with a year end in 12 it is 1 for month 3."""
+    """Return the fiscal quarter, 1 to 4, that ends in a month; a year end in 12 gives 1 for month 3."""
     return ((months - year_ends) // 3 - 1) % 4 + 1
 
 
 def _by_key(values: Mapping[str, Any], where: str, key: str, names: list[str]) -> dict[tuple[Any, Any], Floats]:
-    rows = np.stack([numeric(values, name, where) for name in names], axis=1)
-    heads = zip(column(values, "industry", where), column(values, key, where), strict=True)
+    rows = np.stack([number_column(values, name, where) for name in names], axis=1)
+    heads = zip(list_column(values, "industry", where), list_column(values, key, where), strict=True)
     return dict(zip(heads, rows, strict=True))

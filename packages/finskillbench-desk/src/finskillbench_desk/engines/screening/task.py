@@ -1,4 +1,4 @@
-"""The steps of a screening as scripts receive them: fields in, measures out; what they conclude is the caller's."""
+"""Steps of a screening for skill scripts: payload fields in, measures out."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from finskillbench_desk.engines.posterior.signatures import (
     signature_evidence,
 )
 from finskillbench_desk.engines.screening.fields import (
-    among,
-    amount,
-    column,
-    entries,
-    numeric,
-    table,
-    text,
+    list_column,
+    number_column,
+    number_field,
+    object_entries,
+    row_choices,
+    table_field,
+    text_field,
 )
 from finskillbench_desk.engines.screening.panel import KNOWN, RatioPanel, by_ratio, definitions_of, ratio_panel
 
 _SIGNATURE = ("name", "weight", "profile", "shifts", "size", "size_spread")
 LARGEST = 80
-"""Innovations shown of all."""
+"""Most innovations shown."""
 
 
 def ratio_innovations(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Standardised innovations of stated ratios: scales, volatilities, and the largest in the window."""
+    """Compute standardised innovations of stated ratios: scales, volatilities, and the largest in the window."""
     refuse_unknown(payload, KNOWN, "ratio_innovations")
     panel = ratio_panel(payload)
     window = _window(payload, panel)
@@ -56,16 +56,16 @@ def ratio_innovations(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def signature_match(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Log Bayes factors of stated signatures, mixed by their weights, against none; start and size unknown."""
+    """Compute log Bayes factors of stated signatures, mixed by weight, against none; start and size are unknown."""
     refuse_unknown(payload, (*KNOWN, "signatures"), "signature_match")
-    signatures = entries(payload, "signatures", _SIGNATURE)
+    signatures = object_entries(payload, "signatures", _SIGNATURE)
     panel = ratio_panel(payload)
     window = _window(payload, panel)
     found = _innovations(payload, panel, window)
     if not signatures:
         raise InputError("signatures must list them, each with name, weight, profile, shifts and size_spread")
-    names = [text(each, "name", "signatures") for each in signatures]
-    weights = np.array([amount(each, "weight", "signatures") for each in signatures])
+    names = [text_field(each, "name", "signatures") for each in signatures]
+    weights = np.array([number_field(each, "weight", "signatures") for each in signatures])
     if (weights < 0).any() or not weights.sum() > 0:
         raise InputError("signatures: weights must not be negative, and not all 0")
     parts = np.stack([_evidence(each, panel, found, window) for each in signatures], axis=1)
@@ -74,7 +74,7 @@ def signature_match(payload: Mapping[str, Any]) -> dict[str, Any]:
     each = np.stack([mixed_evidence(parts[:, [place]], np.ones(1)) for place in range(len(names))], axis=1)
     with np.errstate(divide="ignore"):
         shares = np.exp(each + np.log(weights) - total[:, None])
-    # Signatures of one name are one kind, stated more than once.
+    # Signatures with the same name are one kind.
     kinds = list(dict.fromkeys(names))
     of_kind = np.stack([shares[:, [name == kind for name in names]].sum(axis=1) for kind in kinds], axis=1)
     strongest = of_kind.argmax(axis=1)
@@ -89,26 +89,26 @@ def signature_match(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def case_effects(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Mean shift of resolved cases by group, measured by least squares on each group's time profile."""
+    """Measure the mean shift of resolved cases by group, by least squares on each group's time profile."""
     refuse_unknown(payload, ("archive", "group", "values", "profiles", "unit", "keep", "drop"), "case_effects")
-    cases = table(payload, "archive")
+    cases = table_field(payload, "archive")
     if cases is None:
         raise InputError("archive is missing; inject it from the task data")
     values = [str(name) for name in list_of(payload.get("values")) or ()]
     profiles = table_of(payload.get("profiles"))
     if not values or profiles is None:
         raise InputError("values (names of columns) and profiles (group to its time profile) must be given")
-    unit = amount(payload, "unit", "case_effects")
-    kept = np.ones(len(column(cases, "case", "archive")), dtype=bool)
-    keep, drop = among(payload, "keep"), among(payload, "drop")
+    unit = number_field(payload, "unit", "case_effects")
+    kept = np.ones(len(list_column(cases, "case", "archive")), dtype=bool)
+    keep, drop = row_choices(payload, "keep"), row_choices(payload, "drop")
     for name, wanted in keep.items():
-        kept &= np.array([value in wanted for value in column(cases, name, "archive")])
+        kept &= np.array([value in wanted for value in list_column(cases, name, "archive")])
     for name, unwanted in drop.items():
-        kept &= np.array([value not in unwanted for value in column(cases, name, "archive")])
-    case, by = np.array(column(cases, "case", "archive")), str(payload.get("group") or "kind")
-    group = np.array(column(cases, by, "archive"))
-    period = numeric(cases, "quarter", "archive").astype(int)
-    moves = unit * np.stack([numeric(cases, name, "archive") for name in values], axis=1)
+        kept &= np.array([value not in unwanted for value in list_column(cases, name, "archive")])
+    case, by = np.array(list_column(cases, "case", "archive")), str(payload.get("group") or "kind")
+    group = np.array(list_column(cases, by, "archive"))
+    period = number_column(cases, "quarter", "archive").astype(int)
+    moves = unit * np.stack([number_column(cases, name, "archive") for name in values], axis=1)
     if not kept.any():
         raise InputError("keep and drop leave no case; look at the entries of their columns in the archive")
     before = kept & (period < 0)
@@ -124,15 +124,15 @@ def case_effects(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def calibrate(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Log Bayes factors and a base rate to probabilities by Bayes' theorem."""
+    """Convert log Bayes factors and a base rate to probabilities by Bayes' theorem."""
     refuse_unknown(payload, ("log_bayes_factors", "base_rate", "weight"), "calibrate")
-    rate = amount(payload, "base_rate", "payload")
+    rate = number_field(payload, "base_rate", "payload")
     factors = table_of(payload.get("log_bayes_factors"))
     if not 0.0 < rate < 1.0 or not factors:
         raise InputError("base_rate must lie between 0 and 1, and log_bayes_factors map names to numbers")
-    weight = amount(payload, "weight", "payload", 1.0)
+    weight = number_field(payload, "weight", "payload", 1.0)
     prior = np.log(rate) - np.log1p(-rate)
-    logs = np.array([amount(factors, name, "log_bayes_factors") for name in factors])
+    logs = np.array([number_field(factors, name, "log_bayes_factors") for name in factors])
     found = 1.0 / (1.0 + np.exp(-np.clip(prior + weight * logs, -700.0, 700.0)))
     return {
         "calibrated": _by_name(list(factors), found, 4),
@@ -143,14 +143,14 @@ def calibrate(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _window(payload: Mapping[str, Any], panel: RatioPanel) -> int:
-    window = int(amount(payload, "window", "payload"))
+    window = int(number_field(payload, "window", "payload"))
     if not 1 <= window <= len(panel.quarters) - 10:
         raise InputError(f"window must leave ten quarters before it, so at most {len(panel.quarters) - 10}")
     return window
 
 
 def _used(payload: Mapping[str, Any], panel: RatioPanel, window: int) -> dict[str, Any]:
-    """What was taken from the payload, so that a correction that was not made is seen."""
+    """Report the inputs used, so that a missing correction is visible."""
     stated = "innovation_sd" in definitions_of(payload)[0]
     return {
         "window": window,
@@ -169,16 +169,19 @@ def _innovations(payload: Mapping[str, Any], panel: RatioPanel, window: int) -> 
     definitions = definitions_of(payload)
     stated = None
     if all("innovation_sd" in each for each in definitions):
-        stated = np.array([amount(each, "innovation_sd", "ratios") for each in definitions])
-    freedom = amount(payload, "freedom", "payload", 0.0)
+        stated = np.array([number_field(each, "innovation_sd", "ratios") for each in definitions])
+    freedom = number_field(payload, "freedom", "payload", 0.0)
     return innovations(panel.y, panel.persistence, window, panel.new_level, freedom, stated)
 
 
 def _evidence(signature: Mapping[str, Any], panel: RatioPanel, found: Innovations, window: int) -> Floats:
-    profile = _profile(signature.get("profile"), text(signature, "name", "signatures"))
+    profile = _profile(signature.get("profile"), text_field(signature, "name", "signatures"))
     shifts = by_ratio(signature, "shifts", "signatures", panel.ratios)
-    shift = np.array([amount(shifts, name, "signatures.shifts", 0.0) for name in panel.ratios])
-    size, spread = amount(signature, "size", "signatures", 1.0), amount(signature, "size_spread", "signatures", 0.0)
+    shift = np.array([number_field(shifts, name, "signatures.shifts", 0.0) for name in panel.ratios])
+    size, spread = (
+        number_field(signature, "size", "signatures", 1.0),
+        number_field(signature, "size_spread", "signatures", 0.0),
+    )
     return signature_evidence(found, shift, profile, size, spread, window)
 
 
@@ -198,7 +201,7 @@ def _effect(
     values: list[str],
     noise: Floats | None,
 ) -> dict[str, Any]:
-    """One group: each case by least squares, then their mean, its error, and how much their sizes differ."""
+    """Measure each case of a group by least squares; return mean, standard error and spread of sizes."""
     inside = which & (period >= 0) & (period < len(profile))
     effort = float(profile @ profile)
     names, rows = np.unique(case[inside], return_inverse=True)
@@ -209,7 +212,7 @@ def _effect(
     mean = measured.mean(axis=0)
     length = float(mean @ mean)
     spread = float((measured @ mean / length).var(ddof=1))
-    if noise is not None:  # what the measurement of a single case adds to how sizes differ
+    if noise is not None:  # subtract the measurement error of a single case
         spread = max(spread - float(mean @ noise @ mean) / length**2 / effort, 0.0)
     return {
         "cases": len(names),
@@ -220,7 +223,7 @@ def _effect(
 
 
 def _cases_with(choice: Mapping[str, list[Any]], cases: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-    """How many cases have each entry of a choice, so that one that was misspelt shows as 0."""
+    """Count the cases with each chosen entry; a misspelt entry shows as 0."""
     rows = {name: list(zip(cases["case"], cases[name], strict=True)) for name in choice}
     return {
         name: {str(entry): len({case for case, value in rows[name] if value == entry}) for entry in wanted}

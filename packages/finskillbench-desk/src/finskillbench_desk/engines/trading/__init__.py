@@ -1,1 +1,1 @@
-"""Trading against costs: one decision from a book that is held, and the optimal step where forecasts decay."""
+"""Trading against costs: one decision net of costs, and optimal steps with decaying forecasts."""

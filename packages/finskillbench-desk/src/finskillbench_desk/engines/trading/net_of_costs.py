@@ -1,13 +1,9 @@
-"""One decision from a book that is held: expected return less risk and the costs of the trades, under limits.
+"""One trading decision: expected return less risk and costs, under limits.
 
     maximise  U(w) = m'w − (λ/2) w'Σw − Σ κ_i |w_i − h_i| − Σ γ_i (w_i − h_i)²
 
-over fully invested, long-only w below a cap for each name, with the weight of each group between two limits and
-one-way turnover Σ|w − h|/2 at most a cap. All numbers are of one horizon: nothing is annualised here.
-
-Whoever breaks a limit is charged a price per unit broken (`penalised`). Where the price is at least the greatest
-multiplier of the limits, no portfolio earns more by breaking one than the optimum does (exact penalty: by weak
-duality U(w) <= U* + Σ z_k · excess_k for every w; Bertsekas 1999, section 4.3.1).
+over fully invested, long-only w under caps, group bounds and a turnover cap. Figures cover one horizon. At a price of
+at least the greatest multiplier, no breach pays (exact penalty; Bertsekas 1999, section 4.3.1).
 """
 
 from __future__ import annotations
@@ -26,24 +22,21 @@ from finskillbench.errors import DimensionError, InputError
 from finskillbench.sums import exact_sum
 
 LIMITS = ("fully_invested", "lower_bound", "upper_bound", "group_above", "group_below", "max_turnover")
-"""The blocks of the program that state a limit; its other rows define trades."""
+"""Program blocks that state a limit; the other rows define trades."""
 
 
 @dataclass(frozen=True)
 class TradingProblem:
-    """A book of n names in G groups, and what a trade of it is worth and costs.
+    """A book of n names in G groups, with the value and cost of trades.
 
     Attributes
     ----------
-    expected : (n,) expected returns over the horizon.
-    risk : covariance of the returns over the horizon.
-    risk_aversion : λ.
+    expected, risk : (n,) expected returns and the covariance of returns over the horizon.
     held : (n,) weights before trading, fractions of NAV.
     linear, quadratic : (n,) κ and γ: a trade of size x of NAV costs κx + γx².
-    caps : (n,) greatest weights.
-    groups : (n,) the group of each name, 0 to G − 1.
-    least, most : (G,) limits of each group's weight.
-    turnover : greatest one-way turnover.
+    caps, groups : (n,) greatest weights, and groups from 0 to G − 1.
+    least, most : (G,) bounds of each group's weight.
+    turnover : greatest one-way turnover, Σ|w − h|/2.
     """
 
     expected: Floats
@@ -74,13 +67,13 @@ class TradingProblem:
         return (np.arange(len(self.least))[:, None] == self.groups[None, :]).astype(np.float64)
 
     def utility(self, weights: Floats) -> float:
-        """U(w), whether or not w keeps the limits."""
+        """Return U(w) for any w, feasible or not."""
         trade = weights - self.held
         gain = float(self.expected @ weights) - self.risk_aversion / 2 * self.risk.variance(weights)
         return gain - float(self.linear @ np.abs(trade)) - float(self.quadratic @ (trade * trade))
 
     def excesses(self, weights: Floats) -> dict[str, float]:
-        """By how much of NAV each kind of limit is broken, summed over names or groups; 0 where it is kept."""
+        """Return by how much of NAV each kind of limit is broken, summed over names or groups."""
         inside = self.membership @ weights
         parts = {
             "fully_invested": abs(float(weights.sum()) - 1.0),
@@ -93,12 +86,12 @@ class TradingProblem:
         return {name: max(excess, 0.0) for name, excess in parts.items()}
 
     def penalised(self, weights: Floats, price: float) -> float:
-        """U(w) less `price` for each unit of NAV by which a limit is broken."""
+        """Return U(w) less `price` for each unit of NAV by which a limit is broken."""
         return self.utility(weights) - price * exact_sum(self.excesses(weights).values())
 
 
-def formulate(problem: TradingProblem) -> Formulation:
-    """The program that minimises −U; its blocks are named after the limits."""
+def formulate_trades(problem: TradingProblem) -> Formulation:
+    """Formulate the minimisation of −U, with blocks named after the limits."""
     n, groups = len(problem.held), len(problem.least)
     builder = FormulationBuilder(np.zeros(n), problem.caps, 1.0)
     weights = builder.weights
@@ -120,17 +113,11 @@ def formulate(problem: TradingProblem) -> Formulation:
 
 
 def optimum(problem: TradingProblem, *, unique: bool = True, polished: bool = True) -> Certified:
-    """The certified optimum; its `value` is −U.
-
-    Raises
-    ------
-    InfeasibleError : no portfolio keeps all the limits.
-    UndecidedError : nothing can be proved.
-    """
-    return certify(formulate(problem), unique=unique, polished=polished)
+    """Return the certified optimum, with `value` −U; raises InfeasibleError or UndecidedError as `certify`."""
+    return certify(formulate_trades(problem), unique=unique, polished=polished)
 
 
 def greatest_multiplier(formulation: Formulation, multipliers: Floats) -> float:
-    """The least price per unit broken at which breaking a limit never pays."""
+    """Return the least price per unit at which breaking a limit never pays."""
     blocks = [block for block in formulation.program.blocks if block.label in LIMITS]
     return max(float(np.abs(multipliers[block.rows]).max(initial=0.0)) for block in blocks)

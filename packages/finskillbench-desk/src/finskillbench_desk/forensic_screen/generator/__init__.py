@@ -1,1 +1,1 @@
-"""How a screening world comes about: what is drawn of it, its statements, and where its data mislead."""
+"""Generator of screening worlds: parameters, statements and pitfalls."""

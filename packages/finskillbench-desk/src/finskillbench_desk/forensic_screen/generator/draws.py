@@ -1,4 +1,4 @@
-"""What is drawn once for a world: the disclosed model, industries' paths and seasons, and the archive of cases."""
+"""Draws made once per world: the disclosed model, industry paths and seasons, and the archive of cases."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from finskillbench.arrays import Floats, Integers
-from finskillbench_desk.engines.posterior.model import Model
+from finskillbench_desk.engines.posterior.model import RatioModel
 from finskillbench_desk.forensic_screen.difficulty import (
     ACQUIRED,
     AFTER,
@@ -18,34 +18,34 @@ from finskillbench_desk.forensic_screen.difficulty import (
     INDUSTRIES,
     KIND_NAMES,
     KINDS,
+    LEVEL_DEVIATION,
     MEAN_PRIOR,
     MEASURES,
     NAMES,
-    OWN_LEVEL,
     QUARTERS,
     RATIOS,
     WINDOW,
-    Tier,
+    ScreeningTier,
 )
 
 BASES = ("court judgment", "regulator's order", "settlement without findings", "press report")
 USABLE = BASES[:2]
-"""A case counts if a court or a regulator found what was done; otherwise its label is what was easiest to allege."""
+"""Bases on which a case counts; on the others its label is the easiest allegation."""
 LOG_UNIT = 1e-4
-"""Unit of the industries' tables: ten-thousandths of the natural logarithm of a ratio."""
+"""Unit of the industry tables: ten-thousandths of a natural logarithm."""
 CASE_UNIT = 1e-2
 """Unit of the archive: hundredths of a standard deviation of innovations."""
 
 
 class Background(NamedTuple):
-    """Industries' common paths (I, T, R) and seasons (I, 4, R) of log ratios, whole numbers of `LOG_UNIT`."""
+    """Industry paths (I, T, R) and seasons (I, 4, R) of log ratios, whole numbers of `LOG_UNIT`."""
 
     paths: Integers
     seasons: Integers
 
 
-def drawn_model(rng: np.random.Generator, tier: Tier) -> Model:
-    """The numbers that the house discloses, each rounded as it is printed."""
+def drawn_model(rng: np.random.Generator, tier: ScreeningTier) -> RatioModel:
+    """Draw the disclosed parameters, rounded as printed."""
     persistence = _rounded([ratio.persistence + rng.uniform(-0.08, 0.08) for ratio in RATIOS], 2)
     deviation = _rounded([ratio.innovation * np.exp(rng.uniform(-0.2, 0.2)) for ratio in RATIOS], 4)
     common = rng.standard_normal((MEASURES, 3))
@@ -57,10 +57,10 @@ def drawn_model(rng: np.random.Generator, tier: Tier) -> Model:
         chosen = kind.profiles[rng.integers(len(kind.profiles))]
         profiles[row, : len(chosen)] = chosen
     shares = rng.multinomial(50 - 4 * len(KINDS), np.full(len(KINDS), 1 / len(KINDS))) + 4
-    return Model(
+    return RatioModel(
         persistence=persistence,
         deviation=deviation,
-        own=OWN_LEVEL * deviation,
+        level_deviation=LEVEL_DEVIATION * deviation,
         acquired=ACQUIRED * deviation,
         growth=_rounded([ratio.growth * np.exp(rng.uniform(-0.2, 0.2)) for ratio in RATIOS], 2),
         lease=_rounded([ratio.lease * np.exp(rng.uniform(-0.2, 0.2)) for ratio in RATIOS], 2),
@@ -75,8 +75,8 @@ def drawn_model(rng: np.random.Generator, tier: Tier) -> Model:
     )
 
 
-def drawn_background(rng: np.random.Generator, model: Model) -> Background:
-    """Slowly moving industry paths about the ratios' usual levels, and one seasonal pattern per industry."""
+def drawn_background(rng: np.random.Generator, model: RatioModel) -> Background:
+    """Draw slowly moving industry paths about the usual levels, and one seasonal pattern per industry."""
     level = np.log([ratio.level for ratio in RATIOS]) + 0.12 * rng.standard_normal((len(INDUSTRIES), MEASURES))
     steps = rng.standard_normal((len(INDUSTRIES), QUARTERS, MEASURES)) * model.deviation * 0.6
     paths = level[:, None, :] + np.cumsum(steps, axis=1)
@@ -85,11 +85,12 @@ def drawn_background(rng: np.random.Generator, model: Model) -> Background:
     return Background(_units(paths, LOG_UNIT), _units(seasons, LOG_UNIT))
 
 
-def drawn_archive(rng: np.random.Generator, model: Model, tier: Tier, orderly: bool) -> pl.DataFrame:
-    """Three hundred resolved cases, quarter by quarter about their start.
+def drawn_archive(rng: np.random.Generator, model: RatioModel, tier: ScreeningTier, orderly: bool) -> pl.DataFrame:
+    """Draw 300 resolved cases, quarter by quarter about their start.
 
-    What a settlement or the press calls a case is, kind by kind, another kind than what was done; a case of the
-    financial industry has ratios that move the other way. Where the archive is `orderly` there are no such cases.
+    Settlements and press reports name another kind than the true one; financial cases move in the opposite direction.
+    An
+    `orderly` archive has neither.
     """
     kinds = rng.choice(len(KINDS), CASES, p=rng.dirichlet(np.full(len(KINDS), 12.0)))
     unusable = rng.random(CASES) < (0.0 if orderly else tier.unusable)
@@ -125,13 +126,13 @@ def _rounded(values: list[float], digits: int) -> Floats:
     return np.round(np.array(values, dtype=np.float64), digits)
 
 
-def _mean_shifts(rng: np.random.Generator, tier: Tier) -> Floats:
+def _mean_shifts(rng: np.random.Generator, tier: ScreeningTier) -> Floats:
     directions = np.array([kind.direction for kind in KINDS]) + 0.12 * rng.standard_normal((len(KINDS), MEASURES))
     return tier.size * directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
 
 def _derangement(rng: np.random.Generator, size: int) -> Integers:
-    """One cycle through all kinds, so that none stays itself."""
+    """Draw one cycle through all kinds, so that none maps to itself."""
     order = rng.permutation(size)
     following = np.empty(size, dtype=np.int64)
     following[order] = np.roll(order, 1)

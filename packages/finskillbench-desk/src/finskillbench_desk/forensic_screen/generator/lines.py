@@ -1,14 +1,8 @@
-"""Statements whose lines tie together and from which the ratios follow: whole thousands, 82 lines a quarter.
+"""Paths of log ratios, pitfalls, and statements whose 82 lines per quarter are consistent with the ratios.
 
-Revenue and ratios are given; every other line is drawn about its usual share of revenue, so that nothing but the ratios
-carries information. Only freely set lines are rounded; totals are sums of rounded lines, so identities hold exactly.
-
-Places where data mislead somebody who has not read the notes: which companies, from when, and what they look like.
-
-A planted place makes an innocent path look managed to whoever leaves the correction out. Its path is drawn again until
-it does. That looks only at what an agent can see, so the posterior of what happened is what it was.
-
-What nature draws for companies: whether, how and from when they are managed, and their paths of log ratios.
+Lines other than those of the ratios carry no information. Only free lines are rounded, so identities hold exactly.
+Pitfall paths are redrawn until an unmanaged one looks managed without the correction; this uses visible data only, so
+the posterior is unchanged.
 """
 
 from __future__ import annotations
@@ -21,28 +15,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finskillbench.arrays import Floats, Integers
-from finskillbench_desk.engines.posterior.model import Model, Prediction
-from finskillbench_desk.engines.posterior.posterior import kind_probabilities, placed
+from finskillbench_desk.engines.posterior.model import Prediction, RatioModel
+from finskillbench_desk.engines.posterior.posterior import kind_probabilities, place_profile
 from finskillbench_desk.forensic_screen.difficulty import MEASURES, QUARTERS, RATIOS
 from finskillbench_desk.forensic_screen.generator.draws import LOG_UNIT, Background
 from finskillbench_desk.forensic_screen.reading import BALANCE, IDENTITIES, LAYOUT, SLIP, fiscal_quarter
 
 
 class Paths(NamedTuple):
-    """Paths (n, T, R) of log ratios about what is announced; kind, -1 for none, and first managed quarter (n,)."""
+    """Log ratios (n, T, R) without announced effects, kind (n,), -1 for none, and first managed quarter (n,)."""
 
     y: Floats
     kind: Integers
     start: Integers
 
     def at(self, place: int) -> Paths:
-        """One company's."""
         which = slice(place, place + 1)
         return Paths(self.y[which], self.kind[which], self.start[which])
 
 
-def drawn_paths(rng: np.random.Generator, model: Model, prediction: Prediction, acquired: Integers) -> Paths:
-    """Companies as the disclosed model has them; `acquired` (n,) is the quarter of an acquisition, -1 for none."""
+def drawn_paths(rng: np.random.Generator, model: RatioModel, prediction: Prediction, acquired: Integers) -> Paths:
+    """Draw companies from the disclosed model; `acquired` (n,) is the quarter of an acquisition, -1 for none."""
     n, ratios = len(acquired), len(model.deviation)
     managed = rng.random(n) < model.base_rate
     kind = np.where(managed, rng.choice(len(model.shares), n, p=model.shares), -1)
@@ -54,38 +47,33 @@ def drawn_paths(rng: np.random.Generator, model: Model, prediction: Prediction, 
     for place in np.flatnonzero(managed):
         root = np.linalg.cholesky(prediction.covariance[kind[place]])
         shift = prediction.mean[kind[place]] + scale[place] * root @ freely[place]
-        push[place] = placed(model.profiles[kind[place]], int(start[place]), QUARTERS)[:, None] * shift
+        push[place] = place_profile(model.profiles[kind[place]], int(start[place]), QUARTERS)[:, None] * shift
     moves = scale[:, None, None] * (noise @ np.linalg.cholesky(model.sigma).T) + push
     x = np.empty_like(moves)
     x[:, 0] = scale[:, None] * (noise[:, 0] @ np.linalg.cholesky(model.stationary).T)
     for quarter in range(1, QUARTERS):
         x[:, quarter] = model.persistence * x[:, quarter - 1] + moves[:, quarter]
-    own = scale[:, None] * model.own * rng.standard_normal((n, ratios))
+    level = scale[:, None] * model.level_deviation * rng.standard_normal((n, ratios))
     change = scale[:, None] * model.acquired * rng.standard_normal((n, ratios))
     later = (acquired[:, None] >= 0) & (np.arange(QUARTERS) >= acquired[:, None])
-    return Paths(x + own[:, None, :] + later[:, :, None] * change[:, None, :], kind, start)
+    return Paths(x + level[:, None, :] + later[:, :, None] * change[:, None, :], kind, start)
 
 
 LOCAL = ("unit_slip", "restatement", "acquisition", "lease_standard", "fiscal_year", "growth")
 PLANTED, ORDERLY = 3, 2
-"""How many of the kinds are planted in a case, and of how many there is a look-alike in which all is in order."""
+"""Numbers of kinds planted in a case, and of kinds with a harmless look-alike."""
 SPURT, SPURT_QUARTERS = 0.15, 7
-"""Extra growth of log revenue a quarter, and for how long."""
+"""Extra quarterly growth of log revenue in a spurt, and its length in quarters."""
 _CANDIDATES, _TRIES = 64, 12
 _INNOCENT, _SUSPECT = 0.2, 0.9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Place:
-    """One place.
+class StatementPitfall:
+    """A trap at a company, or a harmless look-alike (not `planted`), that shows from `quarter` on.
 
-    Attributes
-    ----------
-    kind : one of `LOCAL`.
-    company : its number.
-    quarter : from which it shows.
-    planted : False where everything is in order.
-    offset : (T, R) what stands in the log ratios of somebody who leaves the correction out; zero for an acquisition.
+    `kind` is one of `LOCAL`; `offset` (T, R) is the error of log ratios without the correction, zero for an
+    acquisition.
     """
 
     kind: str
@@ -95,25 +83,24 @@ class Place:
     offset: Floats
 
 
-def drawn_places(
-    rng: np.random.Generator, companies: int, each: int, model: Model, prediction: Prediction, common: CommonParts
-) -> list[Place]:
-    """Planted and orderly places, `each` companies a kind, no company twice; unlucky quarters come later."""
+def drawn_pitfalls(
+    rng: np.random.Generator, companies: int, each: int, model: RatioModel, prediction: Prediction, common: CommonParts
+) -> list[StatementPitfall]:
+    """Draw traps and look-alikes at distinct companies, `each` of them per kind; `live_path` may move the quarters."""
     kinds = [str(kind) for kind in rng.permutation(LOCAL)]
     chosen = rng.choice(companies, (PLANTED + ORDERLY) * each, replace=False)
-    places: list[Place] = []
+    pitfalls: list[StatementPitfall] = []
     for number, company in enumerate(chosen):
         order = number // each
-        place = Place(kinds[order], int(company), 0, order < PLANTED, np.zeros((QUARTERS, MEASURES)))
-        places.append(_moved(rng, place, model, prediction, common))
-    return places
+        place = StatementPitfall(kinds[order], int(company), 0, order < PLANTED, np.zeros((QUARTERS, MEASURES)))
+        pitfalls.append(_moved(rng, place, model, prediction, common))
+    return pitfalls
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CommonParts:
-    """What a place's offset is made of beside the model: industries' seasons, each company's industry and year end.
-
-    industry, year_end, new_year_end : (n,); months : (T,) calendar month in which each quarter ends.
+    """Inputs of offsets in addition to the model: seasons, and each company's industry and year ends (n,); `months` is
+    (T,).
     """
 
     background: Background
@@ -123,8 +110,10 @@ class CommonParts:
     months: Integers
 
 
-def _moved(rng: np.random.Generator, place: Place, model: Model, prediction: Prediction, common: CommonParts) -> Place:
-    """The same place in another quarter of the window, with what it looks like from there."""
+def _moved(
+    rng: np.random.Generator, place: StatementPitfall, model: RatioModel, prediction: Prediction, common: CommonParts
+) -> StatementPitfall:
+    """Move a pitfall to another quarter of the window and recompute its offset."""
     quarter = int(rng.integers(QUARTERS - model.starts, QUARTERS - 3))
     if not place.planted:
         return replace(place, quarter=quarter)
@@ -136,7 +125,7 @@ def _moved(rng: np.random.Generator, place: Place, model: Model, prediction: Pre
         ]
     elif place.kind == "restatement":
         kind = int(rng.integers(len(model.shares)))
-        push = 1.5 * placed(model.profiles[kind], quarter, QUARTERS)[:, None] * prediction.mean[kind]
+        push = 1.5 * place_profile(model.profiles[kind], quarter, QUARTERS)[:, None] * prediction.mean[kind]
         for later in range(quarter, QUARTERS):
             offset[later] = model.persistence * offset[later - 1] + push[later]
     elif place.kind == "lease_standard":
@@ -154,10 +143,10 @@ def _moved(rng: np.random.Generator, place: Place, model: Model, prediction: Pre
 
 
 def live_path(
-    rng: np.random.Generator, place: Place, model: Model, prediction: Prediction, common: CommonParts
-) -> tuple[Place, Paths]:
-    """The place, perhaps in another quarter, with a path that is innocent and looks managed to whoever falls for it."""
-    best: tuple[float, Place, Paths] | None = None
+    rng: np.random.Generator, place: StatementPitfall, model: RatioModel, prediction: Prediction, common: CommonParts
+) -> tuple[StatementPitfall, Paths]:
+    """Draw an unmanaged path that looks managed without the correction, moving the pitfall if needed."""
+    best: tuple[float, StatementPitfall, Paths] | None = None
     for _ in range(_TRIES):
         acquired = np.full(_CANDIDATES, place.quarter if place.kind == "acquisition" else -1)
         paths = drawn_paths(rng, model, prediction, acquired)
@@ -174,11 +163,8 @@ def live_path(
     return best[1], best[2]
 
 
-def fallen_probabilities(y: Floats, model: Model, prediction: Prediction) -> Floats:
-    """What somebody concludes (n, K) who leaves a correction out.
-
-    Such a reader counts in standard deviations of the company's innovations before the window.
-    """
+def fallen_probabilities(y: Floats, model: RatioModel, prediction: Prediction) -> Floats:
+    """Return the probabilities (n, K) for a reader who takes the volatility before the window as known."""
     before = y[:, : QUARTERS - model.starts]
     change = before[:, 1:] - model.persistence * before[:, :-1]
     change = change - change.mean(axis=1, keepdims=True)
@@ -215,7 +201,7 @@ _SHARES = {
     "pension_liabilities": 0.20,
     "deferred_tax_liabilities": 0.08,
 }
-"""Lines that are a share of revenue and nothing else, with their usual share."""
+"""Lines that are a share of revenue, with their usual share."""
 _YEARLY = (
     "short_term_investments",
     "deferred_tax_assets",
@@ -225,31 +211,31 @@ _YEARLY = (
     "pension_liabilities",
     "deferred_tax_liabilities",
 )
-"""Those of them that change once a year."""
+"""Lines that change once a year."""
 _TAX = 0.24
 
 
 def statements(revenue: Integers, ratios: Mapping[str, Floats], bought: Floats, seed: int) -> Lines:
-    """All lines of n companies over T quarters.
+    """Return all lines of n companies over T quarters.
 
     Parameters
     ----------
-    revenue : (n, T + 1) net revenue in thousands, the quarter before the first one included.
-    ratios : name to (n, T + 1), what each ratio is to be.
-    bought : (n, T + 1) price paid for acquisitions, as a share of revenue.
-    seed : of everything drawn here; the same seed with other ratios changes only what follows from them.
+    revenue : (n, T + 1) net revenue in thousands, including the quarter before the first.
+    ratios : name to (n, T + 1) target ratios.
+    bought : (n, T + 1) acquisition prices as a share of revenue.
+    seed : equal seeds with other ratios change only the dependent lines.
     """
     rng = np.random.default_rng(seed)
     shape = revenue.shape
     lines: Lines = {"net_revenue": revenue}
     for name, share in _SHARES.items():
-        drawn = _whole(revenue * share * _own(rng, shape, 0.35, 0.05))
+        drawn = _whole(revenue * share * _company_factor(rng, shape, 0.35, 0.05))
         lines[name] = np.repeat(drawn[:, ::4], 4, axis=1)[:, : shape[1]] if name in _YEARLY else drawn
     _operations(lines, ratios, rng)
     _assets(lines, ratios, bought, rng)
     for name in ("gross_profit", "operating_income", "pretax_income"):
         lines[name] = _total(lines, name)
-    lines["income_tax"] = _whole(np.maximum(lines["pretax_income"], 0) * _TAX * _own(rng, shape, 0.1, 0.05))
+    lines["income_tax"] = _whole(np.maximum(lines["pretax_income"], 0) * _TAX * _company_factor(rng, shape, 0.1, 0.05))
     lines["net_income"] = _total(lines, "net_income")
     payer = rng.random((len(revenue), 1)) < 0.7
     lines["dividends"] = _whole(payer * 0.8 * np.maximum(lines["net_income"], 0))
@@ -263,10 +249,10 @@ def _operations(lines: Lines, ratios: Mapping[str, Floats], rng: np.random.Gener
     lines["returns_and_allowances"] = _whole(revenue * ratios["returns"])
     lines["gross_sales"] = revenue + lines["returns_and_allowances"]
     lines["cost_of_sales"] = cost = _whole(revenue * ratios["cost_of_sales"])
-    lines["materials"] = _whole(cost * 0.5 * _own(rng, shape, 0.08, 0.02))
-    lines["labour"] = _whole(cost * 0.2 * _own(rng, shape, 0.1, 0.02))
+    lines["materials"] = _whole(cost * 0.5 * _company_factor(rng, shape, 0.08, 0.02))
+    lines["labour"] = _whole(cost * 0.2 * _company_factor(rng, shape, 0.1, 0.02))
     lines["production_overhead"] = cost - lines["materials"] - lines["labour"]
-    lines["research_and_development"] = _whole(revenue * 0.06 * _own(rng, shape, 0.3, 0.04))
+    lines["research_and_development"] = _whole(revenue * 0.06 * _company_factor(rng, shape, 0.3, 0.04))
     lines["development_capitalised"] = _whole(lines["research_and_development"] * ratios["capitalisation"])
     lines["restructuring"] = _whole(_rare(rng, shape, 0.08) * revenue * 0.02)
 
@@ -277,18 +263,18 @@ def _assets(lines: Lines, ratios: Mapping[str, Floats], bought: Floats, rng: np.
     lines["receivables_gross"] = _whole(revenue * ratios["receivables"])
     lines["allowance_for_doubtful_accounts"] = _whole(lines["receivables_gross"] * ratios["allowance"])
     lines["inventory"] = stock = _whole(cost * ratios["inventory"])
-    lines["raw_materials"] = _whole(stock * 0.3 * _own(rng, shape, 0.12, 0.04))
-    lines["work_in_progress"] = _whole(stock * 0.2 * _own(rng, shape, 0.15, 0.04))
+    lines["raw_materials"] = _whole(stock * 0.3 * _company_factor(rng, shape, 0.12, 0.04))
+    lines["work_in_progress"] = _whole(stock * 0.2 * _company_factor(rng, shape, 0.15, 0.04))
     lines["finished_goods"] = stock - lines["raw_materials"] - lines["work_in_progress"]
     lines["deferred_revenue"] = _whole(revenue * ratios["deferral"])
     lines["provisions"] = _whole(revenue * ratios["provisions"])
-    lines["ppe_gross"] = gross = _whole(_smooth(revenue) * 2.4 * _own(rng, shape, 0.3, 0.005))
+    lines["ppe_gross"] = gross = _whole(_smooth(revenue) * 2.4 * _company_factor(rng, shape, 0.3, 0.005))
     lines["depreciation"] = _whole(gross * ratios["depreciation"])
     lines["lease_liabilities"] = _whole(gross * ratios["leases"])
-    lines["right_of_use_assets"] = _whole(lines["lease_liabilities"] * 0.94 * _own(rng, shape, 0.03, 0.01))
-    lines["accumulated_depreciation"] = _whole(gross * 0.45 * _own(rng, shape, 0.15, 0.01))
+    lines["right_of_use_assets"] = _whole(lines["lease_liabilities"] * 0.94 * _company_factor(rng, shape, 0.03, 0.01))
+    lines["accumulated_depreciation"] = _whole(gross * 0.45 * _company_factor(rng, shape, 0.15, 0.01))
     lines["acquisitions"] = _whole(revenue * bought)
-    goodwill = _whole(revenue[:, :1] * 0.8 * _own(rng, (len(revenue), 1), 0.6, 0.0))
+    goodwill = _whole(revenue[:, :1] * 0.8 * _company_factor(rng, (len(revenue), 1), 0.6, 0.0))
     lines["impairment"] = _whole(_rare(rng, shape, 0.02) * goodwill * 0.05)
     lines["goodwill"] = goodwill + np.cumsum(lines["acquisitions"] - lines["impairment"], axis=1)
     spent = lines["development_capitalised"]
@@ -311,7 +297,7 @@ def _totals(lines: Lines) -> None:
 
 
 def _cash_flow(lines: Lines) -> Lines:
-    """Changes from quarter to quarter; what was not earned or borrowed was raised from shareholders."""
+    """Add changes between quarters; shareholders fund what was not earned or borrowed."""
     change = {name: np.diff(values, axis=1, prepend=values[:, :1]) for name, values in lines.items()}
 
     def moved(*names: str) -> Integers:
@@ -349,8 +335,8 @@ def _whole(values: NDArray[np.floating[Any]]) -> Integers:
     return np.rint(values).astype(np.int64)
 
 
-def _own(rng: np.random.Generator, shape: tuple[int, ...], between: float, within: float) -> Floats:
-    """A factor about 1 of each company, and of each of its quarters."""
+def _company_factor(rng: np.random.Generator, shape: tuple[int, ...], between: float, within: float) -> Floats:
+    """Draw a factor about 1 for each company and each of its quarters."""
     return np.exp(between * rng.standard_normal((shape[0], 1)) + within * rng.standard_normal(shape))
 
 
@@ -359,7 +345,7 @@ def _rare(rng: np.random.Generator, shape: tuple[int, ...], share: float) -> Flo
 
 
 def _smooth(revenue: Integers) -> Floats:
-    """Revenue without its season: the mean of the last four quarters, of fewer at the beginning."""
+    """Return revenue without season: the mean of up to four last quarters."""
     total = np.cumsum(revenue.astype(np.float64), axis=1)
     mean = total / np.arange(1, revenue.shape[1] + 1, dtype=np.float64)
     mean[:, 4:] = (total[:, 4:] - total[:, :-4]) / 4.0

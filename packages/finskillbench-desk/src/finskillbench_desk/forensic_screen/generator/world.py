@@ -1,4 +1,4 @@
-"""A screening world: 200 companies with forty quarters of statements, their events, industries and the archive."""
+"""A screening world: 200 companies with forty quarters of statements, events, industry tables and the archive."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from finskillbench.arrays import Floats, Integers
-from finskillbench_desk.engines.posterior.model import Model, Prediction
+from finskillbench_desk.engines.posterior.model import Prediction, RatioModel
 from finskillbench_desk.forensic_screen.difficulty import (
     COMPANIES,
     INDUSTRIES,
@@ -31,9 +31,9 @@ from finskillbench_desk.forensic_screen.generator.lines import (
     CommonParts,
     Lines,
     Paths,
-    Place,
+    StatementPitfall,
     drawn_paths,
-    drawn_places,
+    drawn_pitfalls,
     live_path,
     statements,
 )
@@ -58,40 +58,35 @@ _NOISE = (
     "rating affirmed",
     "buyback announced",
 )
-"""Events that carry no information; the memo says so."""
+"""Events without information, as the memo states."""
 _ENDS = {"1": "{}-03-31", "2": "{}-06-30", "3": "{}-09-30", "4": "{}-12-31"}
 _SINGLE, _THOUSAND = "USD", "USD thousand"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class World:
-    """A world as its maker knows it.
+class ScreeningWorld:
+    """A complete world; `paths` and `pitfalls` are hidden, `tables` visible, `model` and `rules` disclosed in the task
+    input.
 
-    Attributes
-    ----------
-    tables : what an agent can read.
-    model, rules : what the house discloses.
-    prediction : what the archive says of a new case.
-    paths : what really happened to each company; no part of an edition.
-    places : where data mislead.
+    `prediction` is the shift of a new case given the archive.
     """
 
     tables: dict[str, pl.DataFrame]
-    model: Model
+    model: RatioModel
     rules: Rules
     prediction: Prediction
     paths: Paths
-    places: list[Place]
+    pitfalls: list[StatementPitfall]
     orderly_archive: bool
 
 
-def drawn_world(rng: np.random.Generator, tier: str, quarters: list[str]) -> World:
-    """A world of a tier; `quarters` are the names of its forty quarters, such as "2015Q1"."""
-    dial = TIERS[tier]
-    model = drawn_model(rng, dial)
+def drawn_world(rng: np.random.Generator, tier: str, quarters: list[str]) -> ScreeningWorld:
+    """Draw a world of a tier; `quarters` are forty names such as "2015Q1"."""
+    settings = TIERS[tier]
+    model = drawn_model(rng, settings)
     background = drawn_background(rng, model)
     orderly = bool(rng.random() < 1 / 3)
-    archive = drawn_archive(rng, model, dial, orderly)
+    archive = drawn_archive(rng, model, settings, orderly)
     prediction = read_archive(archive, model)
     rules = Rules(float(rng.integers(5, 13)))
     year_end = rng.choice([12, 12, 12, 3, 6, 9], COMPANIES)
@@ -102,34 +97,34 @@ def drawn_world(rng: np.random.Generator, tier: str, quarters: list[str]) -> Wor
         (year_end + 3 * rng.integers(1, 4, COMPANIES) - 1) % 12 + 1,
         np.array([3 * int(name[-1]) for name in quarters]),
     )
-    places = drawn_places(rng, COMPANIES, dial.trapped, model, prediction, common)
+    pitfalls = drawn_pitfalls(rng, COMPANIES, settings.trapped, model, prediction, common)
     acquired = np.full(COMPANIES, -1)
-    free = np.setdiff1d(np.arange(COMPANIES), [place.company for place in places])
+    free = np.setdiff1d(np.arange(COMPANIES), [place.company for place in pitfalls])
     acquired[rng.choice(free, 3, replace=False)] = rng.integers(4, QUARTERS - 4)
     paths = drawn_paths(rng, model, prediction, acquired)
-    for number, place in enumerate(places):
+    for number, place in enumerate(pitfalls):
         if place.planted:
-            live, own = live_path(rng, place, model, prediction, common)
-            places[number] = live
-            for part, value in zip(paths, own, strict=True):
+            live, live_paths = live_path(rng, place, model, prediction, common)
+            pitfalls[number] = live
+            for part, value in zip(paths, live_paths, strict=True):
                 part[live.company] = value[0]
             if live.kind == "acquisition":
                 acquired[live.company] = live.quarter
-    maker = _Maker(rng, model, rules, common, quarters, places, acquired)
+    maker = _Maker(rng, model, rules, common, quarters, pitfalls, acquired)
     tables = maker.tables(paths) | {"archive": archive}
-    return World(tables, model, rules, prediction, paths, places, orderly)
+    return ScreeningWorld(tables, model, rules, prediction, paths, pitfalls, orderly)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Maker:
-    """Makes the tables of a world from its paths; the fields are those of `drawn_world`."""
+    """Builder of a world's tables."""
 
     rng: np.random.Generator
-    model: Model
+    model: RatioModel
     rules: Rules
     common: CommonParts
     quarters: list[str]
-    places: list[Place]
+    pitfalls: list[StatementPitfall]
     acquired: Integers
 
     def tables(self, paths: Paths) -> dict[str, pl.DataFrame]:
@@ -161,16 +156,16 @@ class _Maker:
             "seasons": _by_industry(background.seasons, "fiscal_quarter", [1, 2, 3, 4]),
         }
 
-    def _planted(self, kind: str, planted: bool = True) -> list[Place]:
-        return [place for place in self.places if place.kind == kind and place.planted == planted]
+    def _planted(self, kind: str, planted: bool = True) -> list[StatementPitfall]:
+        return [place for place in self.pitfalls if place.kind == kind and place.planted == planted]
 
     def _revenue(self) -> Integers:
-        """Net revenue (n, T + 1) in thousands, the quarter before the first one included."""
+        """Draw net revenue (n, T + 1) in thousands, including the quarter before the first."""
         rng, shape = self.rng, (COMPANIES, QUARTERS + 1)
         season = rng.normal(0.0, 0.08, (len(INDUSTRIES), 4))
         steps = rng.normal(0.012, 0.01, (COMPANIES, 1)) + 0.03 * rng.standard_normal(shape)
-        for place in self.places:
-            if place.kind == "growth":  # in order: the spurt is over long before the window
+        for place in self.pitfalls:
+            if place.kind == "growth":  # a look-alike spurt ends long before the window
                 first = place.quarter + 1 if place.planted else 4
                 steps[place.company, first : first + SPURT_QUARTERS] += SPURT
         months = np.concatenate([[self.common.months[-1]], self.common.months])
@@ -196,7 +191,7 @@ class _Maker:
                 values[place.company] *= SLIP
         first = self._first_versions(revenue, logs, bought, seed)
         restated = np.zeros((COMPANIES, QUARTERS), dtype=bool)
-        for place in self.places:
+        for place in self.pitfalls:
             if place.kind == "restatement":
                 restated[place.company, place.quarter :] = True
         rows = [_rows(names, self.quarters, true, units, np.where(restated, 2, 1))]
@@ -205,7 +200,7 @@ class _Maker:
         return pl.concat(rows).sort("company", "quarter", "version")
 
     def _first_versions(self, revenue: Integers, logs: Floats, bought: Floats, seed: int) -> Lines:
-        """What companies that restated had filed first: other ratios, or selling taken for marketing."""
+        """Return first filings: other ratios for traps, costs misclassified between two lines for look-alikes."""
         wrong = logs.copy()
         for place in self._planted("restatement"):
             wrong[place.company] += place.offset
@@ -222,7 +217,7 @@ class _Maker:
         for company, quarter in enumerate(self.acquired):
             if quarter >= 0:
                 found.append((company, int(quarter), ACQUISITION, material + float(rng.integers(2, 25))))
-        for place in self.places:
+        for place in self.pitfalls:
             company, quarter, planted = place.company, place.quarter, place.planted
             if place.kind == "acquisition" and not planted:
                 found.append((company, quarter, ACQUISITION, float(rng.integers(1, int(material)))))
@@ -248,7 +243,7 @@ def _lines(revenue: Integers, logs: Floats, bought: Floats, seed: int) -> Lines:
 
 
 def _rows(names: list[str], quarters: list[str], lines: Lines, units: np.ndarray, versions: np.ndarray) -> pl.DataFrame:
-    """The statements of the companies and quarters that have a version, one row each; a second one is filed late."""
+    """Return one row per company and quarter that has a version; second versions are filed late."""
     which = versions > 0
     company, quarter = np.nonzero(which)
     version = versions[which]
@@ -273,7 +268,7 @@ def _rows(names: list[str], quarters: list[str], lines: Lines, units: np.ndarray
 
 
 def _filed(quarter: str, days: int) -> str:
-    """The day so many days after the end of a quarter, in months of thirty days."""
+    """Return the date that many days after the end of a quarter, in months of thirty days."""
     month = 3 * int(quarter[-1]) + 1 + days // 30
     year = int(quarter[:4]) + (month - 1) // 12
     return f"{year}-{(month - 1) % 12 + 1:02d}-{days % 30 + 1:02d}"

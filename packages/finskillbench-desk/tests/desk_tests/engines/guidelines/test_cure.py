@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, milp
 
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
-from finskillbench_desk.engines.guidelines.book import Book, Instrument, Position, Trading
+from finskillbench_desk.engines.guidelines.book import Book, Instrument, Position, QuarterTrades
 from finskillbench_desk.engines.guidelines.cure import ACCEPTED_GAP, Terms, after, cheapest_cure
 from finskillbench_desk.engines.guidelines.evaluation import evaluate
 from finskillbench_desk.engines.guidelines.language import Among, Rule, fixed
@@ -22,7 +22,7 @@ def share(name: str, issuer: str, sector: str = "", **attributes: float) -> Inst
     return Instrument(name, "share", issuer, sector, attributes=attributes)
 
 
-def book(weights: list[float], sectors: list[str] | None = None, trading: Trading | None = None) -> Book:
+def book(weights: list[float], sectors: list[str] | None = None, trading: QuarterTrades | None = None) -> Book:
     """A book of 1,000 with these percentages in one share of an issuer each, the rest in cash."""
     names = [f"S{place}" for place in range(len(weights))]
     of = sectors or [""] * len(weights)
@@ -30,7 +30,7 @@ def book(weights: list[float], sectors: list[str] | None = None, trading: Tradin
         Position(share(name, name, sector), 10 * weight)
         for name, sector, weight in zip(names, of, weights, strict=True)
     ]
-    return Book((Position(CASH, 1000 - 10 * sum(weights)), *positions), trading=trading or Trading())
+    return Book((Position(CASH, 1000 - 10 * sum(weights)), *positions), trading=trading or QuarterTrades())
 
 
 def costs(size: int, rng: np.random.Generator) -> dict[str, float]:
@@ -61,14 +61,14 @@ def test_a_position_that_is_beyond_a_limit_at_purchase_stays_and_is_not_bought()
 
 def test_turnover_already_used_leaves_no_cure() -> None:
     cap = Rule("1", "weight", fixed(10.0), of=SHARES, by="issuer")
-    used = Trading(used_purchases=90.0, used_sales=90.0)
+    used = QuarterTrades(used_purchases=90.0, used_sales=90.0)
     turnover = Rule("2", "turnover", fixed(10.0))
     with pytest.raises(InfeasibleError):
         cheapest_cure([cap, turnover], book([14, 9], trading=used), Terms({"S0": 0.001, "S1": 0.001}))
 
 
 def test_a_rule_that_nothing_mends_is_said() -> None:
-    used = Trading(used_purchases=90.0, used_sales=200.0)
+    used = QuarterTrades(used_purchases=90.0, used_sales=200.0)
     rule = Rule("7", "turnover", fixed(5.0), trades="used")
     with pytest.raises(UndecidedError, match="no trade mends"):
         cheapest_cure([rule], book([14, 9], trading=used), Terms({"S0": 0.001}))

@@ -14,7 +14,7 @@ from tests.sampling import sampled
 from finskillbench.errors import InputError
 from finskillbench_desk.committee_case.rules.instruments import probe_universe
 from finskillbench_desk.committee_case.rules.probes import random_books
-from finskillbench_desk.engines.guidelines.book import Book, Books, Instrument, Position, Trading
+from finskillbench_desk.engines.guidelines.book import Book, Books, Instrument, Position, QuarterTrades
 from finskillbench_desk.engines.guidelines.evaluation import evaluate, exceeded
 from finskillbench_desk.engines.guidelines.language import Rule, rule_json
 from finskillbench_desk.engines.guidelines.parsing import parse_rules
@@ -69,7 +69,7 @@ BOOK = Book(
         Position(OWED, -10.0),
     ),
     (GAMMA,),
-    Trading(20.0, 12.0, 8.0, 0.0),
+    QuarterTrades(20.0, 12.0, 8.0, 0.0),
 )
 """Net asset value 400."""
 EQUITIES = {"kind": ["share", "receipt"]}
@@ -217,8 +217,8 @@ def _positions(books: Books, row: int) -> list[Position]:
     return [Position(each, float(value), float(notional), bool(bought)) for each, value, notional, bought in columns]
 
 
-def _trading(books: Books, row: int) -> Trading:
-    return Trading(*(float(amount) for amount in books.trading[row]))
+def _trading(books: Books, row: int) -> QuarterTrades:
+    return QuarterTrades(*(float(amount) for amount in books.trading[row]))
 
 
 @pytest.mark.parametrize("number", [1, 2])

@@ -20,7 +20,7 @@ from functools import lru_cache
 from finskillbench.domains.checks.agreement import Leaf, leaf_by_leaf
 from finskillbench.runs.postprocess.failures.attempt import Attempt, Told, WrongNumber
 from finskillbench.runs.postprocess.failures.counts import FailureCause
-from finskillbench.scoring.values import number
+from finskillbench.scoring.values import as_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +208,7 @@ def _near(ratio: float) -> Iterator[str]:
 
 def retyped(name: str, field: object, typed: object) -> Match | None:
     """How what was typed for a field differs from it, if it is the same with fewer digits or in another unit."""
-    leaves = [
-        leaf for leaf in leaf_by_leaf({name: field}, {name: typed}) if not leaf.agrees or leaf.first != leaf.second
-    ]
+    leaves = [leaf for leaf in leaf_by_leaf({name: field}, {name: typed}) if not leaf.agrees or leaf.left != leaf.right]
     numbers = list(_numbers(name, leaves))
     if not numbers or len(numbers) < len(leaves):
         return None
@@ -287,7 +285,7 @@ def _beside(numbers: Sequence[WrongNumber]) -> str:
 
 def _numbers(name: str, leaves: Iterable[Leaf]) -> Iterator[WrongNumber]:
     for leaf in leaves:
-        first, second = number(leaf.first), number(leaf.second)
+        first, second = as_number(leaf.left), as_number(leaf.right)
         if first is not None and second is not None:
             yield WrongNumber(leaf.path, name, first, second, whole=False)
 
@@ -321,14 +319,14 @@ def _misread(attempt: Attempt, before: Sequence[Found]) -> Iterator[Found]:
         return
     _, told, agreeing = best
     leaf = agreeing[0]
-    words = f"{leaf.path} is {shown(leaf.second)} as for {told.misreading.words}, and should be {shown(leaf.first)}"
+    words = f"{leaf.path} is {shown(leaf.right)} as for {told.misreading.description}, and should be {shown(leaf.left)}"
     yield Found(told.misreading.cause, words, frozenset(leaf.path for leaf in agreeing))
 
 
 def _agreement(told: Told, wrong: dict[str, Leaf]) -> tuple[float, list[Leaf]]:
     """The digits in which wrong values agree with a misreading, and these values; none where chance may do it."""
     weights = {
-        path: matching_leaf(leaf.second, told.values[path]) for path, leaf in wrong.items() if path in told.values
+        path: matching_leaf(leaf.right, told.values[path]) for path, leaf in wrong.items() if path in told.values
     }
     agreeing = [wrong[path] for path, weight in weights.items() if weight > 0]
     exactly = any(weight > 1.0 for weight in weights.values())

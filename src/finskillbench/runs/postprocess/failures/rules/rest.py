@@ -13,7 +13,7 @@ from finskillbench.runs.postprocess.failures.attempt import Attempt, nearly
 from finskillbench.runs.postprocess.failures.counts import FailureCause
 from finskillbench.runs.postprocess.failures.rules.matching import Found, Rule, several, shown
 from finskillbench.runs.postprocess.losses import points_lost
-from finskillbench.scoring.values import is_object, number, text
+from finskillbench.scoring.values import as_number, as_text, is_object
 
 
 def not_read(attempt: Attempt, before: Sequence[Found]) -> Iterator[Found]:
@@ -34,7 +34,7 @@ def discarded(attempt: Attempt, before: Sequence[Found]) -> Iterator[Found]:
         leaf = left[0]
         yield Found(
             FailureCause.SKILL_IGNORED,
-            f"{attempt.decisive.script} returned {leaf.path} {shown(leaf.first)}, and {_given(leaf)} was submitted",
+            f"{attempt.decisive.script} returned {leaf.path} {shown(leaf.left)}, and {_given(leaf)} was submitted",
             explains_all=True,
         )
 
@@ -44,7 +44,7 @@ def wrong_value(attempt: Attempt, before: Sequence[Found]) -> Iterator[Found]:
     left = _left(attempt, before) or ([] if before else _costly(attempt))
     if not left:
         return
-    numbers = [leaf for leaf in left if isinstance(leaf.first, float) or isinstance(leaf.second, float)]
+    numbers = [leaf for leaf in left if isinstance(leaf.left, float) or isinstance(leaf.right, float)]
     leaf = max(numbers or left, key=_telling)
     cause = FailureCause.ARITHMETIC if numbers else FailureCause.WRONG_CHOICE
     yield Found(cause, f"{leaf.path} is {_given(leaf)} and should be {_wanted(leaf)}{_more(left)}")
@@ -138,11 +138,11 @@ def _of(path: str, part: str) -> bool:
 
 def _alike(leaf: Leaf) -> bool:
     """Whether a leaf is as good as right: off by usual rounding, or a zero that one side leaves out."""
-    first, second = number(leaf.first), number(leaf.second)
+    first, second = as_number(leaf.left), as_number(leaf.right)
     if leaf.absent:
-        there = second if leaf.absent == "first" else first
+        there = second if leaf.absent == "left" else first
         return there is not None and nearly(there, 0.0)
-    if isinstance(leaf.first, float) and first is not None and second is not None:
+    if isinstance(leaf.left, float) and first is not None and second is not None:
         return nearly(second, first)
     return False
 
@@ -154,11 +154,11 @@ def _read(attempt: Attempt) -> frozenset[str]:
         if not call.ok:
             continue
         if call.name == "get_task_data":
-            found.add((text(call.arguments.get("field")) or "").partition(".")[0])
+            found.add((as_text(call.arguments.get("field")) or "").partition(".")[0])
         elif call.name == "run_skill_script":
             found |= {*call.injected, *call.typed}
         elif call.name == "run_python":
-            code = text(call.arguments.get("code")) or ""
+            code = as_text(call.arguments.get("code")) or ""
             found |= {name for name in attempt.unprinted if name in code}
         elif call.name == "query_xbrl":
             found.add("filing_facts")
@@ -167,15 +167,15 @@ def _read(attempt: Attempt) -> frozenset[str]:
 
 def _telling(leaf: Leaf) -> tuple[int, float]:
     """What tells most of what is wrong: two values before one that is absent, the widest difference first."""
-    return {"": 2, "second": 1, "first": 0}[leaf.absent], leaf.difference
+    return {"": 2, "right": 1, "left": 0}[leaf.absent], leaf.difference
 
 
 def _given(leaf: Leaf) -> str:
-    return "absent" if leaf.absent == "second" else shown(leaf.second)
+    return "absent" if leaf.absent == "right" else shown(leaf.right)
 
 
 def _wanted(leaf: Leaf) -> str:
-    return "absent" if leaf.absent == "first" else shown(leaf.first)
+    return "absent" if leaf.absent == "left" else shown(leaf.left)
 
 
 def _more(leaves: Sequence[Leaf]) -> str:

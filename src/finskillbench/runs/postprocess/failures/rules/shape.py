@@ -12,7 +12,7 @@ from finskillbench.episode import Status
 from finskillbench.runs.postprocess.failures.attempt import Attempt
 from finskillbench.runs.postprocess.failures.counts import FailureCause
 from finskillbench.runs.postprocess.failures.rules.matching import Found, Rule, several, shown
-from finskillbench.scoring.values import is_array, is_object, number
+from finskillbench.scoring.values import as_number, is_array, is_object
 
 _LACKING, _UNKNOWN = "missing", "extra_forbidden"
 
@@ -45,8 +45,8 @@ def wrong_keys(attempt: Attempt, before: Sequence[Found]) -> Iterator[Found]:
         yield Found(FailureCause.WRONG_KEYS, f"{where or 'the answer'}: {names[0]}", explains_all=True)
         return
     for leaf in attempt.leaves:  # inside objects whose keys the schema leaves open
-        if number(leaf.first) is not None and isinstance(leaf.second, str):
-            words = f"{leaf.path}: {shown(leaf.second)} where the label has a number"
+        if as_number(leaf.left) is not None and isinstance(leaf.right, str):
+            words = f"{leaf.path}: {shown(leaf.right)} where the label has a number"
             yield Found(FailureCause.WRONG_KEYS, words, explains_all=True)
             return
 

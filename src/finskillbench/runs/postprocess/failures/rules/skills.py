@@ -9,7 +9,7 @@ from finskillbench.harness.programs.reference import Recipe, find_recipe
 from finskillbench.runs.postprocess.failures.attempt import Attempt
 from finskillbench.runs.postprocess.failures.counts import FailureCause
 from finskillbench.runs.postprocess.failures.rules.matching import Found, Rule, retyped, several, shown
-from finskillbench.scoring.values import json_equal, text
+from finskillbench.scoring.values import as_text, json_equal
 
 
 def not_loaded(attempt: Attempt, before: Sequence[Found]) -> Iterator[Found]:
@@ -36,7 +36,7 @@ def ignored(attempt: Attempt, before: Sequence[Found]) -> Iterator[Found]:
     if recipe is None or not attempt.arm.scripts or attempt.runs:
         return
     stem = recipe.script.rpartition("/")[2].removesuffix(".py")
-    if any(call.name == "run_python" and stem in (text(call.arguments.get("code")) or "") for call in attempt.calls):
+    if any(call.name == "run_python" and stem in (as_text(call.arguments.get("code")) or "") for call in attempt.calls):
         return
     yield Found(FailureCause.SKILL_IGNORED, f"the skill names {recipe.script} for the task, and no script was run")
 
@@ -95,7 +95,7 @@ def _loaded_recipe(attempt: Attempt) -> Recipe | None:
     """The row of the task in a document that was loaded, or that the prompt shows."""
     if not attempt.arm.documents:
         return attempt.recipe if attempt.arm.inline else None
-    documents = (text(call.result.get("content")) or "" for call in attempt.calls if call.name == "load_skill")
+    documents = (as_text(call.result.get("content")) or "" for call in attempt.calls if call.name == "load_skill")
     rows = (find_recipe(document, attempt.trajectory.sub_task) for document in documents)
     return next((row for row in rows if row is not None), None)
 

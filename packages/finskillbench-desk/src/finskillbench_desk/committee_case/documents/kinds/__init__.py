@@ -1,10 +1,10 @@
-"""The catalog of kinds of clauses."""
+"""Catalog of clause kinds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from finskillbench_desk.committee_case.documents.clauses import Kind
+from finskillbench_desk.committee_case.documents.clauses import ClauseKind
 from finskillbench_desk.committee_case.documents.kinds.instruments import INSTRUMENTS
 from finskillbench_desk.committee_case.documents.kinds.issuers import ISSUERS
 from finskillbench_desk.committee_case.documents.kinds.reporting import PLACES, REPORTING
@@ -12,7 +12,6 @@ from finskillbench_desk.committee_case.documents.kinds.restrictions import RESTR
 from finskillbench_desk.committee_case.documents.kinds.sectors import SECTORS_KINDS
 from finskillbench_desk.committee_case.documents.kinds.trading import TRADING
 
-KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[str, ClauseKind] = {
     kind.name: kind for kind in (*ISSUERS, *SECTORS_KINDS, *PLACES, *INSTRUMENTS, *RESTRICTIONS, *TRADING, *REPORTING)
 }
-"""Every kind of operative clause by name."""

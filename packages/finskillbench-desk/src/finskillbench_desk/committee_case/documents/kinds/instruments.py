@@ -1,13 +1,12 @@
-"""Kinds of clauses on types of instruments."""
+"""Clause kinds for instrument types."""
 
 from __future__ import annotations
 
-from finskillbench_desk.committee_case.documents.clauses import Kind, measure
+from finskillbench_desk.committee_case.documents.clauses import ClauseKind, rule_for
 from finskillbench_desk.engines.guidelines.language import Among, Every, Filter
 
 
 def kinds(*names: str) -> Filter:
-    """Instruments of these kinds."""
     return Among("kind", frozenset(names))
 
 
@@ -16,7 +15,7 @@ _BONDS = kinds("corporate_bond", "government_bond")
 
 
 INSTRUMENTS = (
-    Kind(
+    ClauseKind(
         "cash_cap",
         "Instruments",
         (
@@ -29,11 +28,11 @@ INSTRUMENTS = (
             "Cash in every currency, added up, must not go above {x} of {B}{W}.",
             "As to cash, the maximum is {x} of {B}{W}.",
         ),
-        lambda c, t: measure(c, _CASH),
+        lambda c, t: rule_for(c, _CASH),
         (3, 4, 5, 6, 8, 10, 12, 15, 20, 25),
         "other",
     ),
-    Kind(
+    ClauseKind(
         "liquid_floor",
         "Instruments",
         (
@@ -46,12 +45,12 @@ INSTRUMENTS = (
             "A minimum of {x} of {B} applies to Liquid Assets.",
             "Liquid Assets must never be less than {x} of {B}.",
         ),
-        lambda c, t: measure(c, t["liquid"], comparison="at_least"),
+        lambda c, t: rule_for(c, t["liquid"], comparison="at_least"),
         (0.5, 1, 1.5, 2, 2.5, 3, 4, 5),
         "always",
         uses=("liquid",),
     ),
-    Kind(
+    ClauseKind(
         "deposit_cap",
         "Instruments",
         (
@@ -64,11 +63,11 @@ INSTRUMENTS = (
             "For each bank with which cash is placed a maximum of {x} of {B} applies{W}.",
             "{F} may leave cash at any one bank only up to {x} of {B}{W}.",
         ),
-        lambda c, t: measure(c, _CASH, "issuer"),
+        lambda c, t: rule_for(c, _CASH, "issuer"),
         (2, 3, 4, 5, 6, 7.5, 8, 10),
         "other",
     ),
-    Kind(
+    ClauseKind(
         "fund_cap",
         "Instruments",
         (
@@ -81,10 +80,10 @@ INSTRUMENTS = (
             "In total, funds may represent {x} of {B} at most{W}.",
             "{F}'s holdings of funds shall add up to {x} of {B} or less{W}.",
         ),
-        lambda c, t: measure(c, _FUNDS),
+        lambda c, t: rule_for(c, _FUNDS),
         (5, 7.5, 8, 10, 12, 15, 20, 25, 30),
     ),
-    Kind(
+    ClauseKind(
         "one_fund_cap",
         "Instruments",
         (
@@ -97,10 +96,10 @@ INSTRUMENTS = (
             "{F} may place {x} of {B} at most in any particular fund{W}.",
             "Every fund by itself is capped at {x} of {B}{W}.",
         ),
-        lambda c, t: measure(c, _FUNDS, "instrument"),
+        lambda c, t: rule_for(c, _FUNDS, "instrument"),
         (3, 4, 5, 6, 7.5, 8, 10, 12, 15),
     ),
-    Kind(
+    ClauseKind(
         "receipts_cap",
         "Instruments",
         (
@@ -113,11 +112,11 @@ INSTRUMENTS = (
             "{F} may own depositary receipts for a sum of {x} of {B} at most{W}.",
             "A ceiling of {x} of {B} applies to the sum of depositary receipts{W}.",
         ),
-        lambda c, t: measure(c, kinds("receipt")),
+        lambda c, t: rule_for(c, kinds("receipt")),
         (2, 3, 4, 5, 6, 8, 10, 12, 15, 20),
         equity=True,
     ),
-    Kind(
+    ClauseKind(
         "hybrids_cap",
         "Instruments",
         (
@@ -130,10 +129,10 @@ INSTRUMENTS = (
             "In aggregate, convertible bonds together with preferred shares may not make up more than {x} of {B}{W}.",
             "A joint maximum of {x} of {B} applies to preferred shares and convertible bonds{W}.",
         ),
-        lambda c, t: measure(c, kinds("preferred", "convertible")),
+        lambda c, t: rule_for(c, kinds("preferred", "convertible")),
         (2, 3, 4, 5, 6, 7.5, 8, 10),
     ),
-    Kind(
+    ClauseKind(
         "bonds_cap",
         "Instruments",
         (
@@ -146,10 +145,10 @@ INSTRUMENTS = (
             "{F} may own corporate and government bonds for a total of {x} of {B} at most{W}.",
             "Straight debt, which means corporate and government bonds, is restricted to {x} of {B}{W}.",
         ),
-        lambda c, t: measure(c, _BONDS),
+        lambda c, t: rule_for(c, _BONDS),
         (4, 5, 7.5, 8, 10, 12, 15, 20, 25),
     ),
-    Kind(
+    ClauseKind(
         "junk_cap",
         "Instruments",
         (
@@ -162,11 +161,11 @@ INSTRUMENTS = (
             "All Lower-Rated Bonds combined are capped at {x} of {B}{W}.",
             "An aggregate limit of {x} of {B} applies to Lower-Rated Bonds{W}.",
         ),
-        lambda c, t: measure(c, Every((_BONDS, t["junk"]))),
+        lambda c, t: rule_for(c, Every((_BONDS, t["junk"]))),
         (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8),
         uses=("junk",),
     ),
-    Kind(
+    ClauseKind(
         "bond_issuer_cap",
         "Instruments",
         (
@@ -179,11 +178,11 @@ INSTRUMENTS = (
             "{F} may lend to any one Issuer by way of corporate bonds up to {x} of {B}{W}.",
             "Issuer by Issuer, corporate bonds must not go beyond {x} of {B}{W}.",
         ),
-        lambda c, t: measure(c, kinds("corporate_bond"), "issuer"),
+        lambda c, t: rule_for(c, kinds("corporate_bond"), "issuer"),
         (1, 1.5, 2, 2.5, 3, 4, 5, 6),
         carves="issuer",
     ),
-    Kind(
+    ClauseKind(
         "unlisted_cap",
         "Instruments",
         (
@@ -196,7 +195,7 @@ INSTRUMENTS = (
             "Added together, the instruments that the Unlisted list names must be {x} of {B} or less{W}.",
             "For instruments on the Unlisted list a combined ceiling of {x} of {B} applies{W}.",
         ),
-        lambda c, t: measure(c, Among("list", frozenset(("Unlisted",)))),
+        lambda c, t: rule_for(c, Among("list", frozenset(("Unlisted",)))),
         (2, 2.5, 3, 4, 5, 6, 7.5, 8, 10),
     ),
 )

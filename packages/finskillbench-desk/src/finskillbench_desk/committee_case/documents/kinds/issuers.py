@@ -1,12 +1,12 @@
-"""Kinds of clauses on single issuers and on how concentrated a portfolio may be."""
+"""Clause kinds for single issuers and concentration."""
 
 from __future__ import annotations
 
-from finskillbench_desk.committee_case.documents.clauses import Kind, measure
-from finskillbench_desk.engines.guidelines.language import Limit, Term
+from finskillbench_desk.committee_case.documents.clauses import ClauseKind, rule_for
+from finskillbench_desk.engines.guidelines.language import Limit, LimitTerm
 
 ISSUERS = (
-    Kind(
+    ClauseKind(
         "issuer_cap",
         "Issuers",
         (
@@ -20,13 +20,13 @@ ISSUERS = (
             "A single Issuer's {S}, whatever their class, must not account for more than {x} of {B}{W}.",
             "{M} may not allow the {S} of any Issuer to make up more than {x} of {B}{W}.",
         ),
-        lambda c, t: measure(c, t["securities"], "issuer"),
+        lambda c, t: rule_for(c, t["securities"], "issuer"),
         (3, 4, 5, 6, 7, 7.5, 8, 9, 10, 12, 15),
         uses=("securities",),
         carves="issuer",
         equity=True,
     ),
-    Kind(
+    ClauseKind(
         "line_cap",
         "Issuers",
         (
@@ -40,12 +40,12 @@ ISSUERS = (
             "Separately from what is held of an Issuer as a whole, any one line of {Q} is restricted to {x} of {B}{W}.",
             "{F} shall have no line of {Q} worth more than {x} of {B}{W}, each class being a line of its own.",
         ),
-        lambda c, t: measure(c, t["equities"], "instrument"),
+        lambda c, t: rule_for(c, t["equities"], "instrument"),
         (2.5, 3, 4, 5, 6, 7, 8, 10),
         uses=("equities",),
         equity=True,
     ),
-    Kind(
+    ClauseKind(
         "issuer_above_benchmark",
         "Issuers",
         (
@@ -61,13 +61,13 @@ ISSUERS = (
             "For each Issuer the ceiling on its {Q}, as a share of {B}, is the weight that it has in the Benchmark and "
             "a further {x}{W}.",
         ),
-        lambda c, t: measure(c, t["equities"], "issuer", limit=Limit((Term(c.limit, 1.0),))),
+        lambda c, t: rule_for(c, t["equities"], "issuer", limit=Limit((LimitTerm(c.limit, 1.0),))),
         (1, 1.5, 2, 2.5, 3, 4, 5),
         uses=("equities",),
         carves="issuer",
         unit="points",
     ),
-    Kind(
+    ClauseKind(
         "issuer_multiple",
         "Issuers",
         (
@@ -87,14 +87,14 @@ ISSUERS = (
             "The {Q} of a single Issuer must not be above {x} of {B}, unless {k} times its Benchmark weight is more, "
             "in which case the latter is the maximum{W}.",
         ),
-        lambda c, t: measure(
-            c, t["equities"], "issuer", limit=Limit((Term(c.limit), Term(0.0, c.extra["k"])), "greater_of")
+        lambda c, t: rule_for(
+            c, t["equities"], "issuer", limit=Limit((LimitTerm(c.limit), LimitTerm(0.0, c.extra["k"])), "greater_of")
         ),
         (2, 2.5, 3, 4, 5, 6),
         uses=("equities",),
         extra=lambda rng, v: {"k": float(rng.choice([1.25, 1.5, 2.0, 2.5]))},
     ),
-    Kind(
+    ClauseKind(
         "large_positions",
         "Issuers",
         (
@@ -112,12 +112,12 @@ ISSUERS = (
             "The aggregate of the {S} of all Issuers whose {S} make up a share of {B} above {y} must not pass {x} of "
             "{B}{W}.",
         ),
-        lambda c, t: measure(c, t["securities"], "issuer", "sum_above", above=c.extra["y"]),
+        lambda c, t: rule_for(c, t["securities"], "issuer", "sum_above", above=c.extra["y"]),
         (15, 20, 25, 30, 35, 40, 45, 50, 60),
         uses=("securities",),
         extra=lambda rng, v: {"y": float(rng.choice([3, 4, 5]))},
     ),
-    Kind(
+    ClauseKind(
         "top_n",
         "Issuers",
         (
@@ -130,12 +130,12 @@ ISSUERS = (
             "Ranked by {Q} held, the first {n} Issuers must not make up more than {x} of {B}{W}.",
             "A maximum of {x} of {B} applies to the total of the {n} largest Issuers in {Q}{W}.",
         ),
-        lambda c, t: measure(c, t["equities"], "issuer", "top", n=c.extra["n"]),
+        lambda c, t: rule_for(c, t["equities"], "issuer", "top", n=c.extra["n"]),
         (20, 25, 30, 35, 40, 45, 50, 55, 60, 70),
         uses=("equities",),
         extra=lambda rng, v: {"n": int(rng.choice([5, 8, 10, 12]))},
     ),
-    Kind(
+    ClauseKind(
         "ownership",
         "Issuers",
         (
@@ -148,12 +148,12 @@ ISSUERS = (
             "No holding of {Q} may pass {x} of the market capitalisation of the company concerned{W}.",
             "A stake in {Q} in excess of {x} of the market capitalisation of an Issuer is not permitted{W}.",
         ),
-        lambda c, t: measure(c, t["equities"], "issuer", "ownership"),
+        lambda c, t: rule_for(c, t["equities"], "issuer", "ownership"),
         (0.5, 1, 2, 3, 4.5, 4.9, 5, 7.5, 9.9),
         "other",
         uses=("equities",),
     ),
-    Kind(
+    ClauseKind(
         "issuer_through",
         "Issuers",
         (
@@ -170,12 +170,12 @@ ISSUERS = (
             "to no more than {x} of {B}{W}.",
             "Looking through to the assets of every fund, the {S} of no Issuer may be above {x} of {B}{W}.",
         ),
-        lambda c, t: measure(c, t["securities"], "issuer", look_through=True),
+        lambda c, t: rule_for(c, t["securities"], "issuer", look_through=True),
         (4, 5, 6, 7, 8, 9, 10, 12),
         uses=("securities",),
         carves="issuer",
     ),
-    Kind(
+    ClauseKind(
         "fewest_issuers",
         "Issuers",
         (
@@ -188,13 +188,13 @@ ISSUERS = (
             "Diversification requires {Q} of {x} or more Issuers.",
             "The {Q} of not fewer than {x} separate Issuers are to be held.",
         ),
-        lambda c, t: measure(c, t["equities"], "issuer", "count", "at_least"),
+        lambda c, t: rule_for(c, t["equities"], "issuer", "count", "at_least"),
         (15, 20, 25, 30, 35, 40, 45, 50, 60),
         "always",
         uses=("equities",),
         unit="number",
     ),
-    Kind(
+    ClauseKind(
         "most_issuers",
         "Issuers",
         (
@@ -207,7 +207,7 @@ ISSUERS = (
             "An upper limit of {x} applies to the number of Issuers whose {Q} are held{W}.",
             "{Q} of at most {x} different Issuers may be held{W}.",
         ),
-        lambda c, t: measure(c, t["equities"], "issuer", "count"),
+        lambda c, t: rule_for(c, t["equities"], "issuer", "count"),
         (20, 25, 30, 40, 50, 60, 70, 80, 90, 100, 120, 150),
         "other",
         uses=("equities",),

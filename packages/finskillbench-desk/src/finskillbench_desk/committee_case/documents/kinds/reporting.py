@@ -1,11 +1,8 @@
-"""Kinds of clauses that ask for a report and limit nothing.
-
-Kinds of clauses on countries and currencies.
-"""
+"""Clause kinds for countries and currencies, and for reporting thresholds that limit nothing."""
 
 from __future__ import annotations
 
-from finskillbench_desk.committee_case.documents.clauses import Kind, measure
+from finskillbench_desk.committee_case.documents.clauses import ClauseKind, rule_for
 from finskillbench_desk.committee_case.documents.kinds.instruments import kinds
 from finskillbench_desk.committee_case.documents.vocabulary import HOME, HOME_CURRENCY
 from finskillbench_desk.engines.guidelines.language import EVERYTHING, Among, Every, Filter, Not
@@ -19,7 +16,7 @@ def _abroad(equities: Filter) -> Filter:
 
 
 PLACES = (
-    Kind(
+    ClauseKind(
         "country_cap",
         "Countries and currencies",
         (
@@ -33,13 +30,13 @@ PLACES = (
             "{F} may hold {Q} of any one Country, not being the United States, for no more than {x} of {B}{W}.",
             "Country by Country, and leaving the United States aside, {Q} are capped at {x} of {B}{W}.",
         ),
-        lambda c, t: measure(c, _abroad(t["equities"]), "country"),
+        lambda c, t: rule_for(c, _abroad(t["equities"]), "country"),
         (3, 4, 5, 6, 7.5, 8, 10, 12, 15),
         uses=("equities",),
         carves="country",
         equity=True,
     ),
-    Kind(
+    ClauseKind(
         "emerging_cap",
         "Countries and currencies",
         (
@@ -52,12 +49,12 @@ PLACES = (
             "{F}'s exposure to Emerging Markets in {Q} is restricted to {x} of {B}{W}.",
             "As to Emerging Markets, {Q} may come to {x} of {B} at most{W}.",
         ),
-        lambda c, t: measure(c, Every((t["equities"], t["emerging"]))),
+        lambda c, t: rule_for(c, Every((t["equities"], t["emerging"]))),
         (3, 4, 5, 7.5, 8, 10, 12, 15, 20),
         uses=("equities", "emerging"),
         equity=True,
     ),
-    Kind(
+    ClauseKind(
         "region_cap",
         "Countries and currencies",
         (
@@ -70,12 +67,12 @@ PLACES = (
             "{F} may have {Q} of {T} worth {x} of {B} at most{W}.",
             "A regional cap of {x} of {B} applies to the {Q} of {T}{W}.",
         ),
-        lambda c, t: measure(c, Every((t["equities"], t["region"]))),
+        lambda c, t: rule_for(c, Every((t["equities"], t["region"]))),
         (5, 7.5, 8, 10, 12, 15, 20, 25),
         uses=("equities", "region"),
         equity=True,
     ),
-    Kind(
+    ClauseKind(
         "home_floor",
         "Countries and currencies",
         (
@@ -88,13 +85,13 @@ PLACES = (
             "The United States shall account, in {Q}, for {x} of {B} at the least.",
             "The share of {B} that is in {Q} of the United States must never be less than {x}.",
         ),
-        lambda c, t: measure(c, Every((t["equities"], _HOME)), comparison="at_least"),
+        lambda c, t: rule_for(c, Every((t["equities"], _HOME)), comparison="at_least"),
         (30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85),
         "always",
         uses=("equities",),
         equity=True,
     ),
-    Kind(
+    ClauseKind(
         "foreign_currency_cap",
         "Countries and currencies",
         (
@@ -109,10 +106,10 @@ PLACES = (
             "The sum of holdings and cash in all currencies but the US dollar must stay within {x} of {B}{W}.",
             "In aggregate, assets and cash that are not in US dollars must not make up more than {x} of {B}{W}.",
         ),
-        lambda c, t: measure(c, Not(_DOLLARS)),
+        lambda c, t: rule_for(c, Not(_DOLLARS)),
         (5, 7.5, 8, 10, 12, 15, 20, 25, 30),
     ),
-    Kind(
+    ClauseKind(
         "currency_cap",
         "Countries and currencies",
         (
@@ -129,7 +126,7 @@ PLACES = (
             "What is denominated in a particular currency other than the US dollar, cash being counted, must not be "
             "above {x} of {B}{W}.",
         ),
-        lambda c, t: measure(c, Not(_DOLLARS), "currency"),
+        lambda c, t: rule_for(c, Not(_DOLLARS), "currency"),
         (3, 4, 5, 6, 7.5, 8, 10, 12),
     ),
 )
@@ -139,7 +136,7 @@ _HEADING = "Reporting"
 _ABROAD = Not(Among("country", frozenset(("US",))))
 
 REPORTING = (
-    Kind(
+    ClauseKind(
         "report_issuer",
         _HEADING,
         (
@@ -153,12 +150,12 @@ REPORTING = (
             "report.",
             "Once {S} of any Issuer pass {x} of {B}, {M} shall write to the Client.",
         ),
-        lambda c, t: measure(c, t["securities"], "issuer"),
+        lambda c, t: rule_for(c, t["securities"], "issuer"),
         (2.5, 3, 4, 5, 6, 7, 8, 9),
         "report",
         uses=("securities",),
     ),
-    Kind(
+    ClauseKind(
         "report_sector",
         _HEADING,
         (
@@ -172,12 +169,12 @@ REPORTING = (
             "report.",
             "Once {Q} of any Sector pass {x} of {B}, {M} shall write to the Client.",
         ),
-        lambda c, t: measure(c, t["equities"], "sector"),
+        lambda c, t: rule_for(c, t["equities"], "sector"),
         (12.5, 15, 17.5, 20, 22.5, 25, 30),
         "report",
         uses=("equities",),
     ),
-    Kind(
+    ClauseKind(
         "report_country",
         _HEADING,
         (
@@ -196,12 +193,12 @@ REPORTING = (
             "quarterly report.",
             "Once {Q} of any Country apart from the United States pass {x} of {B}, {M} shall write to the Client.",
         ),
-        lambda c, t: measure(c, Every((t["equities"], _ABROAD)), "country"),
+        lambda c, t: rule_for(c, Every((t["equities"], _ABROAD)), "country"),
         (2, 2.5, 3, 4, 5, 6, 8, 10),
         "report",
         uses=("equities",),
     ),
-    Kind(
+    ClauseKind(
         "report_cash",
         _HEADING,
         (
@@ -214,11 +211,11 @@ REPORTING = (
             "Cash in excess of {x} of {B} shall be mentioned, with a comment, in the quarterly report.",
             "Once cash passes {x} of {B}, {M} shall write to the Client.",
         ),
-        lambda c, t: measure(c, kinds("cash")),
+        lambda c, t: rule_for(c, kinds("cash")),
         (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10),
         "report",
     ),
-    Kind(
+    ClauseKind(
         "report_turnover",
         _HEADING,
         (
@@ -237,8 +234,8 @@ REPORTING = (
             "Once the turnover of a calendar quarter, {how}, passes {x} of {B}, {M} shall write to the Client; "
             "{scope}.",
         ),
-        lambda c, t: measure(
-            c, EVERYTHING, what="turnover", convention=c.extra["convention"], trades=c.extra["trades"]
+        lambda c, t: rule_for(
+            c, EVERYTHING, measure_kind="turnover", convention=c.extra["convention"], trades=c.extra["trades"]
         ),
         (2, 2.5, 3, 4, 5, 6, 7.5, 10, 12.5, 15, 20),
         "report",
@@ -247,7 +244,7 @@ REPORTING = (
             "trades": str(rng.choice(["used", "all", "all"])),
         },
     ),
-    Kind(
+    ClauseKind(
         "report_top",
         _HEADING,
         (
@@ -263,13 +260,13 @@ REPORTING = (
             "more than {x} of {B}.",
             "Once the sum of the top {n} Issuers in {Q} passes {x} of {B}, {M} shall write to the Client.",
         ),
-        lambda c, t: measure(c, t["equities"], "issuer", "top", n=c.extra["n"]),
+        lambda c, t: rule_for(c, t["equities"], "issuer", "top", n=c.extra["n"]),
         (20, 25, 30, 35, 40, 45, 50),
         "report",
         uses=("equities",),
         extra=lambda rng, v: {"n": int(rng.choice([5, 8, 10]))},
     ),
-    Kind(
+    ClauseKind(
         "report_days",
         _HEADING,
         (
@@ -290,7 +287,7 @@ REPORTING = (
             "Once a line of {Q} would take over {x} to sell at {p} of average daily volume, {M} shall write to the "
             "Client.",
         ),
-        lambda c, t: measure(c, t["equities"], "instrument", "days_to_sell", participation=c.extra["p"]),
+        lambda c, t: rule_for(c, t["equities"], "instrument", "days_to_sell", participation=c.extra["p"]),
         (0.5, 1, 2, 3, 4, 5, 8, 10),
         "report",
         uses=("equities",),

@@ -1,4 +1,4 @@
-"""Kinds of clauses on what may not be held at all, on futures and on borrowing."""
+"""Clause kinds for prohibitions, futures and borrowing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench_desk.committee_case.documents.clauses import Kind, measure
+from finskillbench_desk.committee_case.documents.clauses import ClauseKind, rule_for
 from finskillbench_desk.committee_case.documents.kinds.instruments import kinds
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
 from finskillbench_desk.engines.guidelines.language import Among, Every, Not, Some
@@ -28,7 +28,7 @@ def _countries(rng: np.random.Generator, vocabulary: Vocabulary) -> Mapping[str,
 
 
 RESTRICTIONS = (
-    Kind(
+    ClauseKind(
         "affiliated_funds",
         "Exclusions",
         (
@@ -41,11 +41,11 @@ RESTRICTIONS = (
             "Holding a fund from the Affiliated Funds list is prohibited.",
             "Funds which appear on the Affiliated Funds list shall at no time be held.",
         ),
-        lambda c, t: measure(c, Among("list", frozenset(("Affiliated Funds",)))),
+        lambda c, t: rule_for(c, Among("list", frozenset(("Affiliated Funds",)))),
         (0,),
         "always",
     ),
-    Kind(
+    ClauseKind(
         "restricted_list",
         "Exclusions",
         (
@@ -58,7 +58,7 @@ RESTRICTIONS = (
             "Whatever the Restricted List names shall at no time be held{E}.",
             "Nothing on the Restricted List is an eligible holding{E}.",
         ),
-        lambda c, t: measure(
+        lambda c, t: rule_for(
             c,
             Every((Among("list", frozenset(("Restricted List",))), Not(_BONDS)))
             if c.extra["spared"]
@@ -68,7 +68,7 @@ RESTRICTIONS = (
         "always",
         extra=lambda rng, v: {"spared": bool(rng.integers(2))},
     ),
-    Kind(
+    ClauseKind(
         "sub_sector_ban",
         "Exclusions",
         (
@@ -81,13 +81,13 @@ RESTRICTIONS = (
             "{S} are not eligible where the Issuer belongs to the Sub-Sector {either}.",
             "At no time shall {F} hold {S} in the Sub-Sector {either}.",
         ),
-        lambda c, t: measure(c, Every((t["securities"], Among("sub_sector", frozenset(c.extra["sub_sectors"]))))),
+        lambda c, t: rule_for(c, Every((t["securities"], Among("sub_sector", frozenset(c.extra["sub_sectors"]))))),
         (0,),
         "always",
         uses=("securities",),
         extra=_sub_sectors,
     ),
-    Kind(
+    ClauseKind(
         "country_ban",
         "Exclusions",
         (
@@ -100,13 +100,13 @@ RESTRICTIONS = (
             "The Countries {places} are excluded as regards {S}.",
             "At no time shall {F} hold {S} of Issuers in {either_place}.",
         ),
-        lambda c, t: measure(c, Every((t["securities"], Among("country", frozenset(c.extra["countries"]))))),
+        lambda c, t: rule_for(c, Every((t["securities"], Among("country", frozenset(c.extra["countries"]))))),
         (0,),
         "always",
         uses=("securities",),
         extra=_countries,
     ),
-    Kind(
+    ClauseKind(
         "net_futures_cap",
         "Futures and borrowing",
         (
@@ -120,11 +120,11 @@ RESTRICTIONS = (
             "Bought equity futures less sold equity futures, each at notional, may not be more than {x} of {B}{W}.",
             "A net figure of {x} of {B} is the most that the notional of equity futures may come to{W}.",
         ),
-        lambda c, t: measure(c, _EQUITY_FUTURES, futures="net"),
+        lambda c, t: rule_for(c, _EQUITY_FUTURES, futures="net"),
         (2.5, 3, 4, 5, 7.5, 8, 10, 12, 15, 20),
         "other",
     ),
-    Kind(
+    ClauseKind(
         "gross_futures_cap",
         "Futures and borrowing",
         (
@@ -137,11 +137,11 @@ RESTRICTIONS = (
             "Bought futures plus sold futures, each at notional, may not be more than {x} of {B}{W}.",
             "A gross figure of {x} of {B} is the most that the notional of futures may come to{W}.",
         ),
-        lambda c, t: measure(c, _FUTURES, futures="gross"),
+        lambda c, t: rule_for(c, _FUTURES, futures="gross"),
         (5, 7.5, 8, 10, 12, 15, 20, 25, 30),
         "other",
     ),
-    Kind(
+    ClauseKind(
         "equity_exposure_cap",
         "Futures and borrowing",
         (
@@ -155,12 +155,12 @@ RESTRICTIONS = (
             "Taken together, {Q} and the notional of equity futures (net) may come to {x} of {B} at most{W}.",
             "The ceiling for {Q} and equity futures, the latter at net notional, is {x} of {B}{W}.",
         ),
-        lambda c, t: measure(c, Some((t["equities"], _EQUITY_FUTURES)), futures="net"),
+        lambda c, t: rule_for(c, Some((t["equities"], _EQUITY_FUTURES)), futures="net"),
         (85, 90, 92.5, 95, 97.5, 100, 102.5, 105, 110),
         "other",
         uses=("equities",),
     ),
-    Kind(
+    ClauseKind(
         "equity_exposure_floor",
         "Futures and borrowing",
         (
@@ -175,12 +175,12 @@ RESTRICTIONS = (
             "Taken together, {Q} and the notional of equity futures (net) must come to {x} of {B} at the least.",
             "The floor for {Q} and equity futures, the latter at net notional, is {x} of {B}.",
         ),
-        lambda c, t: measure(c, Some((t["equities"], _EQUITY_FUTURES)), futures="net", comparison="at_least"),
+        lambda c, t: rule_for(c, Some((t["equities"], _EQUITY_FUTURES)), futures="net", comparison="at_least"),
         (40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90),
         "always",
         uses=("equities",),
     ),
-    Kind(
+    ClauseKind(
         "gross_exposure",
         "Futures and borrowing",
         (
@@ -197,11 +197,11 @@ RESTRICTIONS = (
             "{x} of {B} at most{W}.",
             "Assets without cash, together with futures at gross notional, may not be more than {x} of {B}{W}.",
         ),
-        lambda c, t: measure(c, Not(_CASH), futures="gross"),
+        lambda c, t: rule_for(c, Not(_CASH), futures="gross"),
         (100, 105, 110, 115, 120, 125, 130),
         "other",
     ),
-    Kind(
+    ClauseKind(
         "overdraft",
         "Futures and borrowing",
         (
@@ -216,11 +216,11 @@ RESTRICTIONS = (
             "Overdrafts in every currency, added together, may not be more than {x} of {B}{W}.",
             "For overdrafts a combined ceiling of {x} of {B} applies{W}.",
         ),
-        lambda c, t: measure(c, _CASH, what="short"),
+        lambda c, t: rule_for(c, _CASH, measure_kind="short"),
         (0.5, 1, 1.5, 2, 2.5, 3, 5),
         "other",
     ),
-    Kind(
+    ClauseKind(
         "no_shorts",
         "Futures and borrowing",
         (
@@ -233,7 +233,7 @@ RESTRICTIONS = (
             "There shall be no short positions in {S}.",
             "Selling {S} short is excluded.",
         ),
-        lambda c, t: measure(c, t["securities"], what="short"),
+        lambda c, t: rule_for(c, t["securities"], measure_kind="short"),
         (0,),
         "always",
         uses=("securities",),

@@ -1,4 +1,4 @@
-"""Kinds of clauses on sectors: those of the data, and groups that the document defines for itself."""
+"""Clause kinds for sectors of the data, and for groups that the document defines."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench_desk.committee_case.documents.clauses import Kind, measure
+from finskillbench_desk.committee_case.documents.clauses import ClauseKind, rule_for
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
-from finskillbench_desk.engines.guidelines.language import Among, Every, Filter, Limit, Term
+from finskillbench_desk.engines.guidelines.language import Among, Every, Filter, Limit, LimitTerm
 
 
 def _one_sector(rng: np.random.Generator, vocabulary: Vocabulary) -> Mapping[str, Any]:
@@ -17,8 +17,8 @@ def _one_sector(rng: np.random.Generator, vocabulary: Vocabulary) -> Mapping[str
 
 
 def _two_sectors(rng: np.random.Generator, vocabulary: Vocabulary) -> Mapping[str, Any]:
-    first, second = rng.choice(len(vocabulary.sectors), 2, replace=False)
-    return {"sector": vocabulary.sectors[int(first)], "other": vocabulary.sectors[int(second)]}
+    first, other = rng.choice(len(vocabulary.sectors), 2, replace=False)
+    return {"sector": vocabulary.sectors[int(first)], "other": vocabulary.sectors[int(other)]}
 
 
 def _in(equities: Filter, *sectors: str) -> Filter:
@@ -26,7 +26,7 @@ def _in(equities: Filter, *sectors: str) -> Filter:
 
 
 SECTORS_KINDS = (
-    Kind(
+    ClauseKind(
         "sector_cap",
         "Sectors",
         (
@@ -39,13 +39,13 @@ SECTORS_KINDS = (
             "A Sector's {Q} may not together be worth more than {x} of {B}{W}.",
             "{F} may be concentrated in any one Sector, counted in {Q}, only up to {x} of {B}{W}.",
         ),
-        lambda c, t: measure(c, t["equities"], "sector"),
+        lambda c, t: rule_for(c, t["equities"], "sector"),
         (15, 17.5, 20, 22.5, 25, 27.5, 30, 35, 40),
         uses=("equities",),
         carves="sector",
         equity=True,
     ),
-    Kind(
+    ClauseKind(
         "sector_above_benchmark",
         "Sectors",
         (
@@ -61,12 +61,12 @@ SECTORS_KINDS = (
             "An active overweight in a Sector (its {Q} as a share of {B}, less its Benchmark weight) must not pass "
             "{x}{W}.",
         ),
-        lambda c, t: measure(c, t["equities"], "sector", limit=Limit((Term(c.limit, 1.0),))),
+        lambda c, t: rule_for(c, t["equities"], "sector", limit=Limit((LimitTerm(c.limit, 1.0),))),
         (2, 3, 4, 5, 6, 7.5, 8, 10, 12),
         uses=("equities",),
         unit="points",
     ),
-    Kind(
+    ClauseKind(
         "sector_below_benchmark",
         "Sectors",
         (
@@ -82,13 +82,13 @@ SECTORS_KINDS = (
             "An active underweight in a Sector (its Benchmark weight, less its {Q} as a share of {B}) is limited to "
             "{x}.",
         ),
-        lambda c, t: measure(c, t["equities"], "sector", comparison="at_least", limit=Limit((Term(-c.limit, 1.0),))),
+        lambda c, t: rule_for(c, t["equities"], "sector", comparison="at_least", limit=Limit((LimitTerm(-c.limit, 1.0),))),
         (3, 4, 5, 6, 7.5, 8, 10, 12, 15),
         "always",
         uses=("equities",),
         unit="points",
     ),
-    Kind(
+    ClauseKind(
         "named_sector_cap",
         "Sectors",
         (
@@ -101,13 +101,13 @@ SECTORS_KINDS = (
             "Holdings of {Q} in the {sector} Sector are capped at {x} of {B}{W}.",
             "For the {sector} Sector alone, {Q} may amount to {x} of {B} at most{W}.",
         ),
-        lambda c, t: measure(c, _in(t["equities"], c.extra["sector"])),
+        lambda c, t: rule_for(c, _in(t["equities"], c.extra["sector"])),
         (5, 7.5, 8, 10, 12, 15, 18, 20),
         uses=("equities",),
         equity=True,
         extra=_one_sector,
     ),
-    Kind(
+    ClauseKind(
         "two_sectors",
         "Sectors",
         (
@@ -120,13 +120,13 @@ SECTORS_KINDS = (
             "The {sector} and {other} Sectors count as one for this clause, and their {Q} are capped at {x} of {B}{W}.",
             "Taken as a whole, the {Q} of the {sector} and {other} Sectors may not be greater than {x} of {B}{W}.",
         ),
-        lambda c, t: measure(c, _in(t["equities"], c.extra["sector"], c.extra["other"])),
+        lambda c, t: rule_for(c, _in(t["equities"], c.extra["sector"], c.extra["other"])),
         (10, 12, 15, 20, 25, 30, 35, 40),
         uses=("equities",),
         equity=True,
         extra=_two_sectors,
     ),
-    Kind(
+    ClauseKind(
         "sub_sector_cap",
         "Sectors",
         (
@@ -139,13 +139,13 @@ SECTORS_KINDS = (
             "A cap of {x} of {B} applies to {Q}, Sub-Sector by Sub-Sector{W}.",
             "The total of {Q} in the same Sub-Sector is not to be more than {x} of {B}{W}.",
         ),
-        lambda c, t: measure(c, t["equities"], "sub_sector"),
+        lambda c, t: rule_for(c, t["equities"], "sub_sector"),
         (6, 7.5, 8, 10, 12, 12.5, 15, 18, 20),
         uses=("equities",),
         carves="sub_sector",
         equity=True,
     ),
-    Kind(
+    ClauseKind(
         "sector_through",
         "Sectors",
         (
@@ -162,12 +162,12 @@ SECTORS_KINDS = (
             "{B} at most{W}.",
             "Looking through to the assets of every fund, {F} may have no Sector whose {Q} are above {x} of {B}{W}.",
         ),
-        lambda c, t: measure(c, t["equities"], "sector", look_through=True),
+        lambda c, t: rule_for(c, t["equities"], "sector", look_through=True),
         (17.5, 20, 22.5, 25, 30, 32.5, 35, 40),
         uses=("equities",),
         carves="sector",
     ),
-    Kind(
+    ClauseKind(
         "group_cap",
         "Sectors",
         (
@@ -180,12 +180,12 @@ SECTORS_KINDS = (
             "The combined {Q} of {T} may not be worth more than {x} of {B}{W}.",
             "As to {T}, a maximum of {x} of {B} applies to the sum of their {Q}{W}.",
         ),
-        lambda c, t: measure(c, Every((t["equities"], t["group"]))),
+        lambda c, t: rule_for(c, Every((t["equities"], t["group"]))),
         (10, 12, 15, 20, 22, 25, 30, 33, 35),
         uses=("equities", "group"),
         equity=True,
     ),
-    Kind(
+    ClauseKind(
         "group_floor",
         "Sectors",
         (
@@ -198,7 +198,7 @@ SECTORS_KINDS = (
             "Not less than {x} of {B} is to consist of {Q} of {T}.",
             "{T} shall make up a share of {B}, in {Q}, of at least {x}.",
         ),
-        lambda c, t: measure(c, Every((t["equities"], t["theme"])), comparison="at_least"),
+        lambda c, t: rule_for(c, Every((t["equities"], t["theme"])), comparison="at_least"),
         (2, 3, 4, 5, 7.5, 8, 10, 12, 15, 20),
         "always",
         uses=("equities", "theme"),

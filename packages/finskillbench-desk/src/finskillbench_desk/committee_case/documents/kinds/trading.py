@@ -1,15 +1,15 @@
-"""Kinds of clauses on size, liquidity, turnover, active share and averages."""
+"""Clause kinds for size, liquidity, turnover, active share and averages."""
 
 from __future__ import annotations
 
-from finskillbench_desk.committee_case.documents.clauses import Kind, measure
+from finskillbench_desk.committee_case.documents.clauses import ClauseKind, rule_for
 from finskillbench_desk.committee_case.documents.kinds.instruments import kinds
 from finskillbench_desk.engines.guidelines.language import EVERYTHING, Every, Range
 
 _BONDS = kinds("corporate_bond", "government_bond")
 
 TRADING = (
-    Kind(
+    ClauseKind(
         "small_cap",
         "Portfolio characteristics",
         (
@@ -22,12 +22,12 @@ TRADING = (
             "The sum of {Q} of Small Companies must be {x} of {B} or less{W}.",
             "As to Small Companies, their {Q} may add up to {x} of {B} and not more{W}.",
         ),
-        lambda c, t: measure(c, Every((t["equities"], t["small"]))),
+        lambda c, t: rule_for(c, Every((t["equities"], t["small"]))),
         (3, 4, 5, 7.5, 8, 10, 12, 15, 20, 25),
         uses=("equities", "small"),
         equity=True,
     ),
-    Kind(
+    ClauseKind(
         "days_to_sell",
         "Portfolio characteristics",
         (
@@ -42,14 +42,14 @@ TRADING = (
             "A line of {Q} may not exceed what can be sold in {x} at {p} of average daily volume{W}.",
             "For no line of {Q} may the days to sell, at {p} of average daily volume, be greater than {x}{W}.",
         ),
-        lambda c, t: measure(c, t["equities"], "instrument", "days_to_sell", participation=c.extra["p"]),
+        lambda c, t: rule_for(c, t["equities"], "instrument", "days_to_sell", participation=c.extra["p"]),
         (1, 2, 3, 4, 5, 8, 10, 15, 20),
         "other",
         uses=("equities",),
         unit="days",
         extra=lambda rng, v: {"p": float(rng.choice([10, 15, 20, 25, 30]))},
     ),
-    Kind(
+    ClauseKind(
         "sellable",
         "Portfolio characteristics",
         (
@@ -68,10 +68,10 @@ TRADING = (
             "A minimum of {x} of {B}, cash included, must be realisable within {d} at {p} of average daily volume.",
             "Cash, plus sales over {d} at {p} of average daily volume, shall amount to {x} of {B} at the least.",
         ),
-        lambda c, t: measure(
+        lambda c, t: rule_for(
             c,
             EVERYTHING,
-            what="sellable",
+            measure_kind="sellable",
             comparison="at_least",
             days=c.extra["d"],
             participation=c.extra["p"],
@@ -80,7 +80,7 @@ TRADING = (
         "always",
         extra=lambda rng, v: {"p": float(rng.choice([10, 15, 20, 25])), "d": float(rng.choice([2, 3, 5, 10]))},
     ),
-    Kind(
+    ClauseKind(
         "turnover",
         "Portfolio characteristics",
         (
@@ -93,8 +93,8 @@ TRADING = (
             "{F}'s turnover, {how}, is capped at {x} of {B} per calendar quarter; {scope}.",
             "Over a calendar quarter turnover, {how}, must be {x} of {B} or less; {scope}.",
         ),
-        lambda c, t: measure(
-            c, EVERYTHING, what="turnover", convention=c.extra["convention"], trades=c.extra["trades"]
+        lambda c, t: rule_for(
+            c, EVERYTHING, measure_kind="turnover", convention=c.extra["convention"], trades=c.extra["trades"]
         ),
         (3, 4, 5, 6, 7.5, 8, 10, 12.5, 15, 20, 25, 30, 40),
         "always",
@@ -103,7 +103,7 @@ TRADING = (
             "trades": str(rng.choice(["used", "all", "all"])),
         },
     ),
-    Kind(
+    ClauseKind(
         "active_share",
         "Portfolio characteristics",
         (
@@ -116,12 +116,12 @@ TRADING = (
             "Being actively managed, {F} shall have an active share in {Q}, by Issuer, of not less than {x}.",
             "Active share (by Issuer, {Q} only) must be at least {x}.",
         ),
-        lambda c, t: measure(c, t["equities"], "issuer", "active_share", "at_least"),
+        lambda c, t: rule_for(c, t["equities"], "issuer", "active_share", "at_least"),
         (20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70),
         "always",
         uses=("equities",),
     ),
-    Kind(
+    ClauseKind(
         "average_maturity",
         "Portfolio characteristics",
         (
@@ -136,12 +136,12 @@ TRADING = (
             "For corporate and government bonds together, maturity averaged by value is capped at {x}{W}.",
             "Averaged by value, the maturity of government and corporate bonds may be {x} at most{W}.",
         ),
-        lambda c, t: measure(c, _BONDS, what="average", attribute="maturity"),
+        lambda c, t: rule_for(c, _BONDS, measure_kind="average", attribute="maturity"),
         (2, 3, 4, 5, 6, 7, 8, 10, 12),
         "other",
         unit="years",
     ),
-    Kind(
+    ClauseKind(
         "longest_maturity",
         "Portfolio characteristics",
         (
@@ -154,13 +154,13 @@ TRADING = (
             "A corporate or government bond longer than {x} shall at no time be held.",
             "Holding a corporate or government bond due in more than {x} is prohibited.",
         ),
-        lambda c, t: measure(c, Every((_BONDS, Range("maturity", "above", c.extra["years"])))),
+        lambda c, t: rule_for(c, Every((_BONDS, Range("maturity", "above", c.extra["years"])))),
         (0,),
         "always",
         unit="years",
         extra=lambda rng, v: {"years": float(rng.choice([5, 7, 10, 12, 15]))},
     ),
-    Kind(
+    ClauseKind(
         "average_rating",
         "Portfolio characteristics",
         (
@@ -173,12 +173,12 @@ TRADING = (
             "For corporate and government bonds together, the rating averaged by value may not be weaker than {x}{W}.",
             "Averaged by value, the rating of government and corporate bonds must not fall short of {x}{W}.",
         ),
-        lambda c, t: measure(c, _BONDS, what="average", attribute="rating"),
+        lambda c, t: rule_for(c, _BONDS, measure_kind="average", attribute="rating"),
         (4, 5, 6, 7, 8, 9, 10),
         "other",
         unit="notch",
     ),
-    Kind(
+    ClauseKind(
         "average_beta",
         "Portfolio characteristics",
         (
@@ -191,7 +191,7 @@ TRADING = (
             "For {Q} as a whole, beta averaged by value is capped at {x}{W}.",
             "Averaged by value, the beta of {Q} may be {x} at most{W}.",
         ),
-        lambda c, t: measure(c, t["equities"], what="average", attribute="beta"),
+        lambda c, t: rule_for(c, t["equities"], measure_kind="average", attribute="beta"),
         (0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3),
         "other",
         uses=("equities",),

@@ -1,8 +1,7 @@
-"""An independent reader of guidelines: text and the words of the data in, coded rules out.
+"""Independent reader of guidelines: text and vocabulary in, coded rules out.
 
-It shares nothing with the grammar that writes the documents, neither code nor tables of phrases: it finds paragraphs by
-their numbers, terms by their quotation marks, edits a text as an amendment says by looking which of the two values
-stands in it, and tells clauses apart by what they speak of. A document that it cannot read is not clear enough.
+It shares no code or phrases with the grammar that writes the documents. Paragraphs are found by number, terms by
+quotation marks, clause kinds by subject. An amendment replaces the one of its two values that is in the clause.
 """
 
 from __future__ import annotations
@@ -13,36 +12,39 @@ from finskillbench_desk.committee_case.documents.reader.amendments import amend
 from finskillbench_desk.committee_case.documents.reader.definitions import (
     country_names,
     default_timing,
-    definitions,
     granted,
-    parse,
+    parse_definitions,
+    parse_paragraphs,
     sounds_like,
 )
-from finskillbench_desk.committee_case.documents.reader.subjects import Reading, coded_clause
+from finskillbench_desk.committee_case.documents.reader.subjects import ReadingContext, coded_clause
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
 
 
 def read_guidelines(
     text: str, vocabulary: Vocabulary, *, amended: bool = True, defined: bool = True
 ) -> list[dict[str, Any]]:
-    """The coded rules in force, as JSON, from the text of a document and the words of the data.
+    """Return the coded rules in force, as JSON, from the text of a document.
 
-    Not `amended` they are those of the original text, not `defined` those of terms taken for what they sound like.
+    Parameters
+    ----------
+    amended : apply the amendments.
+    defined : use the definitions; False takes terms at face value.
 
     Raises
     ------
-    UnreadableError : for a paragraph that the reader cannot make sense of, naming it.
+    UnreadableError : if a paragraph cannot be parsed; the message quotes it.
     """
-    paragraphs, items = parse(text)
+    paragraphs, items = parse_paragraphs(text)
     countries = country_names(vocabulary)
     defining = [body for number, body in paragraphs.items() if number.startswith("1.")]
-    terms = definitions(defining, countries, vocabulary.sub_sectors)
+    definitions = parse_definitions(defining, countries, vocabulary.sub_sectors)
     timing = default_timing([body for number, body in paragraphs.items() if number.startswith("2.")])
     operative = {number: body for number, body in paragraphs.items() if number.split(".")[0] not in ("1", "2")}
-    state = amend(operative, items if amended else [], terms, countries, vocabulary.sub_sectors)
+    state = amend(operative, items if amended else [], definitions, countries, vocabulary.sub_sectors)
     if not defined:
-        terms.filters |= {name: sounds_like(terms, name) for name in terms.filters}
-    reading = Reading(terms, countries, vocabulary, timing)
+        definitions.filters |= {name: sounds_like(definitions, name) for name in definitions.filters}
+    reading = ReadingContext(definitions, countries, vocabulary, timing)
     grants = {number: body for number, body in state.texts.items() if granted(body)}
     return [
         coded_clause(number, body, reading, state, grants)

@@ -1,4 +1,4 @@
-"""Amendments carried out on the text: edits, deletions, additions, and what they say of definitions and of timing."""
+"""Apply amendments to clause texts, definitions and timing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from finskillbench_desk.committee_case.documents.reader.definitions import (
-    Defined,
+    ParsedDefinitions,
     UnreadableError,
     countries_in,
     sentences,
@@ -22,8 +22,8 @@ _APPENDED = re.compile(
 
 
 @dataclass
-class State:
-    """Texts of clauses as amended, and what amendments say that is no edit of a text: times of testing."""
+class AmendedTexts:
+    """Clause texts after the amendments, and timing that an amendment sets without editing the text."""
 
     texts: dict[str, str]
     timing: dict[str, str] = field(default_factory=dict[str, str])
@@ -32,32 +32,31 @@ class State:
 def amend(
     texts: Mapping[str, str],
     items: list[str],
-    terms: Defined,
+    definitions: ParsedDefinitions,
     countries: Mapping[str, str],
     sub_sectors: Collection[str],
-) -> State:
-    """The clauses after all items, in their order; definitions are changed in `terms`."""
-    state = State(dict(texts))
+) -> AmendedTexts:
+    """Return the clauses after all items, in order; changes `definitions` in place."""
+    state = AmendedTexts(dict(texts))
     for item in items:
         quoted = [text for text in re.findall(r"“([^”]+)”", item) if text.endswith(".")]
-        about = next((name for name in terms.sorts if f"“{name}”" in item), None)
+        about = next((name for name in definitions.sorts if f"“{name}”" in item), None)
         outside = item
         for text in quoted:
             outside = outside.replace(text, "")
         clauses = _NUMBER.findall(re.sub(_QUANTITY, "", outside))
         if about is not None and not clauses:
-            _definition(terms, about, item, countries, sub_sectors)
+            _definition(definitions, about, item, countries, sub_sectors)
         elif not clauses:
-            raise UnreadableError(f"an amendment of nothing: {item}")
+            raise UnreadableError(f"amendment names neither a clause nor a term: {item}")
         elif quoted:
-            _words(state, clauses[0], quoted[0], outside)
+            _replace_text(state, clauses[0], quoted[0], outside)
         else:
-            _edit(state, clauses[0], item, terms)
+            _edit(state, clauses[0], item, definitions)
     return state
 
 
-def _words(state: State, clause: str, text: str, outside: str) -> None:
-    """New words: of a new clause, at the end of one, or in its place."""
+def _replace_text(state: AmendedTexts, clause: str, text: str, outside: str) -> None:
     if clause in state.texts and _APPENDED.search(outside):
         state.texts[clause] = f"{state.texts[clause]} {text}"
         return
@@ -65,16 +64,18 @@ def _words(state: State, clause: str, text: str, outside: str) -> None:
     state.timing.pop(clause, None)
 
 
-def _edit(state: State, clause: str, item: str, terms: Defined) -> None:
-    """One value for another, a time of testing, an exception taken back, or the end of a clause."""
+def _edit(state: AmendedTexts, clause: str, item: str, definitions: ParsedDefinitions) -> None:
+    """Replace a value, set the timing, remove the exceptions, or delete a clause."""
     if clause not in state.texts:
-        raise UnreadableError(f"an amendment of clause {clause}, which is not there: {item}")
-    values = _QUANTITY.findall(item) or [name for name in (terms.nav, terms.equity_value) if name in _plain(item)]
+        raise UnreadableError(f"amendment of missing clause {clause}: {item}")
+    values = _QUANTITY.findall(item) or [
+        name for name in (definitions.nav, definitions.equity_value) if name in _plain(item)
+    ]
     if len(values) == 2:
         text = state.texts[clause]
         old = [value for value in values if _standing(value, text)]
         if len(old) != 1:
-            raise UnreadableError(f"it is not clear what is replaced in clause {clause}: {item}")
+            raise UnreadableError(f"replaced text in clause {clause} is ambiguous: {item}")
         new = values[1 - values.index(old[0])]
         state.texts[clause] = re.sub(rf"(?<![\d.]){re.escape(old[0])}", new, text, count=1)
     elif re.search(r"except", item, re.IGNORECASE):
@@ -95,12 +96,12 @@ def _standing(value: str, text: str) -> bool:
 
 
 def _definition(
-    terms: Defined, name: str, item: str, countries: Mapping[str, str], sub_sectors: Collection[str]
+    definitions: ParsedDefinitions, name: str, item: str, countries: Mapping[str, str], sub_sectors: Collection[str]
 ) -> None:
-    """A country, a sub-sector or a number of a definition: what is in it goes, what is not comes."""
-    meant: Any = terms.filters[name]
+    """Change the number of a definition, or toggle a country or sub-sector in it."""
+    meant: Any = definitions.filters[name]
     rest = item.replace(f"“{name}”", "")
-    match terms.sorts[name]:
+    match definitions.sorts[name]:
         case "size":
             values = [float(value) * 1e9 for value in re.findall(r"USD ([\d.]+) billion", rest)]
             meant["market_cap"]["below"] = next(value for value in values if value != meant["market_cap"]["below"])
@@ -109,14 +110,14 @@ def _definition(
         case "group":
             named = [sub for sub in sub_sectors if sub in rest]
             if not named:
-                raise UnreadableError(f"a definition amended by nothing: {item}")
+                raise UnreadableError(f"amended sub-sector of a definition not recognised: {item}")
             _toggle(meant["any"][1]["sub_sector"], max(named, key=len))
         case _:
-            raise UnreadableError(f"a definition amended by nothing: {item}")
+            raise UnreadableError(f"amendment of a definition not recognised: {item}")
 
 
-def _toggle(words: list[str], word: str) -> None:
-    if word in words:
-        words.remove(word)
+def _toggle(values: list[str], value: str) -> None:
+    if value in values:
+        values.remove(value)
     else:
-        words.append(word)
+        values.append(value)

@@ -1,9 +1,4 @@
-"""What the defined terms of a document mean, and when its limits are tested unless a clause says otherwise.
-
-Paragraphs of a document by their numbers.
-
-Who is excepted from a clause, by the clause itself or by another one.
-"""
+"""Parse numbered paragraphs, defined terms, the default timing, and exceptions of a guideline document."""
 
 from __future__ import annotations
 
@@ -26,11 +21,11 @@ SENTENCE = re.compile(r"(?<=[.;])\s+(?=[A-Z0-9“])")
 
 
 class UnreadableError(InputError):
-    """A paragraph that the reader cannot make sense of."""
+    """A paragraph that the reader cannot parse."""
 
 
-def parse(text: str) -> tuple[dict[str, str], list[str]]:
-    """Numbered paragraphs of the agreement by number, and the items of its amendments in their order."""
+def parse_paragraphs(text: str) -> tuple[dict[str, str], list[str]]:
+    """Return numbered paragraphs of the original text by number, and items of amendments in order."""
     paragraphs: dict[str, str] = {}
     items: list[str] = []
     for line in text.splitlines():
@@ -45,7 +40,7 @@ def parse(text: str) -> tuple[dict[str, str], list[str]]:
 
 
 def sentences(body: str) -> list[str]:
-    """Sentences of a paragraph; one that only continues after a semicolon is not one of its own."""
+    """Split a paragraph at full stops; text after a semicolon stays in its sentence."""
     return [part.strip() for part in re.split(r"(?<=\.)\s+(?=[A-Z0-9“])", body) if part.strip()]
 
 
@@ -60,16 +55,12 @@ _NOUNS = (
 )
 
 _USUAL = {"Emerging": EMERGING, "Pacific": PACIFIC, "Europe": EUROPE}
-"""Word of a term to the countries that it is usually used for."""
+"""Countries usually meant by a term, by a word in its name."""
 
 
 @dataclass
-class Defined:
-    """Terms of one document.
-
-    `nav` and `equity_value` are the two bases; `filters` says what every other term means, by its name, and `sorts`
-    what sort of thing it is: "kinds", "countries", "issuers", "group", "size", "rating", "liquid".
-    """
+class ParsedDefinitions:
+    """Terms of one document: the two bases, and for others the meaning (`filters`) and type (`sorts`) by name."""
 
     nav: str = ""
     equity_value: str = ""
@@ -80,12 +71,10 @@ class Defined:
 
 
 def country_names(vocabulary: Vocabulary) -> dict[str, str]:
-    """Code by the name of a country without its article."""
     return {name.removeprefix("the "): code for code, name in vocabulary.countries.items()}
 
 
 def kinds_in(text: str) -> list[str]:
-    """Kinds of instruments that a list in words names, each once."""
     text = text.lower()
     out: list[str] = []
     for noun, kind in _NOUNS:
@@ -96,20 +85,20 @@ def kinds_in(text: str) -> list[str]:
 
 
 def countries_in(text: str, countries: Mapping[str, str]) -> list[str]:
-    """Codes of the countries that a text names."""
     return sorted(code for name, code in countries.items() if re.search(rf"\b{re.escape(name)}\b", text))
 
 
-def definitions(paragraphs: list[str], countries: Mapping[str, str], sub_sectors: Collection[str]) -> Defined:
-    """Terms from the section that defines them."""
-    out = Defined()
+def parse_definitions(
+    paragraphs: list[str], countries: Mapping[str, str], sub_sectors: Collection[str]
+) -> ParsedDefinitions:
+    out = ParsedDefinitions()
     for body in paragraphs:
         names = _QUOTED.findall(body)
         if len(names) == 2:
             _bases(out, body, names)
             continue
         if len(names) != 1:
-            raise UnreadableError(f"a definition without a term: {body}")
+            raise UnreadableError(f"definition without a quoted term: {body}")
         _one(out, names[0], body.replace(f"“{names[0]}”", ""), countries, sub_sectors)
     kinds = [name for name, sort in out.sorts.items() if sort == "kinds"]
     owned = next(body for body in paragraphs if f"“{out.nav}”" in body)
@@ -118,34 +107,36 @@ def definitions(paragraphs: list[str], countries: Mapping[str, str], sub_sectors
     return out
 
 
-def _bases(out: Defined, body: str, names: list[str]) -> None:
-    """Two values: the one that deducts what is owed is net asset value."""
+def _bases(out: ParsedDefinitions, body: str, names: list[str]) -> None:
+    """Assign the two values of a paragraph; the one net of liabilities is net asset value."""
     places = [body.index(f"“{name}”") for name in names]
     net = re.search(r"liabilit|owed", body)
     held = re.search(r"held directly|directly held|direct holdings", body)
     if net is None or held is None:
-        raise UnreadableError(f"values that are not defined: {body}")
-    # Each value is explained in one part of the paragraph; its name stands in that part, before or after.
+        raise UnreadableError(f"definition of the two bases not recognised: {body}")
+    # Each name is in the part of the paragraph that explains it.
     cut = _middle(body, places)
     first_is_net = net.start() < held.start()
     order = names if places[0] < places[1] else names[::-1]
     if (places[0] < cut) == (places[1] < cut):
-        raise UnreadableError(f"two values in one part: {body}")
+        raise UnreadableError(f"cannot separate the definitions of the two bases: {body}")
     out.nav, out.equity_value = order if first_is_net else order[::-1]
 
 
 def _middle(body: str, places: list[int]) -> int:
-    """Where the second explanation begins: the last full stop, semicolon or "and" before the second name."""
+    """Return the start of the later explanation: the last full stop, semicolon or "and" before the later name."""
     last = max(places)
     marks = [found.start() for found in re.finditer(r"\. |; |, and | that of ", body) if found.start() < last]
     return marks[-1] + 1 if marks else last
 
 
-def _one(out: Defined, name: str, body: str, countries: Mapping[str, str], sub_sectors: Collection[str]) -> None:
+def _one(
+    out: ParsedDefinitions, name: str, body: str, countries: Mapping[str, str], sub_sectors: Collection[str]
+) -> None:
     if "Sub-Sector" in body:
         found = re.search(r"in the (.+?) Sector except those of the Sub-Sector (.+?), and in addition", body)
         if found is None:
-            raise UnreadableError(f"a group that is not defined: {body}")
+            raise UnreadableError(f"definition of a group not recognised: {body}")
         also = body[found.end() :].split("Sub-Sector", 1)[1].removeprefix("s").strip(" .")
         inside = {"sector": [found[1]], "not": {"sub_sector": [found[2]]}}
         out.sorts[name], out.filters[name] = "group", {"any": [inside, {"sub_sector": named_in(also, sub_sectors)}]}
@@ -167,14 +158,14 @@ def _one(out: Defined, name: str, body: str, countries: Mapping[str, str], sub_s
     elif codes := re.findall(r"\(([^()]+)\)", body):
         out.sorts[name], out.filters[name] = "issuers", {"issuer": codes}
     else:
-        raise UnreadableError(f"a term that is not defined: {name}: {body}")
+        raise UnreadableError(f"definition of {name} not recognised: {body}")
 
 
-def sounds_like(terms: Defined, name: str) -> Any:
-    """What a term sounds like to somebody who has not read its definition."""
-    meant: Any = terms.filters[name]
-    match terms.sorts[name]:
-        case "kinds" if name == terms.equities:
+def sounds_like(definitions: ParsedDefinitions, name: str) -> Any:
+    """Return the meaning of a term at face value, without its definition."""
+    meant: Any = definitions.filters[name]
+    match definitions.sorts[name]:
+        case "kinds" if name == definitions.equities:
             return {"kind": ["share"]}
         case "kinds":
             return {"not": {"kind": ["cash", "equity_future", "bond_future"]}}
@@ -194,7 +185,7 @@ def sounds_like(terms: Defined, name: str) -> Any:
 
 
 def named_in(text: str, names: Collection[str]) -> list[str]:
-    """Which of the names stand in a text, longer ones first, so that one inside another is not found twice."""
+    """Return names that occur in a text; longer names are matched first and removed."""
     out: list[str] = []
     for name in sorted(names, key=len, reverse=True):
         if name in text:
@@ -204,7 +195,7 @@ def named_in(text: str, names: Collection[str]) -> list[str]:
 
 
 def default_timing(paragraphs: list[str]) -> str:
-    """What holds for a maximum share where its clause is silent: "purchase" or "always"."""
+    """Return the timing of maximum shares whose clause states none: "purchase" or "always"."""
     for body in paragraphs:
         lowered = body.lower()
         if "amendment" in lowered or "security master" in lowered:
@@ -215,7 +206,7 @@ def default_timing(paragraphs: list[str]) -> str:
             lowered,
         )
         return "purchase" if at_purchase else "always"
-    raise UnreadableError("nothing says when limits are tested")
+    raise UnreadableError("no paragraph states when limits are tested")
 
 
 _REFERENCE = re.compile(r"\b[Cc]lauses? \d+\.\d+")
@@ -224,16 +215,18 @@ AMOUNT = re.compile(r"(\d+(?:\.\d+)?)(?:%| per cent| percent| percentage points?
 
 
 def granted(body: str) -> bool:
-    """Whether a clause is about other clauses."""
+    """Return True if a clause refers to another clause."""
     return _REFERENCE.search(body) is not None
 
 
-def party(text: str, terms: Defined, countries: Mapping[str, str], vocabulary: Vocabulary) -> dict[str, Any]:
-    """The filter of whoever a sentence speaks of."""
-    for name, sort in terms.sorts.items():
+def exception_filter(
+    text: str, definitions: ParsedDefinitions, countries: Mapping[str, str], vocabulary: Vocabulary
+) -> dict[str, Any]:
+    """Return the filter of the party that a sentence names."""
+    for name, sort in definitions.sorts.items():
         stem = name.removesuffix("ies").removesuffix("s")
         if sort != "kinds" and re.search(rf"\b{re.escape(stem)}", text, re.IGNORECASE):
-            return terms.filters[name]
+            return definitions.filters[name]
     if found := [sub for sub in vocabulary.sub_sectors if f"Sub-Sector {sub}" in text]:
         return {"sub_sector": [max(found, key=len)]}
     if found := [sector for sector in vocabulary.sectors if f"{sector} Sector" in text]:
@@ -242,17 +235,17 @@ def party(text: str, terms: Defined, countries: Mapping[str, str], vocabulary: V
         return {"country": codes}
     if kinds := kinds_in(text):
         return {"kind": kinds}
-    raise UnreadableError(f"an exception for nobody: {text}")
+    raise UnreadableError(f"exempted party not recognised: {text}")
 
 
-def own_exceptions(
-    parts: list[str], terms: Defined, countries: Mapping[str, str], vocabulary: Vocabulary
+def clause_exceptions(
+    parts: list[str], definitions: ParsedDefinitions, countries: Mapping[str, str], vocabulary: Vocabulary
 ) -> list[dict[str, Any]]:
-    """What the sentences after the first one except."""
+    """Parse exceptions from the sentences after the first one."""
     out: list[dict[str, Any]] = []
     for part in parts:
         amount = AMOUNT.search(part)
-        who = party(part, terms, countries, vocabulary)
+        who = exception_filter(part, definitions, countries, vocabulary)
         out.append({"of": who, "limit": None if amount is None else float(amount[1])})
     return out
 
@@ -261,35 +254,35 @@ def grants_for(
     clause: str,
     texts: Mapping[str, str],
     grants: Mapping[str, str],
-    terms: Defined,
+    definitions: ParsedDefinitions,
     countries: Mapping[str, str],
     vocabulary: Vocabulary,
 ) -> list[dict[str, Any]]:
-    """What other clauses except from this one: a higher limit, or the precedence of a more special clause."""
+    """Return exceptions that other clauses grant from this one: a higher limit, or precedence of a special clause."""
     out: list[dict[str, Any]] = []
     for body in grants.values():
         amount = AMOUNT.search(body)
         bare = AMOUNT.sub("", body)
         named = [number for number in _NUMBER.findall(bare) if number in texts]
-        who = party(body, terms, countries, vocabulary)
+        who = exception_filter(body, definitions, countries, vocabulary)
         if amount is not None:
             if named == [clause]:
                 out.append({"of": who, "limit": float(amount[1])})
-        elif clause in named and _general(clause, named, texts, who, (terms, countries, vocabulary)):
+        elif clause in named and _general(clause, named, texts, who, (definitions, countries, vocabulary)):
             out.append({"of": who, "limit": None})
     return out
 
 
 def _general(
-    clause: str, named: list[str], texts: Mapping[str, str], who: dict[str, Any], words: tuple[Any, Any, Any]
+    clause: str, named: list[str], texts: Mapping[str, str], who: dict[str, Any], lookup: tuple[Any, Any, Any]
 ) -> bool:
-    """Whether of two clauses this is the one that is not about the party itself."""
+    """Return True if only the other named clauses are about the party `who`."""
 
     def about(number: str) -> bool:
         try:
-            return party(texts[number].split(". ")[0], *words) == who
+            return exception_filter(texts[number].split(". ")[0], *lookup) == who
         except UnreadableError:
             return False
 
-    others = [number for number in named if number != clause]
-    return bool(others) and not about(clause) and all(about(number) for number in others)
+    remaining = [number for number in named if number != clause]
+    return bool(remaining) and not about(clause) and all(about(number) for number in remaining)

@@ -1,4 +1,4 @@
-"""What somebody makes of guidelines who misreads them in one way: the independent reader, but for one slip."""
+"""Derive the rules that each kind of misreading yields, with the independent reader."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from finskillbench_desk.engines.guidelines.parsing import parse_rules
 Misread = dict[str, dict[str, tuple[Rule, ...]]]
 
 
-def misread(text: str, vocabulary: Vocabulary) -> Misread:
-    """Slip to clause to what somebody codes of it who makes the slip, for clauses of which he codes something else."""
+def misread_rules(text: str, vocabulary: Vocabulary) -> Misread:
+    """Return the misread rules by kind of misreading and clause, for clauses where they differ from the true ones."""
     true = parse_rules(read_guidelines(text, vocabulary))[0]
     readings: Mapping[str, tuple[Rule, ...]] = {
         "definition": parse_rules(read_guidelines(text, vocabulary, defined=False))[0],
@@ -27,8 +27,8 @@ def misread(text: str, vocabulary: Vocabulary) -> Misread:
     return {slip: changed(true, rules) for slip, rules in readings.items()}
 
 
-def changed(true: tuple[Rule, ...], others: tuple[Rule, ...]) -> dict[str, tuple[Rule, ...]]:
-    """Clause to the other rules of it, where they are not the true ones; none of a clause that they leave out."""
-    clauses = sorted({rule.clause for rule in (*true, *others)})
-    found = {name: tuple(rule for rule in others if rule.clause == name) for name in clauses}
+def changed(true: tuple[Rule, ...], alternative: tuple[Rule, ...]) -> dict[str, tuple[Rule, ...]]:
+    """Return the alternative rules by clause where they differ; an empty tuple where a clause has none."""
+    clauses = sorted({rule.clause for rule in (*true, *alternative)})
+    found = {name: tuple(rule for rule in alternative if rule.clause == name) for name in clauses}
     return {name: rules for name, rules in found.items() if rules != tuple(one for one in true if one.clause == name)}

@@ -1,7 +1,4 @@
-"""What a clause measures and of whom, told by what it speaks of.
-
-One clause as amended, as a coded rule: what it speaks of, compared how, with what number, of which basis, when.
-"""
+"""Translate one amended clause into a coded rule: subject, comparison, limit, basis and timing."""
 
 from __future__ import annotations
 
@@ -10,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from finskillbench_desk.committee_case.documents.reader.amendments import State
+from finskillbench_desk.committee_case.documents.reader.amendments import AmendedTexts
 from finskillbench_desk.committee_case.documents.reader.definitions import (
     AMOUNT,
-    Defined,
+    ParsedDefinitions,
     UnreadableError,
+    clause_exceptions,
     countries_in,
     grants_for,
-    own_exceptions,
     sentences,
 )
 from finskillbench_desk.committee_case.documents.vocabulary import RATINGS, Vocabulary
@@ -34,11 +31,13 @@ _EACH_FUND = re.compile(r"any one|individual|each fund|single|fund by fund|same 
 
 @dataclass
 class _Subject:
-    """What is measured (`measure`, keys of a rule), whether the clause forbids, and how its limit is to be read.
+    """Subject of a clause.
 
-    `relative` is "plus" for a limit above or below the benchmark, or a multiple of it; `limit` is one that is not a
-    percentage; `taken` are percentages that are no limit; `spared` what a prohibition leaves out; `flow` a turnover;
-    `floor` and `at_most` what can only be one.
+    `measure` has keys of the rule; `relative` is "plus" for an offset to the benchmark, or a multiple of it. `limit` is
+    a
+    limit that is no percentage, `taken` percentages that are no limit, `spared` exemptions of a prohibition. `flow`
+    marks
+    turnover; `floor` and `at_most` fix the comparison.
     """
 
     measure: dict[str, Any]
@@ -53,28 +52,26 @@ class _Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
-    """A sentence with what names stand for."""
+class _MarkedSentence:
+    """Lower-case sentence with marked terms, and the context to resolve them."""
 
     text: str
-    terms: Defined
+    definitions: ParsedDefinitions
     countries: Mapping[str, str]
     vocabulary: Vocabulary
 
     @property
     def equities(self) -> Any:
-        return self.terms.filters[self.terms.equities]
+        return self.definitions.filters[self.definitions.equities]
 
     @property
     def securities(self) -> Any:
-        return self.terms.filters[self.terms.securities]
+        return self.definitions.filters[self.definitions.securities]
 
     def has(self, pattern: str) -> bool:
-        """Whether the sentence speaks of something."""
         return re.search(pattern, self.text) is not None
 
     def both(self, *filters: Any) -> Any:
-        """What matches all of these."""
         return {"all": list(filters)}
 
 
@@ -82,17 +79,18 @@ def _weight(of: Any, **more: Any) -> dict[str, Any]:
     return {"measure": "weight", "of": of, **more}
 
 
-def subject_of(text: str, terms: Defined, countries: Mapping[str, str], vocabulary: Vocabulary) -> _Subject:
-    """The subject of a sentence in lower case whose defined terms are marked."""
-    words = _Words(text, terms, countries, vocabulary)
+def subject_of(
+    text: str, definitions: ParsedDefinitions, countries: Mapping[str, str], vocabulary: Vocabulary
+) -> _Subject:
+    marked = _MarkedSentence(text, definitions, countries, vocabulary)
     for attempt in (_trading, _average, _derivatives, _lists, _bonds, _money, _special, _places, _sectors, _issuers):
-        subject = attempt(words)
+        subject = attempt(marked)
         if subject is not None:
             return subject
-    raise UnreadableError(f"a clause about nothing known: {text}")
+    raise UnreadableError(f"subject of the clause not recognised: {text}")
 
 
-def _trading(w: _Words) -> _Subject | None:
+def _trading(w: _MarkedSentence) -> _Subject | None:
     if w.has(r"turnover|turned over"):
         cues = {"half": r"half", "lesser": r"lesser|smaller", "greater": r"greater of|larger of"}
         convention = next((name for name, cue in cues.items() if w.has(cue)), "sum")
@@ -108,7 +106,7 @@ def _trading(w: _Words) -> _Subject | None:
         return None
     rate = re.search(r"(\d+(?:\.\d+)?)(?:%| per cent| percent) (?:of (?:its )?average|in average)", w.text)
     if rate is None:
-        raise UnreadableError(f"no share of volume: {w.text}")
+        raise UnreadableError(f"clause without a share of daily volume: {w.text}")
     share = float(rate[1])
     days = 0.5 if w.has(r"half a trading day") else None
     if found := re.search(r"(\d+(?:\.\d+)?) trading days?", w.text):
@@ -120,13 +118,13 @@ def _trading(w: _Words) -> _Subject | None:
     return _Subject(measure, limit=days, at_most=True)
 
 
-def _average(w: _Words) -> _Subject | None:
+def _average(w: _MarkedSentence) -> _Subject | None:
     if not w.has(r"average"):
         return _longest(w)
     if w.has(r"rat(ing|ed)"):
         found = re.search(r"(?:of|than|least|below|be) ((?:aaa|aa|a|bbb)[+-]?)(?=[ .,]|$)(?! value)", w.text)
         if found is None:
-            raise UnreadableError(f"no rating: {w.text}")
+            raise UnreadableError(f"clause without a rating: {w.text}")
         return _Subject(
             {"measure": "average", "of": _BONDS, "attribute": "rating"},
             limit=float(RATINGS.index(found[1].upper()) + 1),
@@ -143,7 +141,7 @@ def _average(w: _Words) -> _Subject | None:
     return None
 
 
-def _longest(w: _Words) -> _Subject | None:
+def _longest(w: _MarkedSentence) -> _Subject | None:
     found = re.search(r"(\d+(?:\.\d+)?) years", w.text)
     if found is None or not w.has(r"bond"):
         return None
@@ -151,7 +149,7 @@ def _longest(w: _Words) -> _Subject | None:
     return _Subject(_weight(of), forbids=True)
 
 
-def _derivatives(w: _Words) -> _Subject | None:
+def _derivatives(w: _MarkedSentence) -> _Subject | None:
     if w.has(r"overdr|negative cash"):
         return _Subject({"measure": "short", "of": _CASH}, at_most=True)
     if w.has(r"\bfutures?\b"):
@@ -168,7 +166,7 @@ def _derivatives(w: _Words) -> _Subject | None:
     return None
 
 
-def _lists(w: _Words) -> _Subject | None:
+def _lists(w: _MarkedSentence) -> _Subject | None:
     if w.has(r"restricted list"):
         spared = [_BONDS] if w.has(r"bonds") else []
         return _Subject(_weight({"list": "Restricted List"}), forbids=True, spared=spared)
@@ -179,9 +177,9 @@ def _lists(w: _Words) -> _Subject | None:
     return None
 
 
-def _bonds(w: _Words) -> _Subject | None:
+def _bonds(w: _MarkedSentence) -> _Subject | None:
     if w.has(r"<lower-rated bonds>"):
-        return _Subject(_weight(w.terms.filters["Lower-Rated Bonds"]))
+        return _Subject(_weight(w.definitions.filters["Lower-Rated Bonds"]))
     if w.has(r"convertible bonds"):
         return _Subject(_weight({"kind": ["preferred", "convertible"]}))
     if w.has(r"depositary receipts"):
@@ -193,13 +191,13 @@ def _bonds(w: _Words) -> _Subject | None:
     return None
 
 
-def _money(w: _Words) -> _Subject | None:
+def _money(w: _MarkedSentence) -> _Subject | None:
     if w.has(r"dollar|foreign currenc"):
         of = {"not": {"currency": "USD"}}
         by = {"by": "currency"} if w.has(_EACH_CURRENCY.pattern) else {}
         return _Subject(_weight(of, **by), at_most=True)
     if w.has(r"<liquid assets>"):
-        return _Subject(_weight(w.terms.filters["Liquid Assets"]))
+        return _Subject(_weight(w.definitions.filters["Liquid Assets"]))
     if w.has(r"\bbanks?\b") and w.has(r"\bcash\b"):
         return _Subject(_weight(_CASH, by="issuer"))
     if w.has(r"\bcash\b"):
@@ -210,15 +208,14 @@ def _money(w: _Words) -> _Subject | None:
     return None
 
 
-def _special(w: _Words) -> _Subject | None:
-    """Groups that the document defines."""
-    for name, sort in w.terms.sorts.items():
+def _special(w: _MarkedSentence) -> _Subject | None:
+    for name, sort in w.definitions.sorts.items():
         if sort in ("group", "countries", "size") and f"<{name.lower()}>" in w.text:
-            return _Subject(_weight(w.both(w.equities, w.terms.filters[name])))
+            return _Subject(_weight(w.both(w.equities, w.definitions.filters[name])))
     return None
 
 
-def _places(w: _Words) -> _Subject | None:
+def _places(w: _MarkedSentence) -> _Subject | None:
     named = countries_in(w.text.title().replace("Of", "of"), w.countries)
     if w.has(r"\bcountr(y|ies)\b") and w.has(r"united states"):
         of = w.both(w.equities, {"not": {"country": "US"}})
@@ -230,7 +227,7 @@ def _places(w: _Words) -> _Subject | None:
     return None
 
 
-def _sectors(w: _Words) -> _Subject | None:
+def _sectors(w: _MarkedSentence) -> _Subject | None:
     subs = [sub for sub in w.vocabulary.sub_sectors if sub.lower() in w.text]
     if w.has(r"sub-sector"):
         if subs and AMOUNT.search(w.text) is None:
@@ -248,7 +245,7 @@ def _sectors(w: _Words) -> _Subject | None:
     return _Subject(_weight(w.equities, by="sector", **more))
 
 
-def _issuers(w: _Words) -> _Subject | None:
+def _issuers(w: _MarkedSentence) -> _Subject | None:
     of = w.equities if w.has(r"<eq>") else w.securities
     if w.has(r"market capitalisation"):
         return _Subject({"measure": "ownership", "of": of, "by": "issuer"})
@@ -283,20 +280,19 @@ _FLOOR = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What a clause is read with."""
-
-    terms: Defined
+class ReadingContext:
+    definitions: ParsedDefinitions
     countries: Mapping[str, str]
     vocabulary: Vocabulary
     timing: str
 
 
-def coded_clause(number: str, body: str, reading: Reading, state: State, grants: Mapping[str, str]) -> dict[str, Any]:
-    """The coded rule of one clause."""
+def coded_clause(
+    number: str, body: str, reading: ReadingContext, state: AmendedTexts, grants: Mapping[str, str]
+) -> dict[str, Any]:
     first, *rest = sentences(body)
-    marked = _marked(first, reading.terms)
-    subject = subject_of(marked, reading.terms, reading.countries, reading.vocabulary)
+    marked = _marked(first, reading.definitions)
+    subject = subject_of(marked, reading.definitions, reading.countries, reading.vocabulary)
     reports = re.search(r"client|report", marked) is not None
     equity_basis = "<value>" in marked
     rule: dict[str, Any] = {"clause": number, **subject.measure}
@@ -306,16 +302,16 @@ def coded_clause(number: str, body: str, reading: Reading, state: State, grants:
     else:
         rule |= {"comparison": "at_least" if floor else "at_most", "limit": _limit(marked, subject, floor)}
     if equity_basis:
-        rule["basis"] = reading.terms.filters[reading.terms.equities]
+        rule["basis"] = reading.definitions.filters[reading.definitions.equities]
     if reports:
         rule["effect"] = "report"
     share = AMOUNT.search(marked) is not None and ("<nav>" in marked or equity_basis)
     silent = reading.timing if share and not (floor or reports or subject.forbids or subject.flow) else "always"
-    timing = state.timing.get(number) or _said(marked) or silent
+    timing = state.timing.get(number) or _stated_timing(marked) or silent
     if timing == "purchase":
         rule["when"] = "purchase"
-    words = (reading.terms, reading.countries, reading.vocabulary)
-    exceptions = grants_for(number, state.texts, grants, *words) + own_exceptions(rest, *words)
+    lookup = (reading.definitions, reading.countries, reading.vocabulary)
+    exceptions = grants_for(number, state.texts, grants, *lookup) + clause_exceptions(rest, *lookup)
     exceptions += [{"of": each, "limit": None} for each in subject.spared]
     if exceptions:
         rule["exceptions"] = [_like(each, rule.get("limit")) for each in exceptions]
@@ -323,37 +319,42 @@ def coded_clause(number: str, body: str, reading: Reading, state: State, grants:
 
 
 def _like(exception: dict[str, Any], limit: Any) -> dict[str, Any]:
-    """An exception whose limit has the form of the general one."""
+    """Give the limit of an exception the form of the general limit."""
     if isinstance(limit, dict) and exception["limit"] is not None:
         return exception | {"limit": limit | {"plus": exception["limit"]}}
     return exception
 
 
-def _said(marked: str) -> str:
-    """What the clause itself says on timing, "" for nothing."""
+def _stated_timing(marked: str) -> str:
+    """Return the timing that the clause states, "" if it states none."""
     if _ALWAYS.search(marked):
         return "always"
     return "purchase" if _PURCHASE.search(re.sub(r"purchases (?:and|plus) sales", "", marked)) else ""
 
 
 def _plain(marked: str) -> str:
-    """The sentence without maximums that sound like minimums."""
     return re.sub(r"\bor less\b|not more than|no more than", "", marked)
 
 
-def _marked(sentence: str, terms: Defined) -> str:
-    """The sentence in lower case with the document's own terms in angle brackets."""
-    out = re.sub(r"\b[Tt]he (Fund|Portfolio|Account|Mandate)\b", "<account>", _bases_marked(sentence, terms))
+def _marked(sentence: str, definitions: ParsedDefinitions) -> str:
+    """Return the sentence in lower case with the document's terms in angle brackets."""
+    out = re.sub(r"\b[Tt]he (Fund|Portfolio|Account|Mandate)\b", "<account>", _bases_marked(sentence, definitions))
     out = re.sub(r"\b[Tt]he (Investment |Portfolio )?(Manager|Adviser)\b", "<manager>", out)
-    for name in sorted(terms.sorts, key=len, reverse=True):
-        mark = "<eq>" if name == terms.equities else "<sec>" if name == terms.securities else f"<{name.lower()}>"
+    for name in sorted(definitions.sorts, key=len, reverse=True):
+        mark = (
+            "<eq>"
+            if name == definitions.equities
+            else "<sec>"
+            if name == definitions.securities
+            else f"<{name.lower()}>"
+        )
         out = re.sub(rf"\b{re.escape(name)}\b", mark, out)
         out = re.sub(rf"\b{re.escape(name[:1].upper() + name[1:])}\b", mark, out)
     return out.lower()
 
 
-def _bases_marked(sentence: str, terms: Defined) -> str:
-    for name, mark in ((terms.equity_value, "<value>"), (terms.nav, "<nav>")):
+def _bases_marked(sentence: str, definitions: ParsedDefinitions) -> str:
+    for name, mark in ((definitions.equity_value, "<value>"), (definitions.nav, "<nav>")):
         for spelled in {name, name[:1].upper() + name[1:]}:
             sentence = re.sub(rf"\b{re.escape(spelled)}\b", mark, sentence)
     return sentence
@@ -365,7 +366,7 @@ def _limit(marked: str, subject: _Subject, floor: bool) -> Any:
         return subject.limit
     amounts = [amount for amount in amounts if amount not in subject.taken]
     if not amounts:
-        raise UnreadableError(f"a clause without a limit: {marked}")
+        raise UnreadableError(f"clause without a limit: {marked}")
     value = max(amounts) if subject.measure["measure"] == "sum_above" else amounts[0]
     if subject.relative == "plus":
         return {"benchmark_times": 1, "plus": -value if floor else value}

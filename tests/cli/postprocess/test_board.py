@@ -11,7 +11,7 @@ from tests.runs.examples import row
 
 from finskillbench.cli.display.progress import Display
 from finskillbench.episode import Status
-from finskillbench.runs.execute.board import make_board
+from finskillbench.runs.execute.progress import start_progress
 
 ROW = row(model="m/a", total_input_tokens=1_500, total_output_tokens=20, cost_usd=0.25)
 
@@ -25,7 +25,7 @@ class Clock:
 
 def play(*, terminal: bool) -> tuple[str, Clock]:
     clock, out = Clock(), io.StringIO()
-    board = make_board(["m/a"] * 4 + ["m/b"], [ROW])
+    board = start_progress(["m/a"] * 4 + ["m/b"], [ROW])
     console = Console(file=out, force_terminal=terminal, width=120, color_system=None)
     with Display(console, clock=clock) as display:
         display(board, None)

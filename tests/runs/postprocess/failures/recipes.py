@@ -11,7 +11,7 @@ from datetime import date, timedelta
 from typing import Any
 
 import orjson
-from tests.runs.afterwards.failures.scene import (
+from tests.runs.postprocess.failures.scene import (
     Recipe,
     Scene,
     Step,

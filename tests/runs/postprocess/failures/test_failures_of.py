@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.runs.afterwards.failures.recipes import arithmetic, misnamed
-from tests.runs.afterwards.failures.scene import Recipe, Scene, Scripted, Step
-from tests.runs.afterwards.failures.skilled import second_try
+from tests.runs.postprocess.failures.recipes import arithmetic, misnamed
+from tests.runs.postprocess.failures.scene import Recipe, Scene, Scripted, Step
+from tests.runs.postprocess.failures.skilled import second_try
 
 from finskillbench import domains
 from finskillbench.domains.examples import Examples, Misreading
@@ -85,9 +85,9 @@ def test_a_subtask_brings_causes_of_its_own(
     assert trajectory.trace.answer is not None
     answer = parse_submission(trajectory.trace.answer)
     trap = Misreading("shock_doubled", "a shock that was counted twice", answer)
-    changed = replace(domains.by_name(SUBTASK), examples=Examples(misreadings=lambda task_input: [trap]))
+    changed = replace(domains.subtask_named(SUBTASK), examples=Examples(misreadings=lambda task_input: [trap]))
     episode = next(each for each in synthetic_edition.episodes([SUBTASK]) if each.task_id == task)
-    monkeypatch.setitem(domains._by_name(), SUBTASK, changed)
+    monkeypatch.setitem(domains._subtasks_by_name(), SUBTASK, changed)
     subtask_called.cache_clear()
     try:
         known = Known(synthetic_edition.truth(task), synthetic_edition.full_input(episode))

@@ -17,7 +17,7 @@ import orjson
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
-from finskillbench.runs.execute.here import prepare
+from finskillbench.runs.execute.backend import prepare_episode
 
 PC, RM, FA = "portfolio-construction", "risk-management", "fundamental-analysis"
 _OPTIMISE = ("expected_returns", "covariance_matrix", "risk_free_rate", "objective", "risk_aversion", "constraints")
@@ -174,7 +174,7 @@ class Scripted:
             )
             steps = self.recipe(scene)
             if steps is not None:
-                self._plays[prepare(self.edition, episode).prompt] = episode.task_id, steps
+                self._plays[prepare_episode(self.edition, episode).prompt] = episode.task_id, steps
                 self.scenes[episode.task_id] = scene
         return list(self.scenes)
 

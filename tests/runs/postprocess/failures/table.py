@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from tests.runs.afterwards.failures.recipes import FILINGS, PLAIN, spends
-from tests.runs.afterwards.failures.scene import Recipe, Scene, Scripted
-from tests.runs.afterwards.failures.skilled import SKILLED
+from tests.runs.postprocess.failures.recipes import FILINGS, PLAIN, spends
+from tests.runs.postprocess.failures.scene import Recipe, Scene, Scripted
+from tests.runs.postprocess.failures.skilled import SKILLED
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.edition import Edition
 from finskillbench.errors import Cause, ProviderError
 from finskillbench.harness.agents import Agent
@@ -104,7 +104,7 @@ def _play(
     for place, (name, recipe) in enumerate(recipes.items()):
         rare = name.startswith("other-")
         # No recipe plays a case with a budget: the documents name no single script for it.
-        known = [name for name in edition.sub_tasks if by_name(name).interactive is None]
+        known = [name for name in edition.sub_tasks if subtask_named(name).interactive is None]
         names = known if rare else known[place % one_in :: one_in]
         model = Scripted(name, recipe, edition, seed)
         # Every recipe and every seed has other episodes; those that few subtasks can play have more of them.

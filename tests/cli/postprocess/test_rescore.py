@@ -26,9 +26,9 @@ def run(edition: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 
 def pay(monkeypatch: pytest.MonkeyPatch, name: str, value: float) -> None:
     """Let the strict scorer of a subtask pay a fixed score."""
-    subtask = subtasks.by_name(name)
+    subtask = subtasks.subtask_named(name)
     scorers = {**subtask.scorers, Profile.STRICT: lambda answer, truth, task_input: Score(value)}
-    monkeypatch.setitem(subtasks._by_name(), name, replace(subtask, scorers=scorers))
+    monkeypatch.setitem(subtasks._subtasks_by_name(), name, replace(subtask, scorers=scorers))
 
 
 def test_a_table_of_what_moved(run: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
@@ -66,7 +66,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 def test_what_cannot_be_judged_again_is_one_line(run: Path, edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "holds no run" in refused(capsys, run / "trajectories")
     assert "holds no run" in refused(capsys, run / "absent")
-    assert "is no edition" in refused(capsys, run, "--edition", run)
+    assert "is not an edition" in refused(capsys, run, "--edition", run)
     with exclusive(run):
         assert "another process is writing this run" in refused(capsys, run)
     (victim, *_) = (run / "trajectories").rglob("*.json.gz")
@@ -80,7 +80,7 @@ def test_an_edition_that_moved_is_found_by_option(run: Path, edition: Path, caps
     other = edition.with_name("other")
     (moved / "truth").rename(edition.with_name("withheld"))
     monkeypatch.setattr("finskillbench.runs.plan.streams.default_edition", lambda progress: other)
-    assert f"{other} is no edition" in refused(capsys, run)
-    assert "was handed out without truth" in refused(capsys, run, "--edition", moved)
+    assert f"{other} is not an edition" in refused(capsys, run)
+    assert "has no truth/" in refused(capsys, run, "--edition", moved)
     edition.with_name("withheld").rename(moved / "truth")
     assert cli.main(["rescore", str(run), "--edition", str(moved)]) == 0

@@ -32,9 +32,9 @@ def new_scorers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def half(answer, truth, task_input) -> Score:
         return Score(0.5, {"half": True})
 
-    subtask = subtasks.by_name(CHANGED)
+    subtask = subtasks.subtask_named(CHANGED)
     changed = replace(subtask, scorers={**subtask.scorers, Profile.STRICT: half})
-    monkeypatch.setitem(subtasks._by_name(), CHANGED, changed)
+    monkeypatch.setitem(subtasks._subtasks_by_name(), CHANGED, changed)
     monkeypatch.setattr(version, "code_digest", lambda *names: "f" * 64)
     version.scorer_version.cache_clear()
     yield
@@ -261,8 +261,8 @@ def test_a_scorer_that_fails_changes_nothing(folder: Path, edition, new_scorers,
     def broken(answer, truth, task_input) -> Score:
         raise RuntimeError("boom")
 
-    subtask = subtasks.by_name(CHANGED)
-    monkeypatch.setitem(subtasks._by_name(), CHANGED, replace(subtask, scorers={Profile.PAPER: broken}))
+    subtask = subtasks.subtask_named(CHANGED)
+    monkeypatch.setitem(subtasks._subtasks_by_name(), CHANGED, replace(subtask, scorers={Profile.PAPER: broken}))
     before = content(folder)
     # The labels here are made by hand, which is the first thing to be blamed.
     with pytest.raises(EditionError, match="its label cannot be judged"):

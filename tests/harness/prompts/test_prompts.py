@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from tests.sampling import examples, sampled
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode, Prompt
 from finskillbench.errors import EditionError, InputError
@@ -62,7 +62,7 @@ def test_every_subtask_renders_each_of_its_keys(subtask) -> None:
 
 
 def test_the_prompt_names_the_task_and_hides_metadata(episode) -> None:
-    text = task_prompt(episode, by_name(episode.sub_task).answer)
+    text = task_prompt(episode, subtask_named(episode.sub_task).answer)
     for part in ("Subtask: unconstrained_optimization\n", "as_of_date: 2025-01-31", "Difficulty: easy"):
         assert part in text
     assert episode.prompt.task_description in text
@@ -136,8 +136,8 @@ def test_a_prompt_keeps_to_its_bound_and_to_itself(mounts, package, task_input, 
     task_input = {name: [value] * repeat for name, value in task_input.items()}
     # Named as the fixtures' package, so that the inline arm has a document to show.
     episode = Episode("t", DOMAIN, "stress_testing", date(2025, 1, 31), "hard", task_input, Prompt("d", "o"))
-    base = task_prompt(episode, by_name("stress_testing").answer)
-    assert base == task_prompt(episode, by_name("stress_testing").answer)
+    base = task_prompt(episode, subtask_named("stress_testing").answer)
+    assert base == task_prompt(episode, subtask_named("stress_testing").answer)
     documents = len(package.body) + sum(len(f"\n\n## {name}\n\n{text}") for name, text in package.references.items())
     for condition in Condition:
         extra = documents if condition is Condition.INLINE else 0

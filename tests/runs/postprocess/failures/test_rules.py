@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.runs.afterwards.failures.table import Confusion, confusion
+from tests.runs.postprocess.failures.table import Confusion, confusion
 from tests.sampling import THOROUGH, thorough
 
 from finskillbench.edition import Edition

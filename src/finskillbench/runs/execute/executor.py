@@ -12,13 +12,13 @@ import asyncio
 import shutil
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from finskillbench.domains import by_name
+from finskillbench.domains import subtask_named
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode, JsonObject, Status, Submission, Truth, Verdict
 from finskillbench.errors import Cause, InputError, RunStoppedError
@@ -28,16 +28,17 @@ from finskillbench.harness.failures import PROVIDER
 from finskillbench.harness.model import Usage
 from finskillbench.harness.models import ModelKey, Participant, labels
 from finskillbench.harness.programs.program import Program
-from finskillbench.harness.providers.prices import PROGRAMS, PriceTable
+from finskillbench.harness.providers.prices import PROGRAMS
 from finskillbench.harness.skills.user_skills import EMPTY, Memory
 from finskillbench.harness.tools.contracts import budget_of
 from finskillbench.redaction import logger
-from finskillbench.runs.execute.board import Progress, make_board
-from finskillbench.runs.execute.here import Place, Played, Sitting, Terms
+from finskillbench.runs.config import RunConfig
+from finskillbench.runs.execute.backend import Attempt, AttemptLimits, Backend, PlayedEpisode
 from finskillbench.runs.execute.limiter import Limiter
 from finskillbench.runs.execute.metered import Budget, price_of
+from finskillbench.runs.execute.progress import Progress, start_progress
 from finskillbench.runs.plan.items import Item, Plan
-from finskillbench.runs.plan.streams import Stream, feedback, missing, remembered, with_past
+from finskillbench.runs.plan.streams import Stream, feedback, make_streams, missing, remembered, with_past
 from finskillbench.runs.store.journal import Journal, read_history, remove_parts, write_trajectory
 from finskillbench.runs.store.record import AnyEvent, Call, Dropped, Expense, Finished
 from finskillbench.runs.store.rows import ROWS, Row, make_row
@@ -89,44 +90,27 @@ _LONG_ANSWER = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What decides how far and how fast a run goes, and what it may do on this machine, but no result.
-
-    `max_concurrency` counts episodes in flight for each model (programs together count as one, with eight at most);
-    `max_cost` is in US dollars, for the whole run folder, and `prices` are for what it holds of other models;
-    `max_tokens` is the most that one call may generate.
-    """
-
-    max_concurrency: int
-    max_cost: float | None
-    prices: PriceTable
-    max_tokens: int
-    retry_errors: bool
-    allow_unconfined: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Job:
-    """What a place has to know of the work: its conditions, a scratch folder, and whom to tell what.
+    """Request to a backend: conditions to mount, a scratch folder, and callbacks.
 
-    `note` writes an event into the journal, `notify` says something to the user.
+    `on_event` writes an event to the journal, `notify` shows a message to the user.
     """
 
     conditions: Set[str]
     scratch: Path
-    note: Callable[[AnyEvent], None]
+    on_event: Callable[[AnyEvent], None]
     notify: Callable[[str], None]
 
 
-Where = Callable[[Job], AbstractAsyncContextManager[Place]]
-"""Opens the place where the episodes of some work are played."""
+OpenBackend = Callable[[Job], AbstractAsyncContextManager[Backend]]
+"""Opens the backend that plays the episodes of a job."""
 
 
-class Work:
-    """Works off what the journal of a run folder, which this process holds, lacks of a plan.
+class Executor:
+    """Runs the items of a plan that the journal of the run folder lacks.
 
-    After `finish`, `rows` are all rows of the folder by item, `ran`, `kept` and `dropped` count episodes of the plan,
-    and `stopped` says, by model or for `RUN`, why something was not run.
+    After `run`, `rows` holds all rows of the folder by item; `ran`, `kept` and `dropped` count episodes of the plan;
+    `stopped` gives reasons, by model or under `RUN` for all.
 
     Raises
     ------
@@ -137,16 +121,15 @@ class Work:
         self,
         edition: Edition,
         plan: Plan,
-        streams: Sequence[Stream],
         models: Mapping[ModelKey, Participant],
-        out: Path,
-        limits: Limits,
+        config: RunConfig,
+        open_backend: OpenBackend,
         progress: Progress,
         sleep: Callable[[float], Awaitable[None]],
-        where: Where,
     ) -> None:
-        self.edition, self.models, self.out = edition, models, out
-        self.limits, self.progress, self.sleep, self._where = limits, progress, sleep, where
+        self.edition, self.models, self.config, self.out = edition, models, config, (out := config.out)
+        self.on_progress, self.sleep, self._open_backend = progress, sleep, open_backend
+        limits, streams = config.limits, make_streams(plan, config.episodes.shard)
         self.by_id = {episode.task_id: episode for episode in plan.episodes}
         self.labels = labels(models)
         self._has_truth = edition.has_truth
@@ -164,10 +147,10 @@ class Work:
         kept = [row for item, row in self.rows.items() if item in self.planned and item not in self._pending]
         self.kept, self.ran, self.dropped = len(kept), 0, 0
         self.stopped: dict[str, str] = {}
-        self.board = make_board((item.model for item in plan.items if item in self.planned), kept)
+        self.progress = start_progress((item.model for item in plan.items if item in self.planned), kept)
         self.budget = None if limits.max_cost is None else Budget(limits.max_cost, self._spent())
         played = (row for item, row in found.items() if isinstance(models.get(item.entry), Agent))
-        self._dearest = max((row.cost_usd or 0.0 for row in played), default=0.0)
+        self._largest_cost = max((row.cost_usd or 0.0 for row in played), default=0.0)
         self._verdicts: dict[tuple[str, str | None, str], Verdict] = {}
         self._in_flight = 0
         self._why_dropped = "stopped"
@@ -176,7 +159,7 @@ class Work:
     def _spent(self) -> float:
         """US dollars that the folder has cost, also for models that are not run now."""
         amounts = self._history.amounts()
-        prices = {model: self.limits.prices.of(model) for model, _ in amounts}
+        prices = {model: self.config.options.charged.of(model) for model, _ in amounts}
         prices |= {entry.model: price_of(model) for entry, model in self.models.items()}
         for model, expense in amounts:
             if expense.usage.cost_usd is None and prices[model] is None and expense.usage.input_tokens:
@@ -194,8 +177,8 @@ class Work:
         anew = [names[entry] for entry in self.models if entry not in known and entry.model in models]
         return f"run anew, since {self.out} has other arguments of the model: {', '.join(anew)}" if anew else ""
 
-    async def finish(self) -> None:
-        """Run every missing item that may be run; on return all that was finished is on disk."""
+    async def run(self) -> None:
+        """Run every missing item of the plan; on return all finished episodes are on disk."""
         self._notify(self._other_arguments())
         if not self.to_run:
             return
@@ -216,12 +199,12 @@ class Work:
             for event in self._history.killed():
                 self._journal.append(event)
             job = Job({item.condition for item in self._pending}, scratch, self._journal.append, self._notify)
-            self._place = await stack.enter_async_context(self._where(job))
+            self._backend = await stack.enter_async_context(self._open_backend(job))
             stack.enter_context(frozen())
             stack.enter_context(interrupts(self._ask_to_stop, self._drop_all))
-            await self._work_off()
+            await self._run_queues()
 
-    async def _work_off(self) -> None:
+    async def _run_queues(self) -> None:
         """Run the streams, those of each model beside those of the others: none waits for a slower one.
 
         Programs share a queue, since they share the processor: episode by episode, whose material is then made once.
@@ -232,14 +215,14 @@ class Work:
             queues.setdefault(PROGRAMS if isinstance(self.models[item.entry], Program) else item.model, []).append(
                 stream
             )
-        most = self.limits.max_concurrency
+        most = self.config.limits.max_concurrency
         for name, streams in queues.items():
             limiter = None if name == PROGRAMS else Limiter(most, self.sleep)
             queue = iter(streams)
             # Programs wait for nothing but a processor, and each machine has its own.
-            at_once = min(most, _PROGRAMS_AT_ONCE) * self._place.machines if name == PROGRAMS else most
+            at_once = min(most, _PROGRAMS_AT_ONCE) * self._backend.machines if name == PROGRAMS else most
             for _ in range(min(at_once, len(streams))):
-                self._tasks.append(asyncio.create_task(self._worker(queue, limiter)))
+                self._tasks.append(asyncio.create_task(self._take_streams(queue, limiter)))
         try:
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
         finally:
@@ -250,29 +233,29 @@ class Work:
             if isinstance(end, BaseException) and not isinstance(end, asyncio.CancelledError):
                 raise end
 
-    async def _worker(self, queue: Iterator[Stream], limiter: Limiter | None) -> None:
+    async def _take_streams(self, queue: Iterator[Stream], limiter: Limiter | None) -> None:
         for stream in queue:
             if self._may_start(stream.items[0].entry):
-                await self._stream(stream, limiter)
+                await self._run_stream(stream, limiter)
 
-    async def _stream(self, stream: Stream, limiter: Limiter | None) -> None:
+    async def _run_stream(self, stream: Stream, limiter: Limiter | None) -> None:
         memory = remembered(stream, self.rows, self.out)
         for item in self.to_run[stream]:
             if not self._may_start(item.entry):
                 return
-            sitting = self._sitting(item, limiter)
+            attempt = self._attempt(item, limiter)
             before = self.rows.get(item)
             self._in_flight += 1
             try:
-                row, skills = await self._episode(item, sitting, memory)
+                row, skills = await self._run_item(item, attempt, memory)
             except RunStoppedError as stop:
                 self._stop(RUN, str(stop))
-                self._drop(item, "budget", sitting)
+                self._drop(item, "budget", attempt)
                 return
             except BaseException:
                 if self.rows.get(item) is before:
                     try:
-                        self._drop(item, self._why_dropped, sitting)
+                        self._drop(item, self._why_dropped, attempt)
                     except InputError:  # the disk that stopped the run may not take this line either
                         _log.debug("%s: not noted as dropped", item, exc_info=True)
                 raise
@@ -284,42 +267,42 @@ class Work:
                 memory = Memory(skills, (*memory.verdicts, feedback(row)))
             await asyncio.sleep(0)  # models that never wait must not starve the others or an interrupt
 
-    def _sitting(self, item: Item, limiter: Limiter | None) -> Sitting:
-        def note(expense: Expense) -> None:
+    def _attempt(self, item: Item, limiter: Limiter | None) -> Attempt:
+        def on_expense(expense: Expense) -> None:
             self._journal.append(Call(item, expense))
 
-        return self._place.sitting(item, Terms(limiter, self.budget, self._dearest, note))
+        return self._backend.attempt(item, AttemptLimits(limiter, self.budget, self._largest_cost, on_expense))
 
-    def _paid(self, item: Item, entrant: Agent, usage: Usage) -> None:
+    def _paid(self, item: Item, participant: Agent, usage: Usage) -> None:
         """Take in what an agent says that its episode has cost."""
-        self._dearest = max(self._dearest, usage.cost_usd or 0.0)
-        if self.budget is not None and usage.cost_usd is None and not self._dearest:
-            self._stop(RUN, f"--max-cost cannot be kept: {entrant.name} has not said what {item.task_id} cost")
+        self._largest_cost = max(self._largest_cost, usage.cost_usd or 0.0)
+        if self.budget is not None and usage.cost_usd is None and not self._largest_cost:
+            self._stop(RUN, f"--max-cost cannot be kept: {participant.name} has not said what {item.task_id} cost")
 
-    async def _episode(self, item: Item, sitting: Sitting, memory: Memory = EMPTY) -> tuple[Row, Mapping[str, str]]:
+    async def _run_item(self, item: Item, attempt: Attempt, memory: Memory = EMPTY) -> tuple[Row, Mapping[str, str]]:
         """Run, judge and write one episode; returns its row and the skills that it left."""
-        episode, entrant = self.by_id[item.task_id], self.models[item.entry]
-        played = await sitting.play(memory)
+        episode, participant = self.by_id[item.task_id], self.models[item.entry]
+        played = await attempt.play(memory)
         trace = played.trace
-        if isinstance(entrant, Agent):
-            self._paid(item, entrant, trace.usage)
+        if isinstance(participant, Agent):
+            self._paid(item, participant, trace.usage)
         # The loop is over: only now does the truth come in.
         verdict = await self._verdict(trace.submission, episode, played.full_input)
         digest = self.edition.digest
         await asyncio.get_running_loop().run_in_executor(self._writing, self._write, item, played)
-        method = by_name(verdict.sub_task).verification.method
+        method = subtask_named(verdict.sub_task).verification.method
         row = make_row(item, episode, trace, verdict, method=method, edition_digest=digest)
-        self._journal.append(Finished(row, sitting.lost_usd))
+        self._journal.append(Finished(row, attempt.cost.lost_usd))
         self.rows[item] = row
         self.ran += 1
-        self.board.models[item.model].ran += 1
-        self.board.models[item.model].add(row)
-        self.progress(self.board, row)
+        self.progress.models[item.model].ran += 1
+        self.progress.models[item.model].add(row)
+        self.on_progress(self.progress, row)
         if trace.error_cause is not None and PROVIDER[Cause(trace.error_cause)].stops == "model":
             self._stop(self.labels[item.entry], f"{trace.error_cause}: {trace.error}")
         return row, trace.saved_skills
 
-    def _write(self, item: Item, played: Played) -> None:
+    def _write(self, item: Item, played: PlayedEpisode) -> None:
         """Write a trajectory; in a thread, since packing and the disk take a quarter of an episode of a program."""
         write_trajectory(self.out, item, played.trajectory())
 
@@ -353,8 +336,8 @@ class Work:
                 self._notify(f"{what} is stopped: {why}")
 
     def _notify(self, notice: str) -> None:
-        self.board.notice = notice
-        self.progress(self.board, None)
+        self.progress.notice = notice
+        self.on_progress(self.progress, None)
 
     def _ask_to_stop(self) -> None:
         """Start nothing more, and let what is in flight finish."""
@@ -369,8 +352,8 @@ class Work:
         for task in self._tasks:
             task.cancel()
 
-    def _drop(self, item: Item, why: str, sitting: Sitting) -> None:
-        if not sitting.asked:
+    def _drop(self, item: Item, why: str, attempt: Attempt) -> None:
+        if not attempt.cost.calls_begun:
             return  # the budget stood before its first call: the episode was not begun
         self.dropped += 1
-        self._journal.append(Dropped(item, why, sitting.expense()))
+        self._journal.append(Dropped(item, why, attempt.cost.expense()))

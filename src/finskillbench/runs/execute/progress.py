@@ -50,7 +50,7 @@ class _Counts:
 
 
 @dataclass(slots=True)
-class Board:
+class RunProgress:
     """Counts by model, in the order of the plan; `notice` is the latest thing a user should be told, if any."""
 
     models: dict[str, _Counts] = field(default_factory=dict[str, _Counts])
@@ -82,7 +82,7 @@ class Board:
 
 
 _SECONDS_BETWEEN_UPDATES = 0.5
-Progress = Callable[[Board, Row | None], None]
+Progress = Callable[[RunProgress, Row | None], None]
 """Called with the board, and the row that has just come in: after each episode, and with no row at the start and with
 each new notice."""
 
@@ -94,7 +94,7 @@ class NotebookProgress:
         self._bar, self._started = Bar(), time.monotonic()
         self._shown = -_SECONDS_BETWEEN_UPDATES  # the first call is shown at once
 
-    def __call__(self, board: Board, row: Row | None) -> None:
+    def __call__(self, board: RunProgress, row: Row | None) -> None:
         """Show the board, at most twice a second and at the end."""
         seconds = time.monotonic() - self._started
         if seconds - self._shown >= _SECONDS_BETWEEN_UPDATES or board.done == board.planned:
@@ -102,9 +102,9 @@ class NotebookProgress:
             self._bar.show(board.total.summary(seconds), board.done, board.planned)
 
 
-def make_board(planned: Iterable[str], kept: Iterable[Row]) -> Board:
+def start_progress(planned: Iterable[str], kept: Iterable[Row]) -> RunProgress:
     """A board at the start: the model of each planned episode, and the rows of those finished before."""
-    board = Board()
+    board = RunProgress()
     for model in planned:
         board.models.setdefault(model, _Counts()).planned += 1
     for row in kept:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.runs.afterwards.failures.recipes import FILINGS, arithmetic, significant
-from tests.runs.afterwards.failures.scene import FA, PC, RM, SCRIPTS, Recipe, Scene, Step, copied, floats, off, points
+from tests.runs.postprocess.failures.recipes import FILINGS, arithmetic, significant
+from tests.runs.postprocess.failures.scene import FA, PC, RM, SCRIPTS, Recipe, Scene, Step, copied, floats, off, points
 
 from finskillbench.harness.model import Message, Turn
 
