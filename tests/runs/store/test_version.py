@@ -13,7 +13,7 @@ import pytest
 
 from finskillbench.domains import subtasks
 from finskillbench.episode import Profile
-from finskillbench.runs.store import version
+from finskillbench.runs.store import code_digest, version
 
 
 def fresh() -> str:
@@ -31,7 +31,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             shutil.copytree(package / name, target, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copyfile(package / name, target)
-    monkeypatch.setattr(version.resources, "files", lambda package: tmp_path)
+    monkeypatch.setattr(code_digest.resources, "files", lambda package: tmp_path)
     return tmp_path
 
 
@@ -50,7 +50,43 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_decides_a_score_and_nothing_else_is_in_the_version(source: Path, changed: str, same: bool) -> None:
     before = fresh()
     with (source / changed).open("a") as file:
-        file.write("\n")
+        file.write("\nADDED = 1\n")
+    assert (fresh() == before) is same
+
+
+MODULE = '''"""A module."""
+
+import math
+from finskillbench.scoring.values import as_number, ratio_or_zero
+
+def score(answer):
+    """Score an answer."""
+    # one is the limit
+    return min(as_number(answer), 1)
+'''
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("A module.", "Another text.", True),
+        ("    # one is the limit\n", "", True),
+        ('    """Score an answer."""\n', "", True),
+        ("import math\nfrom", "from", False),
+        ("finskillbench.scoring.values", "finskillbench.elsewhere", True),
+        ("as_number, ratio_or_zero", "ratio_or_zero, as_number", True),
+        ("min(as_number(answer), 1)", "(min(\n    as_number(answer), 1))", True),
+        ("as_number(answer)", "ratio_or_zero(answer)", False),
+        ("1)", "2)", False),
+        ("1)", "1.0)", False),
+    ],
+)
+def test_only_code_is_in_the_version(source: Path, old: str, new: str, same: bool) -> None:
+    assert old in MODULE
+    (source / "scoring/one.py").write_text(MODULE)
+    before = fresh()
+    (source / "scoring/one.py").unlink()
+    (source / "scoring/renamed.py").write_text(MODULE.replace(old, new))
     assert (fresh() == before) is same
 
 

@@ -31,9 +31,9 @@ from finskillbench.harness.conditions import arm_of
 from finskillbench.harness.models import ModelKey
 from finskillbench.harness.skills.user_skills import EMPTY, Feedback, Memory
 from finskillbench.runs.plan.items import Item, Plan
+from finskillbench.runs.store.code_digest import code_digest
 from finskillbench.runs.store.journal import JOURNAL, read_trajectory
 from finskillbench.runs.store.rows import Row
-from finskillbench.runs.store.version import code_digest
 
 Progress = Callable[[str], None]
 """Called with the name of each stage."""

@@ -29,7 +29,7 @@ from finskillbench.harness.models import BASELINES, ModelKey, allowance_of, labe
 from finskillbench.harness.providers.prices import NO_CHARGE, Price, PriceTable
 from finskillbench.harness.skills.runner import check_guards
 from finskillbench.harness.skills.user_skills import NO_USER_SKILLS, UserSkills
-from finskillbench.harness.trace import OURS
+from finskillbench.harness.trace import BUILTIN_HARNESS
 from finskillbench.runs.plan.items import Item, Plan
 from finskillbench.runs.plan.streams import Shard, make_streams, missing, with_past
 from finskillbench.runs.store import record
@@ -207,7 +207,7 @@ class Earlier:
             basis += f"; as all of its domain where none is of the subtask: {', '.join(strange)}"
         total, error = total * factors, DEVIATIONS * np.sqrt(variance) * factors
         # Agents with a loop of their own make as many calls as they like.
-        most_calls = max(most_calls, *(row.turns for row in own if row.harness != OURS), 0)
+        most_calls = max(most_calls, *(row.turns for row in own if row.harness != BUILTIN_HARNESS), 0)
         most = np.array([most_calls * episodes.total(), np.inf, np.inf, np.inf])
         expected, low, high = (
             amount(calls, read, written, price, cached)

@@ -17,14 +17,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib import resources
 from importlib.metadata import distribution, version
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import msgspec
@@ -33,6 +32,7 @@ from platformdirs import user_state_path
 from finskillbench.domains import Scorer, subtasks
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
+from finskillbench.runs.store.code_digest import code_digest
 
 PART = ".part"
 """Suffix of a file that is being written."""
@@ -149,9 +149,9 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 @cache
 def scorer_version() -> str:
-    """First 12 hex digits of the digest over `SCORERS` and the modules of scorers from other packages.
+    """Return the first 12 hex digits of the digest over `SCORERS` and the modules of scorers from other packages.
 
-    Two rows with the same one were judged by the same code.
+    Rows with the same version were judged by the same code; see `finskillbench.runs.store.code_digest`.
     """
     digest = code_digest(SCORERS, _NOT_SCORING)
     outside = _outside_scorers()
@@ -183,27 +183,6 @@ def _written(scorer: Scorer) -> str:
     while isinstance(scorer, partial):
         scorer = scorer.func
     return scorer.__module__
-
-
-def code_digest(names: tuple[str, ...], without: Collection[str] = (), package: str = "finskillbench") -> str:
-    """Return the SHA-256 over the paths and bytes of the files of a package below `names`.
-
-    Files and folders with a name of `without` are left out.
-    """
-    digest = hashlib.sha256()
-    root = resources.files(package)
-    for name in names:
-        for path, content in _files(root / name if name else root, name, without):
-            digest.update(f"{path}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()
-
-
-def _files(entry: Traversable, path: str, without: Collection[str]) -> list[tuple[str, bytes]]:
-    if not entry.is_dir():
-        return [(path, entry.read_bytes())]
-    left_out = {"__pycache__", *without}
-    children = sorted((child for child in entry.iterdir() if child.name not in left_out), key=lambda child: child.name)
-    return [found for child in children for found in _files(child, f"{path}/{child.name}", without)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,76 @@
+"""Digest of code that ignores whatever cannot change a result: docstrings, comments, positions, paths, import order."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Collection, Iterator
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+
+
+def code_digest(names: tuple[str, ...], without: Collection[str] = (), package: str = "finskillbench") -> str:
+    """Return the SHA-256 over the files of a package below `names`, Python modules as normalised syntax trees.
+
+    Parameters
+    ----------
+    names : files and folders, relative to the package; "" is the whole package.
+    without : names of files and folders to leave out.
+    package : name of the package.
+    """
+    root = resources.files(package)
+    digests = [
+        (_module_digest(content) if path.endswith(".py") else hashlib.sha256(content).hexdigest())
+        for name in names
+        for path, content in _files(root / name if name else root, name, without)
+    ]
+    return hashlib.sha256("".join(sorted(digests)).encode()).hexdigest()
+
+
+@cache
+def _module_digest(source: bytes) -> str:
+    """Return the digest of the syntax tree, equal in every version of Python; of imports, the sorted names count."""
+    imports: list[str] = []
+    tree = _node(ast.parse(source), imports)
+    return hashlib.sha256(f"{sorted(imports)}{tree}".encode()).hexdigest()
+
+
+def _node(node: ast.AST, imports: list[str]) -> tuple[object, ...]:
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        # `import a.b` binds `a`, and the attributes of `a` stay in the tree.
+        imports += [f"{each.name.rpartition('.')[2]} {each.asname}" for each in node.names]
+        return ()
+    found: list[object] = [type(node).__name__]
+    for field in node._fields:
+        value = getattr(node, field, None)
+        if isinstance(value, ast.AST):
+            found.append((field, _node(value, imports)))
+        elif isinstance(value, list) and value:
+            children = _without_docstring(value) if field in _BODIES else value
+            parts = [_node(each, imports) if isinstance(each, ast.AST) else repr(each) for each in children]
+            found.append((field, [part for part in parts if part]))
+        elif value is not None and value != []:
+            found.append((field, repr(value)))
+    return tuple(found)
+
+
+_BODIES = frozenset({"body", "orelse", "finalbody"})
+
+
+def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
+    """Leave out statements that are only text: docstrings, also those of attributes."""
+    return [each for each in body if not (isinstance(each, ast.Expr) and _is_text(each.value))]
+
+
+def _is_text(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
+
+
+def _files(entry: Traversable, path: str, without: Collection[str]) -> Iterator[tuple[str, bytes]]:
+    if not entry.is_dir():
+        yield path, entry.read_bytes()
+        return
+    for child in entry.iterdir():
+        if child.name not in {"__pycache__", *without}:
+            yield from _files(child, f"{path}/{child.name}", without)
