@@ -93,7 +93,7 @@ def main() -> int:
     print(f"{'milliseconds':<44}{'p50':>10}{'p95':>10}{'ratio':>10}")
     for condition in (Condition.CODE, Condition.CODE_CURATED):
         with Interpreters([ARMS[condition]]) as interpreters:
-            interpreter = interpreters.of(ARMS[condition])
+            interpreter = interpreters.for_arm(ARMS[condition])
             assert interpreter is not None
             for library, code in CODES.items():
                 theirs, cold_times = cold(code, names)

@@ -25,7 +25,7 @@ from finskillbench.sources.synthetic import write_collection
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--faults", type=int, default=100)
-    parser.add_argument("--names", type=int, default=2)
+    parser.add_argument("--companies", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

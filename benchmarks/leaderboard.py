@@ -47,7 +47,7 @@ from finskillbench.publish.bundle.judge import judge_bundle
 from finskillbench.publish.bundle.read import Bundle, read_bundle
 from finskillbench.publish.bundle.write import submit_run
 from finskillbench.publish.leaderboard import gather_bundles, write_site
-from finskillbench.runs.store.rows import Row, sealed, table_bytes, to_frame
+from finskillbench.runs.store.rows import Row, with_digest, table_bytes, to_frame
 
 EPISODES, BUNDLES, ROWS_OF_A_RUN, MEMBERS = 14, 100, 17_820, 50_000
 REQUIRED_MEMBERS_SECONDS, REQUIRED_BOARD_SECONDS, REQUIRED_GROWTH, REQUIRED_RATIO = 20.0, 60.0, 2.5, 5.0
@@ -58,7 +58,7 @@ def renamed(base: Bundle, model: str, repeat: int = 0) -> Iterator[tuple[Row, An
     """The rows of a bundle with their answers, under another model and repeat."""
     for row, answer in zip(base.rows, base.answers, strict=True):
         yield (
-            sealed(replace(row, model=model, run_idx=repeat)),
+            with_digest(replace(row, model=model, run_idx=repeat)),
             msgspec.structs.replace(answer, model=model, run_idx=repeat),
         )
 

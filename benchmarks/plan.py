@@ -30,7 +30,7 @@ from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
 from finskillbench.harness.providers.prices import Price
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.streams import default_edition
-from finskillbench.runs.plan.usage import Amount, Earlier, Forecast, published
+from finskillbench.runs.plan.usage import Amount, EarlierRun, Forecast, published_forecast
 from finskillbench.runs.store.journal import read_history
 from finskillbench.runs.store.rows import Row
 
@@ -98,7 +98,7 @@ def compare(edition: Edition, number: int, limit: int) -> tuple[float, bool]:
     )
     draw = random.Random(number)
     pilots = [[row for cell in cells.values() for row in draw.sample(cell, PILOT)] for _ in range(PILOTS)]
-    planned = [_planned(rows, Earlier("the pilot", pilot)) for pilot in pilots]
+    planned = [_planned(rows, EarlierRun("the pilot", pilot)) for pilot in pilots]
     off = np.abs([_off(each.expected, really) for each in planned])
     near = float(np.mean(off.max(axis=1) <= REQUIRED))
     for place, name in enumerate(("calls", "input", "output", "USD")):
@@ -113,16 +113,16 @@ def compare(edition: Edition, number: int, limit: int) -> tuple[float, bool]:
     return near, held
 
 
-def _planned(rows: Sequence[Row], like: Earlier | None) -> Forecast:
+def _planned(rows: Sequence[Row], like: EarlierRun | None) -> Forecast:
     """The sum of a plan over the conditions."""
     forecasts: list[Forecast] = []
     for condition in CONDITIONS:
         own = [row for row in rows if row.condition == condition]
         counts = Counter((row.domain, row.sub_task) for row in own)
         if like is None:
-            forecasts.append(published(condition, len(own), MAX_TURNS, PRICE))
+            forecasts.append(published_forecast(condition, len(own), MAX_TURNS, PRICE))
         else:
-            forecasts.append(like.forecast(own[0].item.entry, condition, counts, MAX_TURNS, PRICE))
+            forecasts.append(like.forecast(own[0].item.model_key, condition, counts, MAX_TURNS, PRICE))
     return reduce(add, forecasts)
 
 

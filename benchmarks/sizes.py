@@ -45,7 +45,7 @@ os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 steps = []
 def progress(step):
     steps.append((step, time.perf_counter(), time.process_time(), peak()))
-build_edition(source="synthetic", seed=1, names=int(sys.argv[1]), out=Path(sys.argv[2]), progress=progress)
+build_edition(source="synthetic", seed=1, companies=int(sys.argv[1]), out=Path(sys.argv[2]), progress=progress)
 progress("")
 print(json.dumps(steps))
 """

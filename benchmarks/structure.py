@@ -3,7 +3,8 @@
     python benchmarks/structure.py [--seed SEED] [--list]
 
 Code lines hold a token other than a comment or docstring. Public names are classes and functions at the top level of a
-module without a leading underscore. Hops of a subtask's build are the distinct functions of its domain that run while
+module without a leading underscore. Hops of a run are the distinct functions on the way
+from the command `run` to a row in the journal. Hops of a subtask's build are the distinct functions of its domain that run while
 its episodes are built; what runs inside other packages (`engines/`, `panels/`, ...) stands behind their documented
 interfaces and is not counted. `--list` names the functions, the longest files and the names.
 """
@@ -12,10 +13,13 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
+import io
 import statistics
 import sys
 import tempfile
 import tokenize
+import traceback
 from collections import defaultdict
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
@@ -27,9 +31,15 @@ from typing import Any
 import grimp
 from threadpoolctl import threadpool_limits
 
+from finskillbench import cli
 from finskillbench.domains import domains
 from finskillbench.domains.building import BuildContext
+from finskillbench.episode import PAPER_SUITE
 from finskillbench.panels import build_panels
+from finskillbench.runs.execute import backend, executor
+from finskillbench.runs.execute.executor import Executor
+from finskillbench.runs.plan.streams import default_edition
+from finskillbench.runs.store.journal import Journal
 from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.market.collection import load_market
 from finskillbench.sources.synthetic import write_collection
@@ -81,7 +91,7 @@ def sizes(*, listed: bool) -> None:
         raw = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in code}
         small, empty = sum(0 < lines < 30 for lines in code.values()), sum(not lines for lines in code.values())
         print(
-            f"{name}: {sum(code.values()):,} code lines of {sum(raw.values()):,} (limit {LIMITS[name]:,}) in "
+            f"{name}: {sum(map(docstring_lines, code)):,} docstring lines, {sum(code.values()):,} code lines of {sum(raw.values()):,} (limit {LIMITS[name]:,}) in "
             f"{len(code)} files; median {statistics.median(raw.values()):.0f} lines, longest {max(raw.values())} "
             f"(limit {LONGEST_FILE}); {small} of fewer than 30 code lines, {empty} of none"
         )
@@ -106,6 +116,13 @@ def functions(path: Path) -> Iterator[tuple[int, str, str]]:
             above = lines[first - 2].strip() if first > 1 else ""
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             yield length, f"{path.relative_to(ROOT)}: {node.name}", above if above.startswith("#") else ""
+
+
+def docstring_lines(path: Path) -> int:
+    """Count the lines of all docstrings of a file."""
+    nodes = (node for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.Expr))
+    texts = (node for node in nodes if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str))
+    return sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in texts)
 
 
 def names(*, listed: bool) -> None:
@@ -173,6 +190,37 @@ def builds(seed: int, *, listed: bool) -> None:
                     print(f"        {Path(code.co_filename).name}: {code.co_qualname}")
 
 
+def run_path(*, listed: bool) -> None:
+    """Print the hops from the command `run` to a row: functions of the package on the stack at four points of a run."""
+    found: dict[str, None] = {}
+
+    def spied(owner: Any, name: str) -> None:
+        function = getattr(owner, name)
+
+        def spy(*arguments: Any, **options: Any) -> Any:
+            frames = [
+                each for each, _ in traceback.walk_stack(None) if str(TREES["core"][0]) in each.f_code.co_filename
+            ]
+            names = [each.f_code.co_qualname for each in reversed(frames) if each.f_code.co_name[0] != "<"]
+            found.update(dict.fromkeys([*names, f"{getattr(owner, '__name__', owner)}.{name}"]))
+            return function(*arguments, **options)
+
+        setattr(owner, name, spy)
+
+    spied(Executor, "run")
+    spied(backend, "task_prompt")
+    spied(executor, "judge")
+    spied(Journal, "append")
+    with tempfile.TemporaryDirectory() as out, contextlib.redirect_stdout(io.StringIO()):
+        path = default_edition(lambda stage: None, PAPER_SUITE, small=True)
+        chosen = ("--model", "baseline/nop", "--condition", "no_skill", "--subtask", "rebalancing", "--limit", "1")
+        cli.main(["run", "--edition", str(path), *chosen, "--out", f"{out}/run"])
+    hops = [each for each in found if not each.startswith(("main", "command.<locals>"))]
+    print(f"hops from `run` to a row: {len(hops)}")
+    for each in hops if listed else []:
+        print(f"    {each}")
+
+
 def main() -> None:
     """Print every figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -182,6 +230,7 @@ def main() -> None:
     sizes(listed=options.list)
     names(listed=options.list)
     imports()
+    run_path(listed=options.list)
     print("hops of each subtask's build:")
     builds(options.seed, listed=options.list)
 

@@ -14,7 +14,7 @@ from tests.small_rows import table
 
 from finskillbench.edition import Edition
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.failures import OTHERS, PROVIDER
+from finskillbench.harness.failures import OTHER_POLICIES, PROVIDER_POLICIES
 from finskillbench.reports.report import report
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -97,7 +97,7 @@ def test_its_table_of_failures_is_the_table() -> None:
     yes = {True: "yes", False: "no"}
     wanted = [
         f"| {name} | {each.meaning} | {yes[each.retried]} | {yes[each.graded]} | {each.stops} | {each.shown} |"
-        for name, each in {**PROVIDER, **OTHERS}.items()
+        for name, each in {**PROVIDER_POLICIES, **OTHER_POLICIES}.items()
     ]
     start = RUNNING.index("| cause | what it is |")
     assert RUNNING[start:].split("\n\n")[0].splitlines()[2:] == wanted

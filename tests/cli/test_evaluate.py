@@ -112,7 +112,7 @@ def test_a_new_package_can_be_evaluated_at_once(edition: Path, tmp_path: Path, c
     assert cli.main(["skills", "new", str(folder)]) == 0
     assert f"finskillbench skills eval {folder} --model MODEL" in capsys.readouterr().out
     words = ("--edition", edition, "--model", "baseline/reference", "--out", tmp_path / "run")
-    assert evaluate(folder, "--beside", "--against", "curated", *words) == 0
+    assert evaluate(folder, "--keep-curated", "--against", "curated", *words) == 0
     shown = capsys.readouterr().out
     assert "my-notes: skill:my-notes against curated, baseline/reference (program)" in shown
     assert "name its domain with --domain" in shown

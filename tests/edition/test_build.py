@@ -38,7 +38,7 @@ def test_an_interrupted_build_leaves_nothing(step: str, tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        build_edition(seed=1, names=15, episodes=1, out=tmp_path / "editions" / "one", progress=interrupt)
+        build_edition(seed=1, companies=15, episodes=1, out=tmp_path / "editions" / "one", progress=interrupt)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -121,7 +121,7 @@ def test_what_a_killed_build_left_is_swept_by_the_next(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"names": 14}, "--names must be between 15 and 3000, not 14"),
+        ({"names": 14}, "--companies must be between 15 and 3000, not 14"),
         ({"seed": -1}, "--seed must not be negative, not -1"),
         ({"seed": 2**63}, "--seed must not be above 9223372036854775807"),
         ({"source": "raw-dir"}, "--raw-dir must name a folder of raw files, not None"),

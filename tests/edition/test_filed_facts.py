@@ -100,5 +100,5 @@ def test_a_panel_that_is_missing_or_damaged_is_named(folder: Path, name: str) ->
     with pytest.raises(EditionError, match=rf"{name}\.parquet: cannot be read \(.*\); rebuild the edition"):
         References(folder, {FACTS: ""}).resolved(HELD)
     path.unlink()
-    with pytest.raises(EditionError, match=rf"{name}\.parquet: missing; build the edition again"):
+    with pytest.raises(EditionError, match=rf"{name}\.parquet: missing; rebuild the edition"):
         References(folder, {FACTS: ""}).resolved(HELD)

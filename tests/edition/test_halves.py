@@ -120,7 +120,7 @@ def test_they_are_described_and_run(filings_only: Edition, tmp_path: Path, capsy
 def test_names_are_not_chosen_without_prices(filings_only: Edition, tmp_path: Path) -> None:
     raw = filings_only.path.parent / "raw"
     with pytest.raises(InputError, match="has no folder prices to choose names by"):
-        build_edition(source="raw-dir", raw_dir=raw, names=20, out=tmp_path / "edition")
+        build_edition(source="raw-dir", raw_dir=raw, companies=20, out=tmp_path / "edition")
 
 
 def test_a_universe_that_is_too_small_is_refused_with_its_size(collection: Path) -> None:

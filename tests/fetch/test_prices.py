@@ -119,7 +119,7 @@ def test_an_allowance_that_is_used_up_ends_all_questions() -> None:
     told = b'{"detail": "Error: You have run over your hourly request allocation."}'
     with pytest.raises(ContentError, match="hourly request allocation") as caught:
         TIINGO.requests("AAPL", WINDOW, Addresses(), "key")[0].check(told)
-    assert caught.value.hopeless
+    assert caught.value.permanent
 
 
 def test_a_key_is_wanted_in_the_environment_and_is_in_no_address(monkeypatch: pytest.MonkeyPatch) -> None:

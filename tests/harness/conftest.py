@@ -11,7 +11,7 @@ import pytest
 
 from finskillbench import domains
 from finskillbench.episode import Episode, Prompt
-from finskillbench.harness.allowance import FULL, Allowance
+from finskillbench.harness.allowance import DEFAULT_ALLOWANCE, Allowance
 from finskillbench.harness.conditions import Condition, Mount, mount
 from finskillbench.harness.episode_state import EpisodeSpec, Resources
 from finskillbench.harness.loop import run_episode
@@ -163,7 +163,7 @@ def play(
         base_prompt: str = "Subtask: unconstrained_optimization\nSolve it.",
         episode: Episode = episode,
         memory: Memory = EMPTY,
-        allowance: Allowance = FULL,
+        allowance: Allowance = DEFAULT_ALLOWANCE,
         repeat: int = 0,
         **around: Any,
     ) -> Trace:

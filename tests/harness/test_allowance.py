@@ -7,9 +7,9 @@ import orjson
 import pytest
 
 from finskillbench.episode import Status, Truth
-from finskillbench.harness.allowance import LEAST_TOKENS, Allowance
+from finskillbench.harness.allowance import MIN_TOKENS, Allowance
 from finskillbench.harness.conditions import ARMS, Condition
-from finskillbench.harness.failures import OTHERS
+from finskillbench.harness.failures import OTHER_POLICIES
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
 from finskillbench.harness.programs.reference import Reference
 from finskillbench.harness.prompts.compose import LAST_TURN, system_prompt
@@ -93,13 +93,13 @@ def test_turns_left_fall_by_one_with_each_turn_to_none(play, turns: int, tokens:
     assert (trace.ended, trace.turns) == ("max_turns", turns)
 
 
-@pytest.mark.parametrize("left", [0, LEAST_TOKENS - 1])
+@pytest.mark.parametrize("left", [0, MIN_TOKENS - 1])
 def test_no_call_is_made_with_too_little_left(play, left: int) -> None:
     model = Limited([reading(1_000 - left), submitting(1)])
     trace = play(model, allowance=Allowance(tokens=1_000))
     assert (trace.ended, trace.turns, trace.answer) == ("budget_exhausted", 1, None)
     assert (status(trace), trace.incidents) == (Status.BUDGET_EXHAUSTED, ())
-    assert OTHERS["out_of_tokens"].shown == f"status {Status.BUDGET_EXHAUSTED.value}"
+    assert OTHER_POLICIES["out_of_tokens"].shown == f"status {Status.BUDGET_EXHAUSTED.value}"
 
 
 @pytest.mark.parametrize(("tokens", "ended"), [(600, "submitted"), (601, "budget_exhausted")])

@@ -11,7 +11,7 @@ import pytest
 
 from finskillbench.domains import domain as registered
 from finskillbench.errors import InputError, InternalError
-from finskillbench.harness.allowance import FULL, Remaining
+from finskillbench.harness.allowance import DEFAULT_ALLOWANCE, Remaining
 from finskillbench.harness.conditions import (
     ARMS,
     ArmName,
@@ -256,7 +256,7 @@ def test_every_arm_reads_the_same_base_and_ends_with_the_submission_alone(
     model = scripted([Turn("hm")])
     trace = play(model, condition, base_prompt=base)
     assert trace.messages[0].content == system_prompt(ARMS[condition])
-    left = remaining_text(Remaining(FULL))
+    left = remaining_text(Remaining(DEFAULT_ALLOWANCE))
     assert trace.messages[1].content == f"{arm_prompt(base, mounts[condition], DOMAIN)}\n\n{left}"
     assert trace.messages[1].content.encode().startswith(base.encode())
     assert trace.condition == condition.value
@@ -273,7 +273,7 @@ def test_a_mount_that_is_not_the_arms_is_refused(mounts, package) -> None:
     specs = tool_specs(mounts[Condition.NO_SKILL], "portfolio_construction")
     prove_mount(mounts[Condition.NO_SKILL], specs, "portfolio_construction")
     smuggled = Mount(ARMS[Condition.NO_SKILL], {package.name: package})
-    with pytest.raises(InternalError, match="none may be"):
+    with pytest.raises(InternalError, match="none is allowed"):
         prove_mount(smuggled, specs, "portfolio_construction")
     with pytest.raises(InternalError, match="tools on offer"):
         prove_mount(mounts[Condition.CURATED], specs, "portfolio_construction")
@@ -284,7 +284,7 @@ def test_a_mount_that_is_not_the_arms_is_refused(mounts, package) -> None:
 def test_an_episode_with_a_smuggled_package_does_not_start(scripted, play, mounts, package) -> None:
     mounts[Condition.NO_SKILL] = Mount(ARMS[Condition.NO_SKILL], {package.name: package})
     model = scripted([Turn("hello")])
-    with pytest.raises(InternalError, match="none may be"):
+    with pytest.raises(InternalError, match="none is allowed"):
         play(model)
     assert not model.seen
 
@@ -310,7 +310,7 @@ def test_an_arm_that_needs_packages_refuses_to_run_without(package, condition: C
 @pytest.mark.parametrize("memory", [Memory({"mine": "x"}), Memory({}, (Feedback("t", "scored", 1.0),))])
 def test_only_the_persistent_arm_may_remember(scripted, play, condition: Condition, memory: Memory) -> None:
     model = scripted([SUBMIT])
-    with pytest.raises(InternalError, match=f"condition {condition.value}: skills .* remembered, nothing may be"):
+    with pytest.raises(InternalError, match=f"condition {condition.value}: skills .* remembered, nothing is allowed"):
         play(model, condition, memory=memory)
     assert not model.seen
 
@@ -332,7 +332,7 @@ def test_an_arm_of_somebodys_own_mounts_what_it_was_given(package) -> None:
 
 @pytest.mark.parametrize("name", ["", "Mine", "a/b", "..", "mine+", "x" * 65, "mine\n", "schön"])
 def test_an_unfit_name_for_skills_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match="is no name for skills; take lower-case letters"):
+    with pytest.raises(InputError, match="is not a valid name for skills; use lower-case letters"):
         parse_condition(f"skill:{name}")
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(f"skill:{name}", ArmName)
@@ -363,8 +363,8 @@ def test_an_episode_is_offered_the_packages_of_its_suite(mounts, monkeypatch, tm
     monkeypatch.setattr(loader, "domains", lambda: tuple(every.values()))
     monkeypatch.setattr(loader, "registered", every.__getitem__)
     whole = mount(Condition.SCRIPTS_ONLY, {each.name: each for each in (own, other, strange)}, {})
-    offered = whole.of("a")
+    offered = whole.for_domain("a")
     assert set(offered.packages) == {"a", "mine"}
     assert {name.partition("/")[0] for name, _ in offered.script_index} == {"a", "mine"}
     assert offered.digest == mount(Condition.SCRIPTS_ONLY, {"a": own, "mine": strange}, {}).digest
-    assert offered.of("a") is offered
+    assert offered.for_domain("a") is offered

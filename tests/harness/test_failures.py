@@ -10,7 +10,7 @@ from finskillbench.episode import Status, Truth
 from finskillbench.errors import Cause, ProviderError, RunStoppedError
 from finskillbench.harness.allowance import MAX_TURNS
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.failures import OTHERS, PROVIDER, Incident, Policy
+from finskillbench.harness.failures import OTHER_POLICIES, PROVIDER_POLICIES, Incident, Policy
 from finskillbench.harness.loop import LONGEST_WAIT_SECONDS, MAX_RETRIES
 from finskillbench.harness.model import MAX_CALLS_PER_TURN, Stop, ToolCall, Turn, Usage
 from finskillbench.harness.prompts.compose import REMINDER
@@ -71,7 +71,7 @@ def agrees(policy: Policy, trace: Trace) -> None:
 
 @pytest.mark.parametrize("cause", list(Cause))
 def test_a_provider_that_keeps_failing(scripted, play, cause: Cause) -> None:
-    policy = PROVIDER[cause]
+    policy = PROVIDER_POLICIES[cause]
     model, sleeps = scripted([ProviderError(f"it was {cause.value}", cause)]), []
     trace = play(model, sleeps=sleeps)
     calls = 1 + MAX_RETRIES if policy.retried else 1
@@ -88,13 +88,13 @@ def test_a_provider_that_keeps_failing(scripted, play, cause: Cause) -> None:
 def test_a_provider_that_fails_once(scripted, play, cause: Cause) -> None:
     model = scripted([ProviderError("once", cause), SUBMIT])
     trace = play(model)
-    retried = PROVIDER[cause].retried
+    retried = PROVIDER_POLICIES[cause].retried
     assert (trace.ended, trace.retries, len(model.seen)) == (("submitted", 1, 2) if retried else ("error", 0, 1))
     assert trace.incidents == (cause.value,)
     assert (trace.error_cause, trace.error) == ((None, None) if retried else (cause.value, "once"))
 
 
-@pytest.mark.parametrize("cause", [cause for cause, policy in PROVIDER.items() if policy.retried])
+@pytest.mark.parametrize("cause", [cause for cause, policy in PROVIDER_POLICIES.items() if policy.retried])
 @pytest.mark.parametrize(("asked", "waited"), [(0.0, 0.0), (7.5, 7.5), (-3.0, 0.0), (9e9, LONGEST_WAIT_SECONDS)])
 def test_a_wait_that_the_provider_asked_for(scripted, play, cause: Cause, asked: float, waited: float) -> None:
     sleeps: list[float] = []
@@ -110,12 +110,14 @@ def test_an_adapters_own_bug_costs_one_episode_and_is_in_the_log(scripted, play,
     assert record.exc_info is not None
     assert (trace.ended, trace.error_cause, trace.incidents) == ("error", "adapter", ("adapter",))
     assert trace.error.startswith("test/scripted: ")
-    agrees(PROVIDER[Cause.ADAPTER], trace)
+    agrees(PROVIDER_POLICIES[Cause.ADAPTER], trace)
 
 
-@pytest.mark.parametrize("entry", [entry for entry in OTHERS if entry not in OUTSIDE | STOPPED | RAISED | AGENTS])
+@pytest.mark.parametrize(
+    "entry", [entry for entry in OTHER_POLICIES if entry not in OUTSIDE | STOPPED | RAISED | AGENTS]
+)
 def test_what_models_and_tools_may_do(scripted, play, entry: str) -> None:
-    policy, turns = OTHERS[entry], OTHER_TURNS[entry]
+    policy, turns = OTHER_POLICIES[entry], OTHER_TURNS[entry]
     model = scripted(turns)
     if entry == "usage_unknown":
         model.price = Price(1.0, 1.0, 1.0, 1.0)  # of a model without a price nobody expects counts
@@ -141,7 +143,7 @@ def test_what_models_and_tools_may_do(scripted, play, entry: str) -> None:
 def test_an_adapter_that_fails_where_it_does_not_know_is_graded(scripted, play) -> None:
     trace = play(scripted([Turn(tool_calls=(READ,)), KeyError("too hard")]))
     assert (trace.ended, trace.error_cause, trace.incidents) == ("adapter_failed", "adapter", ("adapter_failed",))
-    agrees(OTHERS["adapter_failed"], trace)
+    agrees(OTHER_POLICIES["adapter_failed"], trace)
 
 
 @pytest.mark.parametrize("condition", list(Condition))
@@ -153,20 +155,22 @@ def test_a_run_that_is_stopped_drops_its_episodes(scripted, play, tmp_path, cond
             play(model, condition)
         assert len(model.seen) == len(turns)
     assert not list(tmp_path.glob("skills-*"))
-    assert {(OTHERS[entry].retried, OTHERS[entry].graded, OTHERS[entry].stops) for entry in STOPPED} == {
-        (False, False, "run")
-    }
+    assert {
+        (OTHER_POLICIES[entry].retried, OTHER_POLICIES[entry].graded, OTHER_POLICIES[entry].stops) for entry in STOPPED
+    } == {(False, False, "run")}
 
 
 def test_the_table_holds_every_cause_and_every_incident_once() -> None:
-    assert set(PROVIDER) == set(Cause)
-    assert set(get_args(Incident)) == set(OTHERS) - OUTSIDE - STOPPED - {"out_of_turns"}
+    assert set(PROVIDER_POLICIES) == set(Cause)
+    assert set(get_args(Incident)) == set(OTHER_POLICIES) - OUTSIDE - STOPPED - {"out_of_turns"}
     assert {*get_args(CallOutcome)} - {"ok", "not_run"} < set(get_args(Incident))
     assert {*get_args(Stop)} - {"done"} < set(get_args(Incident))
-    assert not {cause.value for cause in Cause} & set(OTHERS)
+    assert not {cause.value for cause in Cause} & set(OTHER_POLICIES)
 
 
-@pytest.mark.parametrize("policy", [*PROVIDER.values(), *OTHERS.values()], ids=lambda policy: policy.meaning)
+@pytest.mark.parametrize(
+    "policy", [*PROVIDER_POLICIES.values(), *OTHER_POLICIES.values()], ids=lambda policy: policy.meaning
+)
 def test_an_entry_does_not_contradict_itself(policy: Policy) -> None:
     assert not (policy.retried and policy.graded)
     assert policy.graded or policy.stops != "nothing"
@@ -178,6 +182,6 @@ def test_an_entry_does_not_contradict_itself(policy: Policy) -> None:
 def test_what_may_pass_is_retried_and_what_ends_a_model_is_not() -> None:
     transient = {Cause.RATE_LIMIT, Cause.SERVER, Cause.CONNECTION, Cause.TIMEOUT}
     broken = {Cause.DROPPED, Cause.MALFORMED, Cause.EMPTY, Cause.NOT_STARTED}
-    assert {cause for cause, policy in PROVIDER.items() if policy.retried} == transient | broken
-    ending = {cause for cause, policy in PROVIDER.items() if policy.stops == "model"}
+    assert {cause for cause, policy in PROVIDER_POLICIES.items() if policy.retried} == transient | broken
+    ending = {cause for cause, policy in PROVIDER_POLICIES.items() if policy.stops == "model"}
     assert ending == {Cause.AUTH, Cause.QUOTA, Cause.UNKNOWN_MODEL, Cause.NOT_STARTED}

@@ -18,7 +18,7 @@ from finskillbench.harness.model import ToolCall, Turn
 from finskillbench.harness.skills.loader import curated
 from finskillbench.harness.tools import interpreters as module
 from finskillbench.harness.tools.contracts import MAX_RESULT_CHARS, tool_specs
-from finskillbench.harness.tools.interpreters import LIMITS, Interpreter, Interpreters, Ran, code_runner
+from finskillbench.harness.tools.interpreters import LIMITS, CodeResult, Interpreter, Interpreters, code_runner
 from finskillbench.harness.tools.toolbox import Toolbox
 from finskillbench.sandbox import snippet
 from finskillbench.sandbox.guards import access
@@ -36,9 +36,9 @@ def interpreters() -> Iterator[Interpreters]:
 
 
 @pytest.fixture(params=sampled(CODE, 2))
-def run(request, interpreters: Interpreters) -> Callable[..., Ran]:
+def run(request, interpreters: Interpreters) -> Callable[..., CodeResult]:
     """Run one piece of code under either arm, under the first where the run is not thorough."""
-    interpreter = interpreters.of(ARMS[request.param])
+    interpreter = interpreters.for_arm(ARMS[request.param])
     assert interpreter is not None
     return lambda code, files=None, **names: asyncio.run(interpreter.run(code, names, files or {}))
 
@@ -48,7 +48,7 @@ def toolbox(interpreters: Interpreters, episode, full_input, mounts) -> Callable
     def make(condition: Condition, **more: Any) -> Toolbox:
         arm = ARMS[condition]
         mounted = mount(condition, PACKAGES, {})
-        return Toolbox(episode, lambda: full_input, mounted, interpreter=interpreters.of(arm), **more)
+        return Toolbox(episode, lambda: full_input, mounted, interpreter=interpreters.for_arm(arm), **more)
 
     return make
 
@@ -159,7 +159,7 @@ def test_files_that_cannot_be_kept_leave_those_before(run, code: str, note: str 
     before = run("open('mine', 'w').write('1')").files
     ran = run(code, before)
     assert ran.files == before
-    assert (ran.note is None) if note is None else (note in (ran.note or ""))
+    assert (ran.files_notice is None) if note is None else (note in (ran.files_notice or ""))
 
 
 def test_the_task_is_what_get_task_data_returns(toolbox, full_input, episode) -> None:
@@ -230,7 +230,7 @@ def test_a_call_after_the_submission_is_not_run(scripted, play) -> None:
         def of(self, arm: Any) -> Any:
             return self
 
-        async def run(self, *arguments: Any) -> Ran:
+        async def run(self, *arguments: Any) -> CodeResult:
             raise AssertionError("run after the submission")
 
     submit = ToolCall("s", "submit_answer", '{"answer": "{}"}')
@@ -248,7 +248,7 @@ def test_a_call_after_the_submission_is_not_run(scripted, play) -> None:
 def test_no_interpreter_is_started_where_no_arm_needs_one(monkeypatch) -> None:
     monkeypatch.setattr(module, "code_runner", None)
     with Interpreters(arm for name, arm in ARMS.items() if name not in CODE) as none:
-        assert [none.of(arm) for arm in ARMS.values()] == [None] * len(ARMS)
+        assert [none.for_arm(arm) for arm in ARMS.values()] == [None] * len(ARMS)
 
 
 def test_an_interpreter_that_finds_the_library_is_refused(monkeypatch) -> None:
@@ -261,14 +261,14 @@ def test_an_interpreter_that_finds_the_library_is_refused(monkeypatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def small() -> Iterator[Callable[[str], Ran]]:
+def small() -> Iterator[Callable[[str], CodeResult]]:
     """One piece of code in an interpreter of small limits: a piece that breaks it breaks the next."""
     with code_runner(with_library=False, limits=SMALL) as runner:
         yield lambda code: asyncio.run(Interpreter(runner).run(code, {}, {}))
 
 
 @pytest.mark.parametrize("name", sampled(HOSTILE, 2))
-def test_misbehaviour_is_told_and_the_next_call_works(name: str, small: Callable[[str], Ran]) -> None:
+def test_misbehaviour_is_told_and_the_next_call_works(name: str, small: Callable[[str], CodeResult]) -> None:
     """What is planted in the scripts of packages, as code: what ends a process is told in the same words."""
     body, error = HOSTILE[name]
     ran = small(f"{planted(body)}\nmain({{}})")
@@ -325,7 +325,7 @@ TOKENS = (
 @pytest.mark.slow
 def test_random_pieces_of_code_leave_the_interpreter_as_it_was(interpreters: Interpreters) -> None:
     """Twenty of them, a thousand in a thorough run."""
-    interpreter = interpreters.of(ARMS[Condition.CODE])
+    interpreter = interpreters.for_arm(ARMS[Condition.CODE])
     assert isinstance(interpreter, Interpreter)
     before, chosen = interpreter._runner.server_pid, random.Random(20250131)
 

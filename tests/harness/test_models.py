@@ -85,7 +85,11 @@ def test_an_entry_is_known_by_what_changes_its_answers():
     assert entry == key_of_name(SERVED, options)
     assert entry == key_of_name(SERVED, replace(options, request_timeout=9.0))
     assert entry != key_of_name(SERVED, replace(options, seed=4))
-    assert (entry.named_arguments["seed"], entry.named_arguments["base_url"], "reasoning_effort" in entry.named_arguments) == (
+    assert (
+        entry.named_arguments["seed"],
+        entry.named_arguments["base_url"],
+        "reasoning_effort" in entry.named_arguments,
+    ) == (
         3,
         options.base_url,
         False,

@@ -12,10 +12,16 @@ import polars as pl
 import pytest
 
 from finskillbench.domains import subtask_named
-from finskillbench.domains.interactive import ProcedureCall, EpisodeBudget, InteractiveCase, InvalidActionError, ToolContract
+from finskillbench.domains.interactive import (
+    EpisodeBudget,
+    InteractiveCase,
+    InvalidActionError,
+    ProcedureCall,
+    ToolContract,
+)
 from finskillbench.domains.tables import EpisodeTable, reference
 from finskillbench.episode import Episode
-from finskillbench.harness.allowance import FULL, Allowance
+from finskillbench.harness.allowance import DEFAULT_ALLOWANCE, Allowance
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.episode_state import EpisodeSpec, Resources
 from finskillbench.harness.loop import run_episode
@@ -61,7 +67,10 @@ class Walk:
 
 
 def procedure() -> Generator[tuple[ProcedureCall, ...], list[Mapping[str, Any]], dict[str, Any]]:
-    first = yield (ProcedureCall("read_table", {"table": "history", "rows": 1}), ProcedureCall("load_skill", {"skill_name": "x"}))
+    first = yield (
+        ProcedureCall("read_table", {"table": "history", "rows": 1}),
+        ProcedureCall("load_skill", {"skill_name": "x"}),
+    )
     second = yield (ProcedureCall("advance", {"trades": {"A": first[0]["rows"][0][2]}}),)
     return {"seen": [first[0]["matching"], second[0]["moves_left"]]}
 
@@ -78,13 +87,15 @@ def played(monkeypatch: pytest.MonkeyPatch, episode: Episode, tabled: str):
             open_state=lambda task_input, hidden: Walk(),
         ),
     )
-    monkeypatch.setattr(tools_module, "by_name", lambda name: toy)
-    monkeypatch.setattr(program, "by_name", lambda name: toy)
+    monkeypatch.setattr(tools_module, "subtask_named", lambda name: toy)
+    monkeypatch.setattr(program, "subtask_named", lambda name: toy)
     given = {"history": reference("t", "history", FRAME), "current": {"moves": 0}, "memo": {"text": "Read me."}}
     shown = replace(episode, skill=tabled, input=given)
     data = {**given, "history": EpisodeTable(FRAME)}
 
-    def play(model: object, condition: Condition = Condition.NO_SKILL, allowance: Allowance = FULL, **around) -> Trace:
+    def play(
+        model: object, condition: Condition = Condition.NO_SKILL, allowance: Allowance = DEFAULT_ALLOWANCE, **around
+    ) -> Trace:
         mounted = around.pop("mounted", mount(Condition.NO_SKILL, {}, {}))
         prompt = task_prompt(shown, toy.answer)
         assignment = EpisodeSpec(shown, prompt, lambda: data, mounted, allowance=allowance, open_state=Walk)

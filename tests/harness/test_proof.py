@@ -49,11 +49,11 @@ def test_every_arm_over_the_real_packages_is_proved_and_recorded(shipped) -> Non
     assert list(record) == [condition.value for condition in shipped]
     for condition, mounted in shipped.items():
         seen = record[condition.value]
-        assert seen["digest"] == {domain: mounted.of(domain).digest for domain in DOMAINS}
+        assert seen["digest"] == {domain: mounted.for_domain(domain).digest for domain in DOMAINS}
         assert seen["packages"] == mounted.package_digests()
         for domain in DOMAINS:
             assert seen["tools"][domain] == list(expected_tools(mounted.arm, domain))
-            specs = tool_specs(mounted.of(domain), domain)
+            specs = tool_specs(mounted.for_domain(domain), domain)
             wire = orjson.dumps([{f.name: getattr(s, f.name) for f in dataclasses.fields(s)} for s in specs])
             assert seen["wire_digest"][domain] == sha256(wire).hexdigest()
             appends = condition in (
@@ -188,7 +188,7 @@ def test_an_index_in_the_description_of_load_skill_is_refused(shipped, monkeypat
     ("name", "leaking"),
     [
         ("system_prompt", lambda arm: f"{compose.system_prompt(arm)} Try risk-management."),
-        ("FIXED", (*compose.FIXED, "Try risk-management.")),
+        ("FIXED_TEXTS", (*compose.FIXED_TEXTS, "Try risk-management.")),
     ],
 )
 def test_words_of_a_skill_in_the_fixed_texts_are_refused(shipped, monkeypatch, name: str, leaking: object) -> None:
@@ -235,7 +235,7 @@ def test_an_arm_that_hides_what_it_grants_is_refused(mounts, monkeypatch) -> Non
 
 
 def test_an_inline_arm_without_the_domains_package_is_refused_before_the_first_call(mounts) -> None:
-    with pytest.raises(InputError, match="none is named 'risk-management'"):
+    with pytest.raises(InputError, match="no package is named 'risk-management'"):
         prove_arms({Condition.INLINE: mounts[Condition.INLINE]}, ("risk_management",))
 
 

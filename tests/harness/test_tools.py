@@ -296,5 +296,5 @@ def test_a_fault_in_a_tool_itself_is_an_error_result_and_in_the_log(episode, mou
 def test_a_domain_names_tools_that_there_are(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     outside = replace(domains.domain(DOMAIN), name="outside", tools=(name,))
     monkeypatch.setattr(domains, "domains", lambda: (outside,))
-    with pytest.raises(InputError, match=f"domain outside names the tool '{name}'; those of a domain are query_xbrl"):
+    with pytest.raises(InputError, match=f"domain outside: tool '{name}' is unknown; a domain can name query_xbrl"):
         tool_specs(Mount(ARMS[Condition.NO_SKILL]), "outside")

@@ -228,7 +228,7 @@ def test_nothing_half_written_stays(finished: RunResult, tmp_path: Path, monkeyp
 
 
 def test_what_is_no_run_is_refused(finished: RunResult, small_edition: Edition, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no run folder"):
+    with pytest.raises(InputError, match="neither a run folder"):
         export_run(tmp_path, tmp_path / "logs")
     with pytest.raises(InputError, match="is inside the edition"):
         export_run(finished.folder, small_edition.path / "logs")

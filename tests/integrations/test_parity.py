@@ -16,7 +16,7 @@ from tests.registry import SUBTASKS
 from tests.sampling import THOROUGH, sampled, thorough
 
 from finskillbench.edition import Edition
-from finskillbench.harness.allowance import FULL, Remaining
+from finskillbench.harness.allowance import DEFAULT_ALLOWANCE, Remaining
 from finskillbench.harness.models import BASELINES
 from finskillbench.harness.prompts.compose import remaining_text
 from finskillbench.harness.tools.contracts import GET_TASK_DATA, READ_TABLE, budget_of
@@ -87,7 +87,7 @@ def test_statuses_and_scores_are_the_same(ours: RunResult, theirs: list[EvalLog]
 
 def _told(sub_task: str) -> str:
     """What our loop says of a budget at the end of the task, which an exported run keeps as it was sent."""
-    allowance = FULL.within(budget_of(sub_task))
+    allowance = DEFAULT_ALLOWANCE.within(budget_of(sub_task))
     return f"\n\n{remaining_text(Remaining(allowance), [GET_TASK_DATA.name, READ_TABLE], allowance.data_calls)}"
 
 

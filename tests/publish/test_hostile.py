@@ -104,7 +104,7 @@ PLANTED: dict[str, tuple[Callable[[Forger], Path], str]] = {
     ),
     "a version that turns the line": (
         lambda f: f.first_row(code_version="1\u202e"),
-        "code_version: '1\\u202e' contains",
+        "version: '1\\u202e' contains",
     ),
     "a commit of a thousand letters": (lambda f: f.first_row(commit="a" * 1000), "is longer than 200 characters"),
     "a reason that is a formula": (

@@ -20,7 +20,7 @@ from finskillbench.publish.leaderboard import gather_bundles, write_site
 from finskillbench.publish.leaderboard.ranking import make_leaderboard
 from finskillbench.reports.read import join_runs, read_runs
 from finskillbench.reports.report import report
-from finskillbench.runs.postprocess.rescore import rescore
+from finskillbench.runs.postprocess.rescore import rescore_run
 
 
 def board_of(edition: Edition, *paths: Path, **more):
@@ -101,7 +101,7 @@ def test_a_run_without_the_truth_is_judged_where_it_is(
     submit_run(tmp_path / "run", public, tmp_path / "b.zip", Submitter(name="Ann"), key=keys["ann"])
     ours = tables(board_of(small, tmp_path / "b.zip"))
     # Where the truth is at hand later, the run is judged as any other.
-    rescore(tmp_path / "run", small)
+    rescore_run(tmp_path / "run", small)
     judged, known = (pl.read_parquet(folder / "rows.parquet") for folder in (tmp_path / "run", runs["strong"]))
     assert judged["scores"].to_list() == known["scores"].to_list()
     theirs = tables(board_of(small, bundled("strong")))

@@ -9,13 +9,13 @@ import pytest
 from finskillbench.episode import Profile, Status
 from finskillbench.errors import InputError
 from finskillbench.reports.read import read_run_rows
-from finskillbench.runs.store.rows import Row, sealed, to_frame, write_rows
+from finskillbench.runs.store.rows import Row, with_digest, to_frame, write_rows
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def row() -> Row:
-    return sealed(
+    return with_digest(
         Row(
             model="m", harness="finskillbench", provider=None, arguments="{}", domain="portfolio_construction",
             condition="curated", task_id="t1", sub_task="rebalancing", difficulty="easy", cluster="c",
@@ -41,7 +41,7 @@ def test_a_lone_table_is_read_without_a_record(tmp_path: Path) -> None:
 def test_a_row_that_somebody_edited_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "rows.parquet"
     write_rows(file, to_frame([row()]).with_columns(status=pl.lit("error")))
-    with pytest.raises(InputError, match=r"rows.parquet: the row of t1 was altered; judge the run again"):
+    with pytest.raises(InputError, match=r"rows.parquet: the row of t1 was altered; update the run"):
         read_run_rows(file)
     # A column that stands beside ours is no reason to believe it.
     pl.read_parquet(file).with_columns(mine=1).write_parquet(file)
@@ -62,9 +62,9 @@ def test_rows_of_another_program_are_taken_as_they_are(tmp_path: Path) -> None:
 
 
 def test_what_is_no_run_is_refused_with_the_remedy(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no run folder"):
+    with pytest.raises(InputError, match="neither a run folder"):
         read_run_rows(tmp_path)
-    with pytest.raises(InputError, match="no run folder"):
+    with pytest.raises(InputError, match="neither a run folder"):
         read_run_rows(tmp_path / "absent")
     (tmp_path / "run.json").write_text("{}")
     with pytest.raises(InputError, match=r"run\.json"):

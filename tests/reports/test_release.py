@@ -145,7 +145,7 @@ def test_both_stand_in_one_report_which_says_what_they_do_not_tell(tmp_path: Pat
     found = report(join_runs(read_runs([*paths, paths[0]])), paper=True)
     assert found.results.rows.height == 2
     assert found.results.models == ["gpt-x harness=-", "gpt-x harness=hermes"]
-    assert any("do not tell their status" in note for note in found.overview.notes)
+    assert any("have no status" in note for note in found.overview.notes)
     assert [table.name for table in found.tables()].count("harnesses") == 1
 
 
@@ -153,14 +153,14 @@ def test_both_stand_in_one_report_which_says_what_they_do_not_tell(tmp_path: Pat
     ("line", "told"),
     [
         ({**FULL, "score": "high"}, r"Expected `float`, got `str` - at `\$\.score`"),
-        ({**FULL, "score": -1.0}, r"score -1.0 is none - at `\$\.score`"),
+        ({**FULL, "score": -1.0}, r"score -1.0 is not a score - at `\$\.score`"),
         ({**HERMES, "usage": {}}, r"missing required field `prompt_tokens` - at `\$\.usage`"),
         ({"a": 1}, "missing required field `model`"),
         ([1], "Expected `object`, got `array`"),
     ],
 )
 def test_a_bad_line_is_told_with_its_field(tmp_path: Path, line, told) -> None:
-    with pytest.raises(InputError, match=rf"x\.jsonl, line 2: .*{told}.*take the file from the release again"):
+    with pytest.raises(InputError, match=rf"x\.jsonl, line 2: .*{told}.*restore the file from the release"):
         read_run_rows(write(tmp_path / "x.jsonl", FULL, line))
 
 
@@ -168,5 +168,5 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is empty"):
         read_run_rows(write(tmp_path / "x.jsonl"))
     (tmp_path / "y.jsonl").write_text("{")
-    with pytest.raises(InputError, match=r"y\.jsonl, line 1: no row"):
+    with pytest.raises(InputError, match=r"y\.jsonl, line 1: neither a row"):
         read_run_rows(tmp_path / "y.jsonl")

@@ -45,7 +45,7 @@ def refused(capsys, *arguments: object) -> str:
 
 def test_tables_are_printed(file: Path, capsys) -> None:
     text = printed(capsys, file)
-    for title in ("Mean score of each condition over all models", "Mean score by subtask", "How episodes ended"):
+    for title in ("Mean score of each condition over all models", "Mean score by subtask", "Status of episodes"):
         assert title in text
     assert max(map(len, text.splitlines())) <= 100
 
@@ -59,7 +59,7 @@ def test_tables_are_printed(file: Path, capsys) -> None:
         ("difficulty", "Mean score by difficulty"),
         ("model", "Mean score by model"),
         ("condition", "Mean score of each condition over all models"),
-        ("status", "How episodes ended"),
+        ("status", "Status of episodes"),
         ("harness", "Mean score by harness, curated against no_skill"),
     ],
 )
@@ -109,7 +109,7 @@ def test_a_model_is_left_out_and_named_and_stands_in_the_first_table(file: Path,
     assert first == f"{second}, with lab/model-1"
     assert text.count(second) == 2
     assert "Without lab/model-1." in text
-    assert "is of x; the models are lab/model-0, lab/model-1" in refused(capsys, file, "--exclude", "x")
+    assert "x has no rows; models: lab/model-0, lab/model-1" in refused(capsys, file, "--exclude", "x")
 
 
 def test_the_papers_values_stand_beside_ours(file: Path, capsys) -> None:
@@ -166,8 +166,8 @@ def test_a_page_is_written(file: Path, capsys, tmp_path: Path) -> None:
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path, capsys) -> None:
-    assert "no run folder" in refused(capsys, tmp_path)
-    assert "no run folder" in refused(capsys, tmp_path / "absent")
+    assert "neither a run folder" in refused(capsys, tmp_path)
+    assert "neither a run folder" in refused(capsys, tmp_path / "absent")
 
 
 def test_a_cutoff_splits_every_table(file: Path, tmp_path: Path, capsys) -> None:
@@ -188,9 +188,9 @@ def test_a_cutoff_splits_every_table(file: Path, tmp_path: Path, capsys) -> None
 
 def test_models_of_unlike_cutoffs_are_not_compared(file: Path, capsys) -> None:
     alike = printed(capsys, file, "--by", "model", "--cutoff", "2025-02-15")
-    assert "Models have unlike cut-offs" not in alike
+    assert "Models have different cut-offs" not in alike
     unlike = printed(capsys, file, "--by", "model", "--cutoff", "2025-02-15", "--cutoff", "lab/model-0=2025-01-15")
-    assert "Models have unlike cut-offs" in unlike
+    assert "Models have different cut-offs" in unlike
 
 
 def test_a_side_without_an_episode_is_left_out(file: Path, capsys) -> None:

@@ -85,7 +85,7 @@ def test_weighing_subtasks_alike() -> None:
 def test_programs_alone_are_told() -> None:
     found = pooled_table(collect(table(("baseline/trivial", "no_skill", "rebalancing", "r0", 1.0, 1.0))))
     assert found.rows == (("no_skill", None, 1, 1.0, None, None, None, None, 1.0, None),)
-    assert "baseline/trivial, a program, stands in its place" in str(found)
+    assert "baseline/trivial, a program, replaces it" in str(found)
 
 
 def test_who_is_left_out_is_named() -> None:
@@ -181,7 +181,7 @@ def test_unknown_tokens_are_left_out_of_means_and_counted() -> None:
     )
     found = resources_table(collect(rows))
     assert (found.column("mean_tokens"), found.column("mean_output_tokens")) == ((550.0,), (50.0,))
-    assert found.notes[-1].endswith("left out of the token columns: no_skill: 1 of 3.")
+    assert found.notes[-1].endswith("omitted from the token columns: no_skill: 1 of 3.")
 
 
 def test_a_group_of_unknown_tokens_is_within_no_budget_and_named() -> None:
@@ -189,7 +189,7 @@ def test_a_group_of_unknown_tokens_is_within_no_budget_and_named() -> None:
     found = budgets_table(collect(rows.with_columns(total_output_tokens=pl.Series([10, 20, None, 5]))))
     assert found is not None
     assert found.column("model") == ("m",)
-    assert found.notes[-1] == "Left out, with how many scored episodes are of unknown tokens: n, no_skill (1)."
+    assert found.notes[-1] == "Omitted, with the number of scored episodes without token counts: n, no_skill (1)."
 
 
 def test_harnesses_have_the_means_of_two_conditions() -> None:

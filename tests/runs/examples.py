@@ -6,9 +6,9 @@ from typing import Any
 
 from finskillbench.episode import Profile, Status
 from finskillbench.harness.conditions import Condition
-from finskillbench.runs.store.rows import Row, sealed
+from finskillbench.runs.store.rows import Row, with_digest
 
-ROW = sealed(
+ROW = with_digest(
     Row(
         model="m",
         harness="finskillbench",
@@ -67,4 +67,4 @@ ROW = sealed(
 
 def row(number: int = 0, **changes: Any) -> Row:
     """The example as the row of task `number`."""
-    return sealed(replace(ROW, task_id=f"t{number}", **changes))
+    return with_digest(replace(ROW, task_id=f"t{number}", **changes))

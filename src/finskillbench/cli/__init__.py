@@ -16,7 +16,7 @@ import typer
 from typer import TyperException
 from typer.main import get_command
 
-from finskillbench.cli import audit, data, demo, doctor, plan, read, run, skills
+from finskillbench.cli import audit, data, demo, doctor, inspect, plan, run, skills
 from finskillbench.cli.display import console
 from finskillbench.cli.groups import ExtensibleGroup
 from finskillbench.cli.options.kinds import command
@@ -44,7 +44,8 @@ app.command("audit", epilog=audit.EXAMPLE)(audit.audit)
 app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
 app.command("plan", epilog=plan.EXAMPLE)(command(plan.plan, plan.PlanOptions))
 app.command("run", epilog=run.EXAMPLE)(command(run.run, run.PlayOptions))
-app.command("read", epilog=read.EXAMPLE)(read.read)
+app.command("inspect", epilog=inspect.EXAMPLE)(inspect.inspect)
+app.command("read", hidden=True)(inspect.inspect)  # former name, removed in the next release
 app.command("merge", epilog=show.MERGE_EXAMPLE)(show.merge)
 app.command("show", epilog=show.SHOW_EXAMPLE)(show.show)
 app.command("report", epilog=report.EXAMPLE)(report.report)
@@ -95,7 +96,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     An exception that nobody foresaw keeps its traceback, since it is our bug; that of an error is logged under -vv.
     """
     try:
-        code = _command()(arguments, prog_name="finskillbench", standalone_mode=False)
+        code = _command()(
+            _with_json_target(sys.argv[1:] if arguments is None else arguments),
+            prog_name="finskillbench",
+            standalone_mode=False,
+        )
     except InternalError as error:
         return _fail(f"{error} (a bug in finskillbench: please report it)")
     except CatalogError as error:
@@ -114,6 +119,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if code == 130:
         print("interrupted; the same command resumes a run", file=sys.stderr)
     return code if isinstance(code, int) else 0
+
+
+def _with_json_target(arguments: Sequence[str]) -> list[str]:
+    """Give `--json` without a FILE the target standard output: Typer has no options with an optional value."""
+    return [
+        f"--json={console.STANDARD_OUTPUT}" if name == "--json" and following.startswith("-") else name
+        for name, following in zip(arguments, [*arguments, "-"][1:], strict=True)
+    ]
 
 
 @cache

@@ -9,6 +9,7 @@ import typer
 
 from finskillbench.cli.data.arguments import PartOfEdition
 from finskillbench.cli.display import console
+from finskillbench.cli.options.kinds import JsonOutput
 
 EXAMPLE = "Example: finskillbench audit editions/seven --json audit.json"
 
@@ -19,10 +20,7 @@ def audit(
     check: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Run this check only; may be given several times.")
     ] = None,
-    as_json: Annotated[
-        Path | None,
-        typer.Option("--json", parser=console.out_path, metavar="FILE", help="Write the report, with every finding."),
-    ] = None,
+    as_json: JsonOutput = None,
     other: Annotated[
         Path | None,
         typer.Option(metavar="EDITION", help="Edition of another seed, on which `signature` tries what it learned."),
@@ -46,11 +44,7 @@ def audit(
         loaded = load_edition(edition, suite)
         beside = None if other is None else load_edition(other)
         report = audit_edition(loaded, check, other=beside, raw_dir=raw_dir, progress=progress)
-    typer.echo(report)
-    if as_json is not None:
-        import orjson
-
-        as_json.write_bytes(orjson.dumps(report.to_json(), option=orjson.OPT_INDENT_2) + b"\n")
-        typer.echo(f"Report: {as_json}")
+    if not console.json_printed(as_json, report.to_json):
+        typer.echo(report)
     if not report.passed:
         raise typer.Exit(1)

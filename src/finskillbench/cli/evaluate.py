@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from finskillbench.cli.display import console
-from finskillbench.cli.display.console import print_end
+from finskillbench.cli.display.console import exit_with, print_end
 from finskillbench.cli.options import kinds
 from finskillbench.cli.options.runs import RunOptions
 from finskillbench.cli.run import perform
@@ -43,7 +43,9 @@ def evaluate(
         list[str] | None,
         typer.Option(help="Domain that the skills are for; repeatable. Default: those that their documents name."),
     ] = None,
-    beside: Annotated[bool, typer.Option("--beside", help="Mount them beside the curated packages.")] = False,
+    keep_curated: Annotated[
+        bool, typer.Option("--keep-curated", help="Mount them in addition to the curated packages.")
+    ] = False,
     python: Annotated[
         Path | None, typer.Option(metavar="PATH", help="Interpreter of their scripts. Default: this one.")
     ] = None,
@@ -59,10 +61,7 @@ def evaluate(
     max_cost: kinds.MaxCost = None,
     allow_unconfined: kinds.AllowUnconfined = False,
     out: kinds.RunFolder = None,
-    as_json: Annotated[
-        Path | None,
-        typer.Option("--json", parser=console.out_path, metavar="FILE", help="Write the figures, with every flip."),
-    ] = None,
+    as_json: kinds.JsonOutput = None,
 ) -> None:
     """Run the same episodes with your skills and without, and print what they changed, and what they cost.
 
@@ -81,7 +80,7 @@ def evaluate(
         edition=edition,
         model=[model],
         condition=[reference, treated],
-        skills=[f"{name}{'+' if beside else ''}={folder}", *other],
+        skills=[f"{name}{'+' if keep_curated else ''}={folder}", *other],
         skill_python=None if python is None else [f"{name}={python}"],
         subtask=subtask,
         limit=limit,
@@ -93,20 +92,17 @@ def evaluate(
         allow_unconfined=allow_unconfined,
         out=out,
     )
-    ours = curated() if beside else {}
+    ours = curated() if keep_curated else {}
     packages = {key: package for key, package in wanted.given[treated].packages.items() if key not in ours}
     meant_for = [registered(each).name for each in domain] if domain else domains_of(packages.values())
     result, loaded = perform(wanted)
     (entry,) = wanted.entries
     rows = result.rows.filter(model=entry.model, arguments=entry.arguments)  # the folder may hold other models
     found = evaluate_skills(collect(rows), Comparison(treated, reference), packages, meant_for)
+    if console.json_printed(as_json, lambda: _to_json(found, result.folder)):
+        exit_with(result)
     for line in _report(found, packages, result.folder, named=bool(domain)):
         typer.echo(line)
-    if as_json is not None:
-        import orjson
-
-        as_json.write_bytes(orjson.dumps(_to_json(found, result.folder), option=orjson.OPT_INDENT_2) + b"\n")
-        typer.echo(f"Figures:      {as_json}")
     print_end(result, loaded, f"finskillbench skills eval {shlex.quote(str(folder))} --model openai/gpt-5 --max-cost 5")
 
 

@@ -13,6 +13,15 @@ from typer.models import TyperInfo
 from finskillbench.errors import InputError
 from finskillbench.extensions import COMMANDS, Registered, registered_extensions
 
+_SECTIONS = {
+    "Start": ("demo", "doctor", "inspect"),
+    "Evaluate": ("plan", "run", "merge", "rescore", "skills", "score", "export-tasks", "drive", "serve"),
+    "Report": ("report", "compare", "show", "failures", "export"),
+    "Editions": ("data", "audit"),
+    "Publish": ("submit", "leaderboard"),
+}
+"""Commands of the root group by section of its help; all others follow under "Other"."""
+
 
 class ExtensibleGroup(TyperGroup):
     """A group whose further commands are imported when one of them is called, or when its help lists them all."""
@@ -39,6 +48,19 @@ class ExtensibleGroup(TyperGroup):
             else:
                 self._add(cmd_name, entry)
         return self.commands.get(cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands into the help, those of the root group by section."""
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        visible = {name: each for name, each in commands.items() if not each.hidden}
+        width = formatter.width - 6 - max(map(len, visible))
+        known = {name for names in _SECTIONS.values() for name in names}
+        sections = {**_SECTIONS, "Other": [name for name in visible if name not in known]}
+        for title, names in (sections if ctx.parent is None else {"Commands": visible}).items():
+            rows = [(name, visible[name].get_short_help_str(width)) for name in names if name in visible]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
     def _registered(self, context: Any) -> dict[str, Registered]:
         """Return the entry points of this group that are not imported yet."""

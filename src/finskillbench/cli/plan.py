@@ -17,7 +17,7 @@ from finskillbench.cli.options.runs import RunOptions
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from finskillbench.runs.plan.usage import Amount, Estimate, Forecast
+    from finskillbench.runs.plan.usage import Amount, UsageEstimate, Forecast
 
 EXAMPLE = """\b
 Examples:
@@ -49,12 +49,12 @@ def plan(options: PlanOptions) -> None:
     """
     from finskillbench.harness.conditions import parse_condition
     from finskillbench.runs.plan.items import make_plan
-    from finskillbench.runs.plan.usage import Earlier, estimate, left_to_run
+    from finskillbench.runs.plan.usage import EarlierRun, estimate, left_to_run
     from finskillbench.runs.store.journal import read_history
 
     part = options.part_of_plan
     options.check_names()
-    like = None if options.like is None else Earlier(str(options.like), read_history(options.like).rows.values())
+    like = None if options.like is None else EarlierRun(str(options.like), read_history(options.like).rows.values())
 
     with console.Progress() as progress:
         progress("Reading the edition")
@@ -78,7 +78,7 @@ def plan(options: PlanOptions) -> None:
             left,
             prices=options.called.charged,
             like=like,
-            given=options.given,
+            user_skills=options.given,
             allow_unconfined=options.allow_unconfined,
         )
     typer.echo(_table("Expected", estimates, lambda each: _figures(each.expected)))
@@ -87,7 +87,7 @@ def plan(options: PlanOptions) -> None:
         typer.echo(line)
 
 
-def _closing(options: PlanOptions, estimates: Sequence[Estimate], folder: Path, finished: int) -> Iterator[str]:
+def _closing(options: PlanOptions, estimates: Sequence[UsageEstimate], folder: Path, finished: int) -> Iterator[str]:
     """Where the figures come from, what is finished, and whether the money will do."""
     from finskillbench.runs.store.journal import read_history
 
@@ -104,19 +104,19 @@ def _closing(options: PlanOptions, estimates: Sequence[Estimate], folder: Path, 
         yield f"Price unknown: {', '.join(unknown)}; give it in a file with --prices."
     elif max_cost is not None:
         history = read_history(folder)
-        paid = history.spent({model: prices.of(model) for model, _ in history.amounts()})
+        paid = history.spent({model: prices.price_of(model) for model, _ in history.amounts()})
         expected = math.fsum(each.forecast.expected.cost_usd or 0.0 for each in estimates)
         verdict = "stop early" if paid + expected > max_cost else "be enough"
         already = f", of which {paid:,.2f} are spent," if paid else ""
         yield f"--max-cost {max_cost:,.2f} USD{already} is expected to {verdict}."
 
 
-def _table(title: str, estimates: Sequence[Estimate], cells: Callable[[Forecast], tuple[str, ...]]) -> str:
+def _table(title: str, estimates: Sequence[UsageEstimate], cells: Callable[[Forecast], tuple[str, ...]]) -> str:
     from finskillbench.cli.display.console import render_table
 
     header = (title, "condition", "episodes", "calls", "input tokens", "output tokens", "cost USD")
 
-    def row(model: str, condition: str, some: Sequence[Estimate]) -> tuple[str, ...]:
+    def row(model: str, condition: str, some: Sequence[UsageEstimate]) -> tuple[str, ...]:
         episodes = sum(each.episodes for each in some)
         return (model, condition, f"{episodes:,}", *cells(reduce(add, (each.forecast for each in some))))
 

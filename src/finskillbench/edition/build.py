@@ -67,7 +67,7 @@ def build_edition(
     source: Literal["synthetic", "raw-dir"] = "synthetic",
     raw_dir: Path | None = None,
     seed: int = DEFAULT_SEED,
-    names: int | None = None,
+    companies: int | None = None,
     suite: str = PAPER_SUITE,
     episodes: int | None = None,
     catalog: Path | None = None,
@@ -99,8 +99,8 @@ def build_edition(
         or whose workers cannot read `out` and `raw_dir`. No partial output remains.
     """
     progress = progress or Bar().show
-    if names is not None and not SMALLEST <= names <= LARGEST_UNIVERSE:
-        raise InputError(f"--names must be between {SMALLEST} and {LARGEST_UNIVERSE}, not {names}")
+    if companies is not None and not SMALLEST <= companies <= LARGEST_UNIVERSE:
+        raise InputError(f"--companies must be between {SMALLEST} and {LARGEST_UNIVERSE}, not {companies}")
     if seed < 0:
         raise InputError(f"--seed must not be negative, not {seed}")
     if seed > LARGEST:
@@ -115,11 +115,11 @@ def build_edition(
     if source == "raw-dir":
         if raw_dir is None or not raw_dir.is_dir():
             raise InputError(f"--raw-dir must name a folder of raw files, not {raw_dir}")
-        request = _Request(raw_dir, {"kind": source}, seed, names, chosen, episodes, user_catalog, filed, cluster)
+        request = _Request(raw_dir, {"kind": source}, seed, companies, chosen, episodes, user_catalog, filed, cluster)
         _build_files(request, out, progress)
     else:
         with new_folder(out) as folder, _raw_scratch(folder) as raw:
-            size = names or DEFAULT_NAMES
+            size = companies or DEFAULT_NAMES
             progress("writing synthetic raw files")
             write_collection(Path(raw), seed=seed, names=size)
             stated = {"kind": source, "names": size}
@@ -286,7 +286,7 @@ def has_prices(raw: Path, names: int | None = None) -> bool:
             remedy="add one of them; `finskillbench data template OUT` shows the format of every file",
         )
     if names is not None:
-        raise InputError(f"--names {names}: {raw} has no folder prices to choose names by; leave --names out")
+        raise InputError(f"--companies {names}: {raw} has no folder prices to choose names by; leave --companies out")
     return False
 
 

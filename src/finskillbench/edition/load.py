@@ -109,7 +109,7 @@ class Edition:
         if source["kind"] == "raw-dir":
             arguments += " --source raw-dir --raw-dir DIR"
         elif (names := dict(source).get("names")) is not None:
-            arguments += f" --names {names}"
+            arguments += f" --companies {names}"
         return f"build them: finskillbench data build {arguments} --out {self.path}-{suite}"
 
     @property

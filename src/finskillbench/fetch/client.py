@@ -100,11 +100,11 @@ class AbsentError(DownloadError):
 
 
 class _RetryableError(Exception):
-    """A failed attempt to repeat after `wait` seconds; `hopeless` if the source rejects every request."""
+    """A failed attempt to repeat after `wait` seconds; `permanent` if the source rejects every request."""
 
-    def __init__(self, message: str, *, wait: float | None = None, hopeless: bool = False) -> None:
+    def __init__(self, message: str, *, wait: float | None = None, permanent: bool = False) -> None:
         super().__init__(message)
-        self.wait, self.hopeless = wait, hopeless
+        self.wait, self.permanent = wait, permanent
 
 
 class Client:
@@ -171,7 +171,7 @@ class Client:
         except _RetryableError as error:
             often = f", {limits.attempts} times" if limits.attempts > 1 and not self._stopped.is_set() else ""
             message = self._redacted(request, f"{error}{often}; run the same command to resume")
-            raise DownloadError(message, permanent=error.hopeless) from None
+            raise DownloadError(message, permanent=error.permanent) from None
 
     def _rest(self, seconds: float) -> None:
         self._sleep(seconds)
@@ -242,7 +242,7 @@ class Client:
                 self._pace(request.source).pause(min(wait or limits.first_wait_seconds, limits.longest_wait_seconds))
             hint = "; wait ten minutes and check the user agent" if status == 403 else ""
             problem = f"refused with HTTP {status}, {excerpt(body)!r}{hint}"
-            raise _RetryableError(problem, wait=wait, hopeless=status in _RATE_LIMITED)
+            raise _RetryableError(problem, wait=wait, permanent=status in _RATE_LIMITED)
         if status in (401, 402, 403):
             problem = f"refused with HTTP {status}, {excerpt(body)!r}; check the key and its permissions"
             raise DownloadError(self._redacted(request, problem), permanent=True)
@@ -253,8 +253,8 @@ class Client:
         except NoDataError as error:
             raise AbsentError(self._redacted(request, f"not found ({error})")) from None
         except ContentError as error:
-            if error.lasting:
-                raise DownloadError(self._redacted(request, f"{error}"), permanent=error.hopeless) from None
+            if error.final:
+                raise DownloadError(self._redacted(request, f"{error}"), permanent=error.permanent) from None
             raise _RetryableError(f"served {error}") from None
         return SourceResponse(body, **marks, retrieved=now)
 

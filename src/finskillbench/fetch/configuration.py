@@ -28,11 +28,11 @@ _UNSHOWN = re.compile(r"<(style|script)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE
 
 
 class ContentError(Exception):
-    """An invalid response body; `lasting`: a retry will not help, `hopeless`: nor will other requests to the source."""
+    """An invalid response body; `final`: a retry will not help, `permanent`: nor will other requests to the source."""
 
-    def __init__(self, message: str, *, lasting: bool = False, hopeless: bool = False) -> None:
+    def __init__(self, message: str, *, final: bool = False, permanent: bool = False) -> None:
         super().__init__(message)
-        self.lasting, self.hopeless = lasting or hopeless, hopeless
+        self.final, self.permanent = final or permanent, permanent
 
 
 class NoDataError(ContentError):
@@ -109,7 +109,7 @@ def unzipped(body: bytes) -> bytes:
         with zipfile.ZipFile(io.BytesIO(body)) as archive:
             names = [name for name in archive.namelist() if name.lower().endswith(".csv")]
             if len(names) != 1:
-                raise ContentError(f"{len(names)} CSV files in the archive where one is expected", lasting=True)
+                raise ContentError(f"{len(names)} CSV files in the archive where one is expected", final=True)
             return archive.read(names[0])
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
         raise ContentError(f"not a complete zip archive ({error}): {excerpt(body)!r}") from None

@@ -121,7 +121,7 @@ def fetch_instance(fetcher: Fetcher, symbol: str, cik: int, report: _Report, add
     """Fetch the XBRL document of a report; return an absent entry where it has none. Raises as `Fetcher.fetch`."""
     path = instance_path(symbol, report)
     entry = fetcher.folder.have(path)
-    if entry is not None and fetcher.is_fresh(entry, lasting=True):
+    if entry is not None and fetcher.is_fresh(entry, immutable=True):
         fetcher.folder.keep(path)
         return entry
     base = f"{addresses.sec}/Archives/edgar/data/{cik}/{report.accession.replace('-', '')}"
@@ -132,7 +132,7 @@ def fetch_instance(fetcher: Fetcher, symbol: str, cik: int, report: _Report, add
         except AbsentError:
             pass  # Multi-part documents are extracted under another file name.
     index = f"{PARTS_FOLDER}/index-{report.accession}.json"
-    name = _listed(fetcher, FetchItem(index, (SourceRequest("sec", f"{base}/index.json", _index),), lasting=True))
+    name = _listed(fetcher, FetchItem(index, (SourceRequest("sec", f"{base}/index.json", _index),), immutable=True))
     why = "the filing has no XBRL instance"
     try:
         if name is not None:
@@ -148,7 +148,7 @@ def fetch_instance(fetcher: Fetcher, symbol: str, cik: int, report: _Report, add
 
 def _document(fetcher: Fetcher, path: str, url: str, cik: int) -> Entry:
     request = SourceRequest("sec", url, lambda body: _instance(body, cik))
-    item = FetchItem(path, (request,), gzipped, lasting=True)
+    item = FetchItem(path, (request,), gzipped, immutable=True)
     return fetcher.write(item, [fetcher.client.get(request)])
 
 
@@ -246,9 +246,9 @@ def _unpacked(bodies: Sequence[bytes]) -> bytes:
 def _factors(header: bytes, body: bytes) -> None:
     table = unzipped(body)
     if not re.search(rb"^(Date)?\s*,\s*" + header + rb"\s*$", table, re.MULTILINE):
-        raise ContentError(f"not daily factors: {excerpt(table)!r}", lasting=True)
+        raise ContentError(f"not daily factors: {excerpt(table)!r}", final=True)
     if not re.search(rb"^\s*(\d{8}|\d{4}-\d\d-\d\d)\s*,", table, re.MULTILINE):
-        raise ContentError("daily factors without a row", lasting=True)
+        raise ContentError("daily factors without a row", final=True)
 
 
 def _series(headers: Sequence[str], body: bytes) -> None:

@@ -185,12 +185,12 @@ def gzipped(bodies: Sequence[bytes]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class FetchItem:
-    """A file of the collection; `lasting` if its source never changes it after publication."""
+    """A file of the collection; `immutable` if its source never changes it after publication."""
 
     path: str
     requests: tuple[SourceRequest, ...]
     compose: Compose = as_served
-    lasting: bool = False
+    immutable: bool = False
 
 
 class Fetcher:
@@ -208,7 +208,7 @@ class Fetcher:
         entry = self.folder.have(item.path)
         urls = [question.url for question in item.requests]
         same = entry is not None and [origin.url for origin in entry.origins] == urls
-        if entry is not None and same and self.is_fresh(entry, lasting=item.lasting):
+        if entry is not None and same and self.is_fresh(entry, immutable=item.immutable):
             self.folder.keep(item.path)
             return entry
         try:
@@ -226,11 +226,11 @@ class Fetcher:
         self.folder.record(made)
         return made
 
-    def is_fresh(self, entry: Entry, *, lasting: bool = False) -> bool:
+    def is_fresh(self, entry: Entry, *, immutable: bool = False) -> bool:
         """Return true if an entry needs no request."""
-        if self._refresh and not (lasting and not entry.absent):
+        if self._refresh and not (immutable and not entry.absent):
             return False
-        return (lasting and not entry.absent) or entry.retrieved[:10] > self._since
+        return (immutable and not entry.absent) or entry.retrieved[:10] > self._since
 
     def write(self, item: FetchItem, answers: Sequence[SourceResponse]) -> Entry:
         """Compose a file from valid responses; AbsentError or DownloadError if they do not give one."""

@@ -73,7 +73,7 @@ def csv_of(sessions: Iterable[Session], window: Window, *, dividends: bool = Tru
         raise NoDataError(f"no session from {window.prices_from} to {window.last}")
     for one, following in pairwise(chosen):
         if following.day <= one.day:
-            raise ContentError(f"{following.day} after {one.day}: the days do not increase", lasting=True)
+            raise ContentError(f"{following.day} after {one.day}: the days do not increase", final=True)
     lines = [_HEADER + (",Dividends" if dividends else "") + ",Stock Splits"]
     for one in chosen:
         cells = [one.opening, one.high, one.low, one.close, one.adjusted, one.volume]
@@ -224,7 +224,7 @@ def _chart(symbol: str, body: bytes) -> dict[str, object]:
         raise ContentError(f"the chart of {meta.get('symbol')!r} in place of {symbol}")
     # For long ranges Yahoo may return months, which only this field shows.
     if meta.get("dataGranularity", "1d") != "1d":
-        raise ContentError(f"rows of {meta.get('dataGranularity')!r} in place of days", lasting=True)
+        raise ContentError(f"rows of {meta.get('dataGranularity')!r} in place of days", final=True)
     return result
 
 
@@ -335,7 +335,7 @@ def _rows(body: bytes) -> list[dict[str, object]]:
     rows = json_list(json_of(body))
     if rows is None:
         # An exhausted quota comes as status 200 with an object or a text.
-        raise ContentError(f"not a list of rows: {excerpt(body)!r}", hopeless=True)
+        raise ContentError(f"not a list of rows: {excerpt(body)!r}", permanent=True)
     found = [record for record in map(json_object, rows) if record is not None]
     if len(found) != len(rows):
         raise ContentError("a row that is not an object")

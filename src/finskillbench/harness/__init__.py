@@ -1,5 +1,4 @@
-"""One episode with an agent: prompts, tools, conditions, the loop, and the models that answer.
+"""Run one episode with an agent: prompts, tools, conditions, the loop and the models.
 
-Nothing here can reach a truth: an episode comes in, a trace with a submission goes out, and
-`finskillbench.runs` joins the two afterwards.
+This package never reads a truth; `finskillbench.runs` joins traces and truths.
 """

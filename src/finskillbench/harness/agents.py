@@ -1,4 +1,4 @@
-"""Agents with a loop of their own: a function that is given a task and its tools, and returns an answer.
+"""Agents with their own loop: functions that take a task and its tools and return an answer.
 
     async def my_agent(task, tools):
         data = await tools.call("get_task_data", field="expected_returns")
@@ -6,9 +6,8 @@
 
     run(edition, agents=[my_agent], out=Path("runs/mine"))
 
-It runs in this process and is trusted as much as whoever wrote it: nothing keeps it from reading the edition's files.
-
-An episode played by an agent with a loop of its own: the same tools, prompt and record as in ours.
+Tools, prompt and record are those of the built-in loop. An agent runs in this process and could read the edition's
+files: run only code that you trust.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ from finskillbench.harness.trace import Ended, Trace
 from finskillbench.redaction import logger
 
 HARNESS = "python"
-"""The harness of rows whose episodes a Python function has played."""
+"""Harness name in rows of Python agents."""
 SECONDS, CALLS = 1800.0, 200
-"""How long an episode of an agent may take, and how many tool calls, unless it says otherwise."""
+"""Default limits of an agent's episode: seconds and tool calls."""
 _PREFIX = "agent/"
 _NAME = re.compile(r"[\w./:@+-]{1,120}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What an agent is given of an episode: the words that a model would read, and the tools on offer."""
+    """One episode as an agent sees it: prompts and the offered tools."""
 
     task_id: str
     sub_task: str
@@ -50,38 +49,38 @@ class Task:
 
 
 class Tools(Protocol):
-    """The tools of one episode, by name."""
+    """Interface to the tools of one episode."""
 
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
-        """What a tool answers; whatever goes wrong comes back as `{"error": ...}`. `submit_answer` ends the episode."""
+        """Return a tool's result; errors are returned as `{"error": ...}`. `submit_answer` ends the episode."""
         ...
 
     async def call_text(self, name: str, arguments: str, /) -> str:
-        """The same in text, as models write and read it: one line of JSON, and below it what is left of the budget."""
+        """Call a tool with JSON text; return one line of JSON, followed by the remaining budget."""
         ...
 
     def spent(self, usage: Usage, *, served_model: str | None = None) -> None:
-        """Note a model call that the agent has made; what is not told has an unknown price."""
+        """Record one model call of the agent; calls that are not recorded have an unknown price."""
         ...
 
-    def said(self, text: str) -> None:
-        """Note words of the agent beside its calls; they are shown in its trajectory and judged by nobody."""
+    def log(self, text: str) -> None:
+        """Add text of the agent to its trajectory; it is shown and not scored."""
         ...
 
 
 Solve = Callable[[Task, Tools], Awaitable[str | Mapping[str, Any] | None]]
-"""Solves one task: returns the answer as JSON text or as an object, or None where it called `submit_answer` itself."""
+"""Solve one task: return the answer as JSON text or an object, or None after a call of `submit_answer`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
     """An agent of a run.
 
-    name : under which rows file it.
-    solve : plays one episode; several run at once, in one event loop.
-    seconds, calls : an episode that takes longer, or calls more tools, ends without an answer.
-    harness : whose loop it is, as rows say it.
-    tells_cost : whether it tells what it spends, so that a run may have a limit on that.
+    name : its name in rows.
+    solve : plays one episode; several run concurrently in one event loop.
+    seconds, calls : limits of an episode; beyond them it ends without an answer.
+    harness : name of its loop in rows.
+    tells_cost : True if it reports its model calls, which a run with a cost limit requires.
     """
 
     name: str
@@ -93,33 +92,35 @@ class Agent:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise InputError(f"an agent is called {self.name[:60]!r}; letters, digits and ./:@+-_ make a name")
+            raise InputError(
+                f"agent name {self.name[:60]!r} is not valid; use letters, digits and ./:@+-_ (at most 120)"
+            )
         if not (self.seconds > 0 and self.calls > 0):
             raise InputError(f"{self.name}: seconds and calls must be above 0, not {self.seconds} and {self.calls}")
 
 
-def as_agent(given: Agent | Solve) -> Agent:
-    """An agent as it is, or one made of an async function and called after it.
+def as_agent(agent: Agent | Solve) -> Agent:
+    """Return an agent unchanged, or wrap an async function in one with its name.
 
     Raises
     ------
     InputError : it is neither.
     """
-    if isinstance(given, Agent):
-        return given
-    name = getattr(given, "__name__", type(given).__name__)
-    if not is_solver(given):
-        raise InputError(f"{name} is no agent: give an async function of (task, tools), or an Agent")
-    return Agent(f"{_PREFIX}{name.strip('<>')}", given)
+    if isinstance(agent, Agent):
+        return agent
+    name = getattr(agent, "__name__", type(agent).__name__)
+    if not is_solver(agent):
+        raise InputError(f"{name} is not an agent; pass an async function of (task, tools) or an Agent")
+    return Agent(f"{_PREFIX}{name.strip('<>')}", agent)
 
 
 def is_solver(value: object) -> bool:
-    """Whether a value is an async function, or an object that is called like one."""
+    """Return True for an async function or an object with an async `__call__`."""
     return inspect.iscoroutinefunction(value) or (callable(value) and inspect.iscoroutinefunction(type(value).__call__))
 
 
 _GRACE_SECONDS = 5.0
-"""How long an agent that is cut short may take to tidy up."""
+"""Seconds that a cancelled agent has for cleaning up."""
 _OVER = '{"error": "the answer is submitted; the episode is over"}'
 _TOO_MANY = '{"error": "this episode takes no further tool calls"}'
 _DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
@@ -128,48 +129,47 @@ _log = logger(__name__)
 
 
 async def play_episode(agent: Agent, spec: EpisodeSpec, resources: Resources | None = None) -> Trace:
-    """Let an agent solve one episode under one arm; never raises for what the agent does.
+    """Let an agent solve one episode under one condition; never raises for the agent's failures.
 
-    Arguments and errors as those of `finskillbench.harness.loop.run_episode`. What an agent returns is its submission,
-    unless it has called `submit_answer` before. One that fails before it has called a tool ends in an error, which is
-    run again; one that fails later, takes too long or calls too many tools has given no answer. It is told how many
-    turns and tokens it has, and with each result how many tool calls are left. Its own loop counts the turns: what is
-    left of them and of tokens stands there only where it tells each call of its model.
+    Arguments and errors as for `finskillbench.harness.loop.run_episode`. The agent's return value is its submission,
+    unless it has called `submit_answer`. A failure before the first tool call ends the episode in an error, which is
+    run again. A later failure, a timeout or too many calls ends it without an answer. Each result states the remaining
+    tool calls; it states remaining turns and tokens only if the agent reports its model calls.
     """
     return await _AgentEpisode(agent, EpisodeState(agent.name, agent.harness, spec, resources or Resources())).play()
 
 
 class _AgentEpisode:
-    """An agent at its seat; the `Tools` that it is given."""
+    """The `Tools` of one episode of an agent."""
 
-    def __init__(self, agent: Agent, seat: EpisodeState) -> None:
-        self._agent, self._seat = agent, seat
-        self._asked = 0
+    def __init__(self, agent: Agent, state: EpisodeState) -> None:
+        self._agent, self._state = agent, state
+        self._calls_made = 0
         self._over = False
         self._solving: asyncio.Task[Any] | None = None
 
     async def play(self) -> Trace:
-        seat = self._seat
+        state = self._state
         try:
             ended, failure = await self._outcome()
-            if seat.left.is_overdrawn and ended != "error":
+            if state.remaining.is_overdrawn and ended != "error":
                 ended = "budget_exhausted"
-            if not seat.calls:
-                seat.usage = Usage()  # what an agent does not tell of costs is not known to be nothing
-            return seat.trace(ended, failure, turns=len(seat.calls) or len(seat.records))
+            if not state.calls:
+                state.usage = Usage()  # usage that was not reported is unknown, not zero
+            return state.trace(ended, failure, turns=len(state.calls) or len(state.records))
         finally:
-            seat.toolbox.close()
+            state.toolbox.close()
 
     async def _outcome(self) -> tuple[Ended, FinSkillBenchError | None]:
-        seat = self._seat
-        seat.append_remaining(self._calls_left)
+        state = self._state
+        state.append_remaining(self._calls_left)
         task = Task(
-            seat.episode.task_id,
-            seat.episode.sub_task,
-            seat.mounted.arm.condition,
-            seat.system,
-            seat.messages[-1].content,
-            seat.tools,
+            state.episode.task_id,
+            state.episode.sub_task,
+            state.mounted.arm.condition,
+            state.system,
+            state.messages[-1].content,
+            state.tools,
         )
         self._solving = asyncio.ensure_future(self._agent.solve(task, self))
         try:
@@ -182,7 +182,7 @@ class _AgentEpisode:
             self._over = True
             self._solving.cancel()
             await asyncio.wait({self._solving}, timeout=_GRACE_SECONDS)
-            if seat.left.is_overdrawn:
+            if state.remaining.is_overdrawn:
                 return "budget_exhausted", None
             return self._without_answer("out_of_calls" if done else "out_of_time"), None
         try:
@@ -191,42 +191,42 @@ class _AgentEpisode:
             raise
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - an agent's bug costs one episode
             foreseen = isinstance(error, ProviderError)
-            if not foreseen:  # what is foreseen is in the row, and in the end of a run that it stops
-                seat.log_bug(_log, seat.name, error)
-            failure = _failure(seat.name, error)
-            if seat.toolbox.answer is None and not seat.records:
-                seat.incidents.append(failure.cause.value)
+            if not foreseen:  # provider errors are recorded in the row instead
+                state.log_bug(_log, state.name, error)
+            failure = _failure(state.name, error)
+            if state.toolbox.answer is None and not state.records:
+                state.incidents.append(failure.cause.value)
                 return "error", failure
-            # An agent must not choose its episodes by failing in those that it cannot solve.
+            # An agent must not select its episodes by failing in the difficult ones.
             return self._without_answer("adapter_failed"), failure
-        return ("submitted", None) if seat.toolbox.answer is not None else (self._without_answer("no_answer"), None)
+        return ("submitted", None) if state.toolbox.answer is not None else (self._without_answer("no_answer"), None)
 
     @property
     def _calls_left(self) -> int:
-        return max(self._agent.calls - self._asked, 0)
+        return max(self._agent.calls - self._calls_made, 0)
 
     def _without_answer(self, ended: Ended) -> Ended:
-        """How an episode ended that was cut short; an answer that was submitted before stands."""
-        self._seat.incidents.append(ended)
-        return "submitted" if self._seat.toolbox.answer is not None else ended
+        """Return how an interrupted episode ended; an earlier submission counts."""
+        self._state.incidents.append(ended)
+        return "submitted" if self._state.toolbox.answer is not None else ended
 
-    async def _submit(self, said: object) -> None:
-        if said is None or self._seat.toolbox.answer is not None:
+    async def _submit(self, returned: object) -> None:
+        if returned is None or self._state.toolbox.answer is not None:
             return
-        if not isinstance(said, str | Mapping):
-            raise TypeError(f"it returned {type(said).__name__}, and an answer is text or an object")
-        answer = said if isinstance(said, str) else orjson.dumps(said, option=_DUMP).decode()
+        if not isinstance(returned, str | Mapping):
+            raise TypeError(f"it returned {type(returned).__name__}, and an answer is text or an object")
+        answer = returned if isinstance(returned, str) else orjson.dumps(returned, option=_DUMP).decode()
         await self._serve(SUBMIT_ANSWER.name, orjson.dumps({"answer": answer}).decode())
 
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
-        """As of `Tools`."""
+        """Implement `Tools.call`."""
         text = await self.call_text(name, orjson.dumps(arguments, option=_DUMP).decode())
         return orjson.loads(text.partition("\n")[0])
 
     async def call_text(self, name: str, arguments: str, /) -> str:
-        """As of `Tools`."""
-        await asyncio.sleep(0)  # an agent that never waits must not starve the others, nor outlive its time
-        if self._over or not self._calls_left or self._seat.left.is_overdrawn:
+        """Implement `Tools.call_text`."""
+        await asyncio.sleep(0)  # let other agents and the timeout run
+        if self._over or not self._calls_left or self._state.remaining.is_overdrawn:
             self._over = True
             if self._solving is not None:
                 self._solving.cancel()
@@ -234,32 +234,31 @@ class _AgentEpisode:
         return await self._serve(name, arguments)
 
     async def _serve(self, name: str, arguments: str) -> str:
-        seat = self._seat
-        self._asked += 1
-        said = Turn(tool_calls=(ToolCall(str(self._asked), str(name), str(arguments)),))
-        (call,) = clean_turn(said, seat.around.redact).tool_calls
-        if seat.toolbox.answer is not None:
-            seat.record_not_run(self._asked, call)
+        state = self._state
+        self._calls_made += 1
+        turn = Turn(tool_calls=(ToolCall(str(self._calls_made), str(name), str(arguments)),))
+        (call,) = clean_turn(turn, state.resources.redact).tool_calls
+        if state.toolbox.answer is not None:
+            state.record_not_run(self._calls_made, call)
             return _OVER
-        served = await seat.serve(call, seat.tools)
-        seat.messages.append(Message("assistant", "", (call,)))
-        seat.record(self._asked, call, served)
-        if seat.toolbox.answer is None:
-            seat.append_remaining(self._calls_left, turns_known=bool(seat.calls))
-        return seat.messages[-1].content
+        served = await state.serve(call, state.tools)
+        state.messages.append(Message("assistant", "", (call,)))
+        state.record_tool_call(self._calls_made, call, served)
+        if state.toolbox.answer is None:
+            state.append_remaining(self._calls_left, turns_known=bool(state.calls))
+        return state.messages[-1].content
 
-    def said(self, text: str) -> None:
-        """As of `Tools`."""
-        self._seat.messages.append(Message("assistant", self._seat.around.redact(clean_text(text))))
+    def log(self, text: str) -> None:
+        """Implement `Tools.log`."""
+        self._state.messages.append(Message("assistant", self._state.resources.redact(clean_text(text))))
 
     def spent(self, usage: Usage, *, served_model: str | None = None) -> None:
-        """As of `Tools`."""
-        turn = clean_turn(Turn(usage=usage, served_model=served_model), self._seat.around.redact)
-        self._seat.answered(turn, priced=False)
+        """Implement `Tools.spent`."""
+        turn = clean_turn(Turn(usage=usage, served_model=served_model), self._state.resources.redact)
+        self._state.record_model_call(turn, priced=False)
 
 
 def _failure(name: str, error: BaseException) -> ProviderError:
-    """What ended an agent: a failure that names its cause, or a bug of its own."""
     if isinstance(error, ProviderError):
         return error
     return ProviderError(f"{name}: {type(error).__name__}: {error}", Cause.ADAPTER)

@@ -1,11 +1,7 @@
-"""The experimental arms: which procedural resources are mounted, and the proof of it.
+"""Experimental conditions: the skills, scripts and tools that an agent is offered.
 
-An arm is a few switches, so that a new one is a line in `ARMS`: whether documents can be loaded, whether scripts can be
-run, whether the documents stand in the prompt, whether irrelevant packages take the place of the curated ones, whether
-the agent writes its own, whether it keeps them from one episode to the next, and whether it can run code of its own.
-
-Beside the arms that are always there, any folder of packages that somebody brings is an arm `skill:NAME`. So an arm is
-known by its name, a text, and `arm_of` says what it grants.
+A condition is an `Arm`, a set of switches; a new built-in one is a line in `ARMS`. Each folder of user skills is a
+further condition `skill:NAME`. Conditions are therefore identified by name; `arm_of` returns the switches.
 """
 
 from __future__ import annotations
@@ -18,7 +14,7 @@ from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 import orjson
@@ -31,12 +27,9 @@ from finskillbench.harness.skills.outline import outlines
 from finskillbench.harness.skills.user_skills import EMPTY, NO_USER_SKILLS, USER_SKILLS_PREFIX, Memory, UserSkills
 from finskillbench.sandbox.process import THIS_PYTHON
 
-if TYPE_CHECKING:  # the registry loads every numerical library, which starting a command must not pay for
-    pass
-
 
 class Condition(StrEnum):
-    """Names of the arms that are always there, as they appear in rows."""
+    """Names of the built-in conditions, as in rows."""
 
     NO_SKILL = "no_skill"
     CURATED = "curated"
@@ -52,16 +45,16 @@ class Condition(StrEnum):
 
 _USER_SKILLS_NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
 ArmName = Annotated[str, msgspec.Meta(pattern=rf"^({'|'.join(Condition)}|{USER_SKILLS_PREFIX}{_USER_SKILLS_NAME})\Z")]
-"""The name of an arm, as records and rows are checked for it when they are read."""
+"""Name of a condition, validated when records and rows are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """What one condition grants; everything else is the same in every condition.
+    """Switches of one condition; everything else is the same in every condition.
 
-    `documents` can be loaded, `scripts` can be run, `inline` documents stand in the prompt, `placebo` packages take the
-    place of the curated ones, or packages that were `given`, the agent writes its `own` skills, they are `kept` from
-    one episode to the next, and it runs `code` of its own. The names enter the digest of a mount.
+    `documents` can be loaded, `scripts` can be run, `inline` puts documents into the prompt. `placebo` or `given`
+    packages replace the curated ones. The agent writes its `own` skills, which are `kept` between episodes, and runs
+    its own `code`. The names of the switches enter the digest of a mount.
     """
 
     condition: str
@@ -76,12 +69,12 @@ class Arm:
 
     @property
     def mounts_packages(self) -> bool:
-        """Whether any package reaches the agent."""
+        """Return True if any package reaches the agent."""
         return self.documents or self.scripts or self.inline
 
     @property
     def indexes_scripts(self) -> bool:
-        """Whether `run_skill_script` lists the scripts with their notes, as no document does."""
+        """Return True if `run_skill_script` lists the scripts with their docstrings, as no document does."""
         return self.scripts and not self.documents and not self.inline
 
 
@@ -100,16 +93,15 @@ ARMS: Mapping[str, Arm] = MappingProxyType(
     }
 )
 
-ALWAYS = ("submit_answer", "get_task_data")
+COMMON_TOOLS = ("submit_answer", "get_task_data")
 
 
 @dataclass(frozen=True)
 class Mount:
-    """An arm with the packages that were really mounted; `digest` identifies both.
+    """A condition with its mounted packages; `digest` identifies both.
 
-    `script_index` lists the scripts with their own notes, where no document does: ("package/scripts/x.py", notes);
-    `python` runs the scripts of packages that were given.
-    What an agent meets of the packages - tools, toolbox and prompt - is decided by the methods here and nowhere else.
+    `script_index` lists ("package/scripts/x.py", docstring) if no document lists the scripts. `python` runs the scripts
+    of user packages. The methods here alone decide which parts of the packages reach tools, toolbox and prompt.
     """
 
     arm: Arm
@@ -119,7 +111,7 @@ class Mount:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over the arm's switches and the digest of each mounted package."""
+        """Return the SHA-256 of the switches and of the digests of the mounted packages."""
         content = {
             **asdict(self.arm),
             "packages": self.package_digests(),
@@ -128,13 +120,13 @@ class Mount:
         return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
     def package_digests(self) -> dict[str, str]:
-        """Name to digest of each mounted package; empty where nothing is mounted."""
+        """Return the digests of the mounted packages by name."""
         return {name: self.packages[name].digest for name in sorted(self.packages)}
 
-    def of(self, domain: str) -> Mount:
-        """Return what an episode of `domain` is offered: of the packages that ship, those of its suite."""
-        others = of_other_suites(domain) if self.packages else ()
-        packages = {name: package for name, package in self.packages.items() if package.root not in others}
+    def for_domain(self, domain: str) -> Mount:
+        """Restrict built-in packages to the suite of `domain`."""
+        excluded = of_other_suites(domain) if self.packages else ()
+        packages = {name: package for name, package in self.packages.items() if package.root not in excluded}
         if len(packages) == len(self.packages):
             return self
         index = tuple(entry for entry in self.script_index if entry[0].partition("/")[0] in packages)
@@ -142,17 +134,17 @@ class Mount:
 
     @property
     def loadable(self) -> Mapping[str, SkillPackage]:
-        """The packages whose documents `load_skill` and `load_references` return."""
+        """Return the packages that `load_skill` and `load_references` serve."""
         return self.packages if self.arm.documents else {}
 
     def preloaded(self, domain: str) -> dict[str, SkillPackage]:
-        """The packages whose scripts can be run without loading a skill first, as nothing can be loaded."""
+        """Return the packages whose scripts can be run without loading a skill first."""
         if self.arm.inline:
             return self.packages_of(domain)
         return dict(self.packages) if self.arm.indexes_scripts else {}
 
     def packages_of(self, domain: str) -> dict[str, SkillPackage]:
-        """The packages of a domain that are mounted, its own before those of extensions, by name.
+        """Return the mounted packages of a domain by name, its own before those of extensions.
 
         Raises
         ------
@@ -163,32 +155,33 @@ class Mount:
         if not found:
             raise InputError(
                 f"condition '{self.arm.condition}' shows each domain its own skill, "
-                f"and none is named {' or '.join(map(repr, names)) or repr(domain)}"
+                f"but no package is named {' or '.join(map(repr, names)) or repr(domain)}"
             )
         return found
 
 
 def package_names(domain: str) -> tuple[str, ...]:
-    """Names of the skill packages of a domain, its own before those of extensions; a folder bears its skill's name."""
+    """Return the names of a domain's skill packages, its own before those of extensions; a folder has its skill's name.
+    """
     return tuple(folder.name for folder in registered(domain).skills)
 
 
 def arm_of(name: str) -> Arm:
-    """Return the arm called `name`; raise `InputError` listing the known ones otherwise."""
+    """Return the condition called `name`; raise `InputError` listing the known ones otherwise."""
     if name in ARMS:
         return ARMS[name]
     if re.fullmatch(USER_SKILLS_PREFIX + _USER_SKILLS_NAME, name):
         return Arm(name, documents=True, scripts=True, given=True)
     if name.startswith(USER_SKILLS_PREFIX):
         raise InputError(
-            f"{name.removeprefix(USER_SKILLS_PREFIX)!r} is no name for skills; take lower-case letters, digits, dots, hyphens "
-            "and underscores, at most 64, the first a letter or digit"
+            f"{name.removeprefix(USER_SKILLS_PREFIX)!r} is not a valid name for skills; use lower-case letters, "
+            "digits, dots, hyphens and underscores, at most 64, starting with a letter or digit"
         )
     raise InputError(f"condition {name!r} is unknown; choose from: {', '.join(Condition)}")
 
 
 def parse_condition(name: str) -> str:
-    """Return the name of an arm as it stands in rows; raise `InputError` listing the known ones otherwise."""
+    """Return the canonical name of a condition; raise `InputError` listing the known ones otherwise."""
     return str(arm_of(name).condition)
 
 
@@ -196,28 +189,28 @@ def mount(
     condition: str,
     packages: Mapping[str, SkillPackage],
     placebos: Mapping[str, SkillPackage],
-    given: Mapping[str, UserSkills] = NO_USER_SKILLS,
+    user_skills: Mapping[str, UserSkills] = NO_USER_SKILLS,
 ) -> Mount:
-    """Mount what the arm of `condition` grants.
+    """Mount the packages of one condition.
 
     Parameters
     ----------
-    condition : the name of the arm.
-    packages, placebos : the curated packages and the irrelevant ones, by name.
-    given : what each arm of somebody's own mounts, by its name.
+    condition : its name.
+    packages, placebos : the curated and the irrelevant packages by name.
+    user_skills : the packages of each `skill:NAME` condition.
 
     Raises
     ------
-    InputError : no such arm, or the arm needs packages and there are none.
+    InputError : no such condition, or it needs packages and there are none.
     """
     arm = arm_of(condition)
     if not arm.mounts_packages:
         return Mount(arm)
     if arm.given:
-        if condition not in given:
+        if condition not in user_skills:
             name = condition.removeprefix(USER_SKILLS_PREFIX)
             raise InputError(f"condition {condition!r} has no folder of skills; name it: --skills {name}=DIR")
-        return Mount(arm, given[condition].packages, python=given[condition].python)
+        return Mount(arm, user_skills[condition].packages, python=user_skills[condition].python)
     mounted = placebos if arm.placebo else packages
     if not mounted:
         kind = "placebo" if arm.placebo else "curated"
@@ -225,14 +218,14 @@ def mount(
     return Mount(arm, MappingProxyType(dict(mounted)), script_index(mounted) if arm.indexes_scripts else ())
 
 
-def mount_all(conditions: Iterable[str], given: Mapping[str, UserSkills] = NO_USER_SKILLS) -> dict[str, Mount]:
-    """Mount every arm of some `conditions` over the packages that ship and those that were `given`, as `mount`."""
+def mount_all(conditions: Iterable[str], user_skills: Mapping[str, UserSkills] = NO_USER_SKILLS) -> dict[str, Mount]:
+    """Mount each of `conditions` over the built-in packages and the user's, as `mount`."""
     packages, placebos = curated(), placebo()
-    return {condition: mount(condition, packages, placebos, given) for condition in conditions}
+    return {condition: mount(condition, packages, placebos, user_skills) for condition in conditions}
 
 
 def script_index(packages: Mapping[str, SkillPackage]) -> tuple[tuple[str, str], ...]:
-    """Every script of `packages` (name to package) with its own notes: ("package/scripts/x.py", notes)."""
+    """Return ("package/scripts/x.py", docstring) for each script of `packages`."""
     return tuple(
         (f"{name}/{script}", outline.notes)
         for name, package in sorted(packages.items())
@@ -240,14 +233,14 @@ def script_index(packages: Mapping[str, SkillPackage]) -> tuple[tuple[str, str],
     )
 
 
-def expected_tools(arm: Arm, domain: str, own: Iterable[str] = ()) -> tuple[str, ...]:
-    """Names of the tools that an agent of this arm is offered for an episode of `domain`, in wire order.
+def expected_tools(arm: Arm, domain: str, subtask_tools: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the names of the tools that a condition offers in `domain`, in wire order.
 
-    `own` are those that the episode's subtask brings.
+    `subtask_tools` are the names of the subtask's own tools.
     """
-    names: list[str] = [*ALWAYS]
+    names: list[str] = [*COMMON_TOOLS]
     names += registered(domain).tools
-    names += own
+    names += subtask_tools
     if arm.documents or arm.own:
         names.append("load_skill")
     if arm.documents:
@@ -262,23 +255,23 @@ def expected_tools(arm: Arm, domain: str, own: Iterable[str] = ()) -> tuple[str,
 
 
 def prove_mount(
-    mounted: Mount, tools: Sequence[ToolSpec], domain: str, memory: Memory = EMPTY, own: Iterable[str] = ()
+    mounted: Mount, tools: Sequence[ToolSpec], domain: str, memory: Memory = EMPTY, subtask_tools: Iterable[str] = ()
 ) -> None:
-    """Check that an episode offers what its arm grants, no less and no more.
+    """Check the tools, packages and memory of one episode against its condition.
 
-    `finskillbench.harness.proof` looks at everything, once a run; this is the part that can differ by episode.
+    `finskillbench.harness.proof` checks everything else, once per run.
 
     Raises
     ------
-    InternalError : the tools on the wire differ from the arm's, or packages or memories are there that none may be.
+    InternalError : tools differ from the condition's, or packages or memory exist that it excludes.
     """
     offered = tuple(tool.name for tool in tools)
-    expected = expected_tools(mounted.arm, domain, own)
+    expected = expected_tools(mounted.arm, domain, subtask_tools)
     condition = mounted.arm.condition
     if offered != expected:
-        raise InternalError(f"condition {condition}: tools on offer are {offered}, expected {expected}")
+        raise InternalError(f"condition {condition}: offered tools are {offered}, expected {expected}")
     if mounted.packages and not mounted.arm.mounts_packages:
-        raise InternalError(f"condition {condition}: packages {sorted(mounted.packages)} are mounted, none may be")
+        raise InternalError(f"condition {condition}: packages {sorted(mounted.packages)} are mounted, none is allowed")
     if (memory.skills or memory.verdicts) and not mounted.arm.kept:
         remembered = f"skills {sorted(memory.skills)} and {len(memory.verdicts)} verdicts"
-        raise InternalError(f"condition {condition}: {remembered} are remembered, nothing may be")
+        raise InternalError(f"condition {condition}: {remembered} are remembered, nothing is allowed")

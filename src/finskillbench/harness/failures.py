@@ -1,8 +1,8 @@
-"""What happens when something fails: one table for providers, models, tools and the disk.
+"""Failure policy: one table for providers, models, tools and the disk.
 
-`retried`: the same call is made again, at most three times, after the wait that the provider asked for (at most 120
-seconds) or 1, 2, 4 seconds. `graded`: the episode goes on or ends with a verdict; an episode that is not graded has
-status `error`, no scores, and is run again when the run is resumed. `stops`: what ends with it beyond the episode.
+`retried`: the call is repeated at most three times, after the provider's requested wait (at most 120 seconds) or 1, 2,
+4 seconds. `graded`: the episode continues or ends with a verdict; otherwise its status is `error`, it has no scores,
+and a resumed run repeats it. `stops`: the scope that ends.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Stops = Literal["nothing", "episode", "model", "run"]
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What follows from one cause, and the words under which a reader finds it."""
+    """Consequences of one cause, and their description in the documentation."""
 
     meaning: str
     retried: bool
@@ -30,9 +30,9 @@ class Policy:
 
 _RETRIED = "incidents; after 3 retries status error"
 _AT_ONCE = "incidents; status error"
-_NEVER_AGAIN = "incidents; status error; the model's rest is not run"
-_STARTED_NO_MORE = "incidents; after 3 retries status error; the agent's rest is not run"
-PROVIDER: Mapping[Cause, Policy] = MappingProxyType(
+_NEVER_AGAIN = "incidents; status error; the model's other episodes are not run"
+_STARTED_NO_MORE = "incidents; after 3 retries status error; the agent's other episodes are not run"
+PROVIDER_POLICIES: Mapping[Cause, Policy] = MappingProxyType(
     {
         Cause.RATE_LIMIT: Policy("HTTP 429, with or without Retry-After", True, False, "episode", _RETRIED),
         Cause.SERVER: Policy(
@@ -56,13 +56,13 @@ PROVIDER: Mapping[Cause, Policy] = MappingProxyType(
         Cause.QUOTA: Policy("HTTP 402, insufficient quota", False, False, "model", _NEVER_AGAIN),
         Cause.UNKNOWN_MODEL: Policy("HTTP 404", False, False, "model", _NEVER_AGAIN),
         Cause.ADAPTER: Policy("an adapter's own exception at its first call", False, False, "episode", _AT_ONCE),
-        # It has read the task: were the next one begun, it could pass over those that it does not like.
+        # The agent has read the task; starting further episodes would let it skip those it dislikes.
         Cause.NOT_STARTED: Policy(
             "an agent's command that fails before its first tool call", True, False, "model", _STARTED_NO_MORE
         ),
     }
 )
-"""What a `finskillbench.errors.ProviderError` leads to."""
+"""Policy for each cause of a `finskillbench.errors.ProviderError`."""
 
 Incident = Literal[
     "context_overflow",
@@ -81,20 +81,24 @@ Incident = Literal[
     "out_of_time",
     "out_of_calls",
 ]
-"""What an episode meets and goes on, or ends with a verdict; a row lists them in order with the causes above."""
+"""Events after which an episode continues or is graded; rows list them in order with the causes above."""
 
-OTHERS: Mapping[str, Policy] = MappingProxyType(
+OTHER_POLICIES: Mapping[str, Policy] = MappingProxyType(
     {
         "context_overflow": Policy(
             "the conversation outgrew the model", False, True, "episode", "incidents; status incomplete_submission"
         ),
         "max_tokens": Policy(
-            "an answer cut off by its length", False, True, "nothing", "incidents; goes on with what came"
+            "an answer cut off by its length", False, True, "nothing", "incidents; continues with the received part"
         ),
         "refused": Policy("the model or a filter declined", False, True, "nothing", "incidents; a reminder is sent"),
         "text_only": Policy("text instead of a tool call", False, True, "nothing", "incidents; a reminder is sent"),
         "invalid_arguments": Policy(
-            "arguments that are no JSON, or of the wrong type", False, True, "nothing", "incidents; the tool says so"
+            "arguments that are not JSON, or of the wrong type",
+            False,
+            True,
+            "nothing",
+            "incidents; the tool returns the error",
         ),
         "unknown_tool": Policy(
             "a tool that is not on offer", False, True, "nothing", "incidents; the tools on offer are named"
@@ -104,17 +108,17 @@ OTHERS: Mapping[str, Policy] = MappingProxyType(
             False,
             True,
             "nothing",
-            "incidents; the tool says so",
+            "incidents; the tool returns the error",
         ),
         "too_many_calls": Policy(
-            "more than 64 calls in one turn", False, True, "nothing", "incidents; the others are cut off"
+            "more than 64 calls in one turn", False, True, "nothing", "incidents; further calls are dropped"
         ),
         "call_repaired": Policy(
             "a tool's name with a prefix, or arguments encoded twice, with one possible meaning",
             False,
             True,
             "nothing",
-            "incidents; served as meant",
+            "incidents; served after repair",
         ),
         "usage_unknown": Policy(
             "an answer without token counts, or with impossible ones",
@@ -124,7 +128,7 @@ OTHERS: Mapping[str, Policy] = MappingProxyType(
             "incidents; no cost; --max-cost counts its upper bound, --token-budget an estimate",
         ),
         "wait_capped": Policy(
-            "a Retry-After of more than 120 seconds", False, True, "nothing", "incidents; asked again after 120 seconds"
+            "a Retry-After of more than 120 seconds", False, True, "nothing", "incidents; retried after 120 seconds"
         ),
         "adapter_failed": Policy(
             "an adapter's own exception after an answer",
@@ -169,4 +173,4 @@ OTHERS: Mapping[str, Policy] = MappingProxyType(
         "disk": Policy("the run folder cannot be written", False, False, "run", "one line, exit code 2"),
     }
 )
-"""What models, tools and the machine may do."""
+"""Policies for models, tools and the machine."""

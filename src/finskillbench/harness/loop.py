@@ -1,11 +1,9 @@
-"""The agent loop: function calling, at most twelve model calls unless the allowance says otherwise, one submission.
+"""Agent loop: function calling, at most twelve model calls by default, one submission.
 
-Rules, from the specification: tool calls of one turn run in order; calls after a submission are not run; a turn of
-plain text is answered by a reminder; the last turn offers only `submit_answer` and requires it; a transient
-provider failure is tried again up to three times with exponential backoff, and what still fails ends the episode
-as an error (`finskillbench.harness.failures` has the table). A conversation that outgrows its model ends without a
-submission. Where tokens are limited, each message says what is left, each call is limited to it, and what comes with a
-call that went beyond it is not looked at. Clock and sleep are passed in.
+Rules from the specification: tool calls of one turn run in order, and calls after a submission are not run. A turn of
+plain text gets a reminder. The last turn offers and requires `submit_answer` alone. Transient provider failures are
+retried, see `finskillbench.harness.failures`. A conversation beyond the model's context ends without a submission.
+Under a token limit, each message states the remainder, each call is limited to it, and a turn beyond it is discarded.
 """
 
 from __future__ import annotations
@@ -19,11 +17,11 @@ from typing import Protocol
 from finskillbench.errors import Cause, FinSkillBenchError, ProviderError, RunStoppedError
 from finskillbench.harness.conditions import Arm
 from finskillbench.harness.episode_state import EpisodeSpec, EpisodeState, Resources
-from finskillbench.harness.failures import PROVIDER
+from finskillbench.harness.failures import PROVIDER_POLICIES
 from finskillbench.harness.model import AUTO, MAX_CALLS_PER_TURN, Message, Model, ToolSpec, Turn, clean_turn, is_tuned
 from finskillbench.harness.prompts.compose import LAST_TURN, REMINDER
 from finskillbench.harness.tools.contracts import SUBMIT_ANSWER
-from finskillbench.harness.trace import OURS, Ended, Trace
+from finskillbench.harness.trace import BUILTIN_HARNESS, Ended, Trace
 from finskillbench.redaction import logger
 
 _LOG = logger(__name__)
@@ -31,101 +29,103 @@ _LOG = logger(__name__)
 MAX_RETRIES = 3
 FIRST_BACKOFF_SECONDS = 1.0
 LONGEST_WAIT_SECONDS = 120.0
-"""A provider that asks for a longer wait is asked again after this one, and the incident is counted."""
+"""Upper limit of a provider's requested wait; longer requests are counted as incidents."""
 
 
 Play = Callable[[Model, EpisodeSpec, Resources], Awaitable[Trace]]
-"""Plays an episode with a model: as `run_episode`, with its errors."""
+"""Plays an episode with a model; signature and errors as for `run_episode`."""
 
 
 class Harness(Protocol):
-    """A loop between models and the tools; `name` is what rows say."""
+    """A loop between models and tools; `name` is its name in rows."""
 
     @property
     def name(self) -> str: ...
 
     def check(self, arm: Arm) -> None:
-        """Refuse an arm that has no counterpart under this harness, by an `InputError`."""
+        """Raise `InputError` for a condition that this harness does not support."""
         ...
 
     def opened(self) -> AbstractAsyncContextManager[Play]:
-        """What plays episodes for as long as the context is open."""
+        """Return a context manager that provides the function that plays episodes."""
         ...
 
 
-class OurLoop:
+class BuiltinLoop:
     """The loop of this module as a harness."""
 
-    name = OURS
+    name = BUILTIN_HARNESS
 
     def check(self, arm: Arm) -> None:
-        """Every arm is at home here."""
+        """All conditions are supported."""
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Play]:
-        """Nothing has to be opened."""
+        """Provide `run_episode`; nothing has to be opened."""
         yield run_episode
 
 
 async def run_episode(model: Model, spec: EpisodeSpec, resources: Resources | None = None) -> Trace:
-    """Let a model solve one episode under one arm; never raises for what the model or its provider does.
+    """Let a model solve one episode under one condition; never raises for failures of the model or its provider.
 
     Parameters
     ----------
-    model : who answers.
-    given : the episode and the arm.
-    surroundings : script runner, filings, scratch folder, clock and sleep.
+    model : the model.
+    spec : the episode and the condition.
+    resources : script runner, filings, scratch folder, clock and sleep.
 
     Returns
     -------
-    The trace; `trace.submission` is what `finskillbench.runs.verdicts` judges.
+    The trace; `finskillbench.runs.verdicts` judges `trace.submission`.
 
     Raises
     ------
-    InternalError : the tools on offer are not those of the arm, or it remembers what it may not.
-    InputError : the arm shows documents in the prompt, and none of the packages of the episode's domain is mounted.
-    SkillError : somebody altered the scratch space, so that what the agent saved is lost.
-    RunStoppedError : the model takes no further call, by order of whoever runs it; the episode counts as not begun.
+    InternalError : tools or memory differ from those of the condition.
+    InputError : an inline condition has no package of the episode's domain.
+    SkillError : the scratch space was altered and saved skills are lost.
+    RunStoppedError : the run stopped model calls; the episode counts as not begun.
     """
     provider: str | None = getattr(model, "provider", None)
     return await Conversation(
-        model, EpisodeState(model.name, OURS, spec, resources or Resources(), provider)
+        model, EpisodeState(model.name, BUILTIN_HARNESS, spec, resources or Resources(), provider)
     ).play()
 
 
 class Conversation:
-    """One episode while it runs, turn after turn; another loop than this one may take the turns.
+    """A model's conversation in one episode, turn after turn; other loops can drive it too.
 
-    `turn` is the model's newest, `offered` are the tools that it was offered in it.
+    `turn` is the newest turn, `offered` are its tools.
     """
 
     def __init__(self, model: Model, state: EpisodeState) -> None:
-        self.model, self.seat = model, state
+        self.model, self.state = model, state
         self.turn = Turn()
         self.offered: tuple[ToolSpec, ...] = ()
         self.priced = getattr(model, "price", None) is not None
 
     async def play(self) -> Trace:
         """Play the episode to its end."""
-        seat = self.seat
+        state = self.state
         try:
             ended, failure = await self.outcome(self._converse())
-            busy = math.fsum(call.seconds for call in seat.calls) + math.fsum(record.seconds for record in seat.records)
-            return seat.trace(ended, failure, turns=len(seat.calls), busy=busy)
+            busy = math.fsum(call.seconds for call in state.calls) + math.fsum(
+                record.seconds for record in state.records
+            )
+            return state.trace(ended, failure, turns=len(state.calls), busy=busy)
         finally:
-            seat.toolbox.close()
+            state.toolbox.close()
 
     async def outcome(self, playing: Awaitable[Ended]) -> tuple[Ended, FinSkillBenchError | None]:
-        """How the episode ended, and what failed if something did."""
+        """Return how the episode ended, and its failure if there was one."""
         try:
             return await playing, None
         except RunStoppedError:
             raise
         except ProviderError as error:
-            # An agent must not choose its episodes by failing in those that it cannot solve.
-            if error.cause is not Cause.ADAPTER or not self.seat.calls:
+            # An agent must not select its episodes by failing in the difficult ones.
+            if error.cause is not Cause.ADAPTER or not self.state.calls:
                 return "error", error
-            self.seat.incidents[-1] = "adapter_failed"
+            self.state.incidents[-1] = "adapter_failed"
             return "adapter_failed", error
         except FinSkillBenchError as error:
             return "error", error
@@ -133,103 +133,103 @@ class Conversation:
     async def _converse(self) -> Ended:
         while (ended := await self.take_turn()) is None:
             if not self.turn.tool_calls:
-                if self.seat.left.turns:
-                    self.seat.messages.append(Message("user", REMINDER))
+                if self.state.remaining.turns:
+                    self.state.messages.append(Message("user", REMINDER))
                 continue
-            await self._serve(self.turn, self.offered, len(self.seat.calls))
-            if self.seat.toolbox.answer is not None:
+            await self._serve(self.turn, self.offered, len(self.state.calls))
+            if self.state.toolbox.answer is not None:
                 return "submitted"
-        if self.seat.left.is_overdrawn:
+        if self.state.remaining.is_overdrawn:
             for call in self.turn.tool_calls:
-                self.seat.record_not_run(len(self.seat.calls), call)
+                self.state.record_not_run(len(self.state.calls), call)
         return ended
 
     async def take_turn(self) -> Ended | None:
-        """Let the model answer the conversation so far; how the episode ended, if that was it."""
-        left = self.seat.left
-        if not left.turns:
+        """Let the model answer the conversation; return how the episode ended, None if it continues."""
+        remaining = self.state.remaining
+        if not remaining.turns:
             return "max_turns"
-        if left.is_spent:
+        if remaining.is_spent:
             return "budget_exhausted"
-        last = left.turns == 1
-        self.offered = (SUBMIT_ANSWER,) if last else self.seat.tools
+        last = remaining.turns == 1
+        self.offered = (SUBMIT_ANSWER,) if last else self.state.tools
         if last:
-            self.seat.messages.append(Message("user", LAST_TURN))
-        self.seat.append_remaining()
-        queued, retried = self.seat.queue_seconds, self.seat.retry_seconds
+            self.state.messages.append(Message("user", LAST_TURN))
+        self.state.append_remaining()
+        queued, retried = self.state.queue_seconds, self.state.retry_seconds
         turn = self.turn = await self._generate(self.offered, SUBMIT_ANSWER.name if last else AUTO)
-        queued, retried = self.seat.queue_seconds - queued, self.seat.retry_seconds - retried
-        self.seat.answered(turn, queued, retried, priced=self.priced)
+        queued, retried = self.state.queue_seconds - queued, self.state.retry_seconds - retried
+        self.state.record_model_call(turn, queued, retried, priced=self.priced)
         if turn.stop != "done":
-            self.seat.incidents.append(turn.stop)
+            self.state.incidents.append(turn.stop)
         elif not turn.tool_calls:
-            self.seat.incidents.append("text_only")
+            self.state.incidents.append("text_only")
         if turn.stop == "context_overflow":
             return "context_overflow"
-        self.seat.messages.append(Message("assistant", turn.text, turn.tool_calls, None, turn.replay))
-        if left.is_overdrawn:
+        self.state.messages.append(Message("assistant", turn.text, turn.tool_calls, None, turn.replay))
+        if remaining.is_overdrawn:
             return "budget_exhausted"
         return None
 
     async def _generate(self, offered: tuple[ToolSpec, ...], choice: str) -> Turn:
-        """One model call with its retries; whatever still fails is raised as a `FinSkillBenchError`.
+        """Make one model call with its retries; raises `FinSkillBenchError` for a final failure.
 
-        The turn says how long it took. The seat counts what failed calls and waits after them took, and the rest of the
-        time, in which the call waited for a place, for the budget or for this process.
+        The turn holds its duration. The state accumulates the time of failed calls and their waits, and the queueing
+        time.
         """
-        clock = self.seat.around.clock
+        clock = self.state.resources.clock
         for attempt in range(MAX_RETRIES + 1):
             started = clock()
             try:
                 made = await self._call(offered, choice)
-                turn = clean_turn(made, self.seat.around.redact)
+                turn = clean_turn(made, self.state.resources.redact)
                 if len(made.tool_calls) > MAX_CALLS_PER_TURN:
-                    self.seat.incidents.append("too_many_calls")
+                    self.state.incidents.append("too_many_calls")
                 return replace(turn, seconds=self._without_queue(clock() - started, turn.seconds))
             except ProviderError as error:
-                _LOG.debug("%s: a call of %s failed", self.seat.episode.task_id, self.model.name, exc_info=True)
-                self.seat.incidents.append(error.cause.value)  # a plain string: Polars would make an Enum of it
+                _LOG.debug("%s: a call of %s failed", self.state.episode.task_id, self.model.name, exc_info=True)
+                self.state.incidents.append(error.cause.value)  # a plain string: Polars would infer an Enum
                 failed = clock()
-                self.seat.retry_seconds += self._without_queue(failed - started, error.seconds)
-                if not PROVIDER[error.cause].retried or attempt == MAX_RETRIES:
+                self.state.retry_seconds += self._without_queue(failed - started, error.seconds)
+                if not PROVIDER_POLICIES[error.cause].retried or attempt == MAX_RETRIES:
                     raise
-                self.seat.retries += 1
+                self.state.retries += 1
                 if (error.retry_after or 0.0) > LONGEST_WAIT_SECONDS:
-                    self.seat.incidents.append("wait_capped")
-                await self.seat.around.sleep(_wait(error, attempt))
-                self.seat.retry_seconds += clock() - failed
+                    self.state.incidents.append("wait_capped")
+                await self.state.resources.sleep(_wait(error, attempt))
+                self.state.retry_seconds += clock() - failed
             except FinSkillBenchError:
                 raise
-            except Exception as error:  # an adapter's bug costs one episode, not a run of thousands
-                self.seat.log_bug(_LOG, f"the adapter of {self.model.name}", error)
-                self.seat.incidents.append(Cause.ADAPTER.value)
+            except Exception as error:  # an adapter's bug costs one episode, not the run
+                self.state.log_bug(_LOG, f"the adapter of {self.model.name}", error)
+                self.state.incidents.append(Cause.ADAPTER.value)
                 raise ProviderError(f"{self.model.name}: {type(error).__name__}: {error}", Cause.ADAPTER) from error
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def _without_queue(self, whole: float, known: float | None) -> float:
-        """What a call itself took of its whole time, where that is known; the rest is counted as waiting."""
+        """Return the duration of a call itself, where known; count the rest as queueing."""
         taken = whole if known is None else min(known, whole)
-        self.seat.queue_seconds += whole - taken
+        self.state.queue_seconds += whole - taken
         return taken
 
     async def _call(self, offered: tuple[ToolSpec, ...], choice: str) -> Turn:
-        seat, conversation = self.seat, tuple(self.seat.messages)
+        state, conversation = self.state, tuple(self.state.messages)
         if is_tuned(self.model):
-            most = seat.left.tokens
-            return await self.model.generate(conversation, offered, choice, max_tokens=most, repeat=seat.repeat)
+            limit = state.remaining.tokens
+            return await self.model.generate(conversation, offered, choice, max_tokens=limit, repeat=state.repeat)
         return await self.model.generate(conversation, offered, choice)
 
     async def _serve(self, turn: Turn, offered: tuple[ToolSpec, ...], number: int) -> None:
-        seat = self.seat
+        state = self.state
         for call in turn.tool_calls:
-            if seat.toolbox.answer is not None:
-                seat.record_not_run(number, call)
+            if state.toolbox.answer is not None:
+                state.record_not_run(number, call)
             else:
-                meant = seat.understood(call, offered)
-                seat.record(number, meant, await seat.serve(meant, offered))
+                meant = state.repaired(call, offered)
+                state.record_tool_call(number, meant, await state.serve(meant, offered))
 
 
 def _wait(error: ProviderError, attempt: int) -> float:
-    """Seconds before the next try: what the provider asked for, else 1, 2, 4."""
-    asked = error.retry_after
-    return FIRST_BACKOFF_SECONDS * 2**attempt if asked is None else min(max(asked, 0.0), LONGEST_WAIT_SECONDS)
+    """Return the seconds before the next attempt: the provider's request, else 1, 2, 4."""
+    requested = error.retry_after
+    return FIRST_BACKOFF_SECONDS * 2**attempt if requested is None else min(max(requested, 0.0), LONGEST_WAIT_SECONDS)

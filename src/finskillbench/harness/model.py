@@ -1,13 +1,11 @@
-"""What the loop and a model say to each other: messages, tools and turns. No provider package is imported here.
+"""Messages, tools and turns between the loop and a model. No provider package is imported here.
 
-A provider adapter translates these few types to its own wire format and raises
-`finskillbench.errors.ProviderError`, naming the cause. It never tries again by itself: the loop does.
+A provider adapter converts these types to its wire format and raises `finskillbench.errors.ProviderError` with a cause.
+It never retries; the loop does.
 
-Clean a model's answer before anything of it is stored, served or counted.
-
-No answer of a provider may end more than its episode: texts are made storable and lose this process's secrets, calls
-beyond a bound are cut off, and token counts that cannot be are taken as unknown. A call whose name or arguments are
-not as offered is served where they can have one meaning only.
+Answers are cleaned before they are stored, served or counted. Texts become storable and lose this process's secrets,
+excess calls are dropped, impossible token counts become unknown. A malformed call is served if it has exactly one
+possible meaning.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from finskillbench.scoring.values import is_object
 
 Role = Literal["system", "user", "assistant", "tool"]
 AUTO = "auto"
-"""The tool choice that leaves the model free; any other value names the one tool that it must call."""
+"""Tool choice that leaves the model free; any other value names the one required tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model's wish to call a tool; `arguments` is the JSON text exactly as the model wrote it."""
+    """A model's tool call; `arguments` is the JSON text exactly as the model wrote it."""
 
     id: str
     name: str
@@ -48,15 +46,13 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one or more model calls, and their price in US dollars; None is unknown (a program costs 0).
+    """Tokens and price in US dollars of one or more model calls; None is unknown (a program costs 0).
 
-    `input_tokens` is the whole input, of which `cached_tokens` were read from the provider's cache and
-    `cache_write_tokens` written to it; `output_tokens` is all that was generated, `reasoning_tokens` included.
+    `input_tokens` is the whole input, including `cached_tokens` read from and `cache_write_tokens` written to the
+    provider's cache. `output_tokens` is the whole output, `reasoning_tokens` included.
 
-    `reused_calls` are those answered from our own cache of responses
-    (`finskillbench.harness.providers.replies`). Their tokens and their price are counted as if they had been asked
-    anew, so that what an episode takes does not hang on who asked first; `saved_usd` is the part of the price that was
-    not paid.
+    `reused_calls` counts answers from the response cache (`finskillbench.harness.providers.replies`). Their tokens and
+    price count as if requested anew, so that results do not depend on the cache. `saved_usd` is the unpaid part.
     """
 
     input_tokens: int | None = None
@@ -70,16 +66,16 @@ class Usage:
 
     @property
     def paid_usd(self) -> float:
-        """US dollars that went to the provider, as far as they are known."""
+        """Return the known US dollars paid to the provider."""
         return (self.cost_usd or 0.0) - self.saved_usd
 
     @property
     def is_known(self) -> bool:
-        """True if input and output are known, or the price: no call is answered without input."""
+        """Return True if input and output are known, or the price; every answered call has input."""
         return self.cost_usd is not None or (bool(self.input_tokens) and self.output_tokens is not None)
 
     def __add__(self, other: Usage) -> Usage:
-        """Sum; a count or the price of a sum is known only if both are."""
+        """Add counts; a sum is known only if both parts are."""
         return Usage(
             input_tokens=_sum(self.input_tokens, other.input_tokens),
             cached_tokens=_sum(self.cached_tokens, other.cached_tokens),
@@ -100,41 +96,39 @@ def _sum(left: N | None, right: N | None) -> N | None:
 
 
 FREE = Usage(input_tokens=0, cached_tokens=0, cache_write_tokens=0, output_tokens=0, reasoning_tokens=0, cost_usd=0.0)
-"""What a program uses, and where sums begin."""
+"""Usage of a program; also the initial value of sums."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One entry of the conversation; a `tool` message answers the call named by `tool_call_id`.
+    """One message of the conversation; a `tool` message answers the call `tool_call_id`.
 
-    `replay` is the adapter's own form of a turn that it made, to be sent back as it came: providers sign reasoning.
-    It is no part of a trajectory.
+    `replay` is the adapter's own form of its turn, returned unchanged because providers sign reasoning. Trajectories
+    omit it.
     """
 
     role: Role
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
-    _replay: object | None = field(default=None, repr=False, compare=False)  # orjson leaves out names with a _
+    _replay: object | None = field(default=None, repr=False, compare=False)  # orjson skips names with a leading _
 
     @property
     def replay(self) -> object | None:
-        """What the adapter wants back, None where there is nothing but the words."""
+        """Return the adapter's own form of the message, None if it has only text."""
         return self._replay
 
 
 Stop = Literal["done", "max_tokens", "context_overflow", "refused"]
-"""Why a model stopped: it was done, its output limit cut it off, the conversation outgrew it, or it (or a filter of
-the provider) declined."""
+"""Reason for stopping: finished, output limit, context limit, or declined by the model or a filter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one model call returned: text, tool calls in the order the model wants them run, and usage.
+    """Result of one model call: text, tool calls in their order of execution, and usage.
 
-    `served_model` is the name that the provider says answered, where it says so; `replay` is what the adapter wants
-    back in the conversation, see `Message`. `seconds` is what the provider took, where whoever called it knows that
-    better than a clock around the call.
+    `served_model` is the provider's name of the answering model. `replay` is the adapter's own form, see `Message`.
+    `seconds` is the provider's answering time, where known more precisely than by a clock around the call.
     """
 
     text: str = ""
@@ -148,37 +142,36 @@ class Turn:
 
 @runtime_checkable
 class Model(Protocol):
-    """Whoever answers. Implementations keep no state between calls: the conversation is all they know.
+    """A model. Implementations keep no state between calls and depend only on the conversation.
 
-    One whose `generate` also takes `max_tokens` and `repeat` is given them with each call, see `Tuned`. Three more
-    attributes are read where a model has them. `provider` : the name of whoever serves it. `price` : a
-    `finskillbench.harness.providers.prices.Price`, by which an upper bound is set aside under `max_cost`. `arguments` :
-    a mapping of what distinguishes it from other entries of its name in a run.
+    If `generate` also takes `max_tokens` and `repeat`, each call passes them, see `Tuned`. Optional attributes:
+    `provider`, its name; `price`, a `finskillbench.harness.providers.prices.Price` for upper bounds under `max_cost`;
+    `arguments`, a mapping that distinguishes entries of the same name in a run.
     """
 
     @property
     def name(self) -> str:
-        """The name under which rows and journals file this model, e.g. "baseline/nop"."""
+        """Name of this model in rows and journals, e.g. "baseline/nop"."""
         ...
 
     async def generate(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
-        """Answer the conversation so far.
+        """Answer the conversation.
 
         Parameters
         ----------
         messages : the conversation, oldest first.
-        tools : the tools on offer.
-        tool_choice : "auto", or the name of the one tool that must be called.
+        tools : the offered tools.
+        tool_choice : "auto", or the name of the one required tool.
 
         Raises
         ------
-        ProviderError : the provider failed; its `cause` decides what follows.
+        ProviderError : the provider failed; `cause` selects the policy.
         """
         ...
 
 
 class Recalling(Protocol):
-    """A model that may have answered the same request before, and kept the answer."""
+    """A model with a cache of its answers."""
 
     def recall(
         self,
@@ -188,12 +181,12 @@ class Recalling(Protocol):
         max_tokens: int | None,
         repeat: int,
     ) -> Turn | None:
-        """The answer that was kept, with `reused_calls` of 1; None where there is none. Nothing is sent."""
+        """Return the cached answer with `reused_calls` of 1, None if there is none; sends nothing."""
         ...
 
 
 class Tuned(Protocol):
-    """A model whose calls take a limit of the answer, and say which repeat they belong to, as hosted ones do."""
+    """A model whose calls take an output limit and the number of the repetition, as hosted ones do."""
 
     async def generate(
         self,
@@ -204,19 +197,19 @@ class Tuned(Protocol):
         max_tokens: int | None = None,
         repeat: int = 0,
     ) -> Turn:
-        """Answer the conversation so far.
+        """Answer the conversation.
 
         Parameters
         ----------
-        messages, tools, tool_choice : as of `Model`.
-        max_tokens : the most that this call may generate, reasoning included, where that is less than the model's own.
-        repeat : of the episode, from 0, so that what the model draws is not the same in each.
+        messages, tools, tool_choice : as for `Model`.
+        max_tokens : output limit of this call, reasoning included, if lower than the model's own.
+        repeat : number of the repetition, from 0; sampling differs between repetitions.
         """
         ...
 
 
 def is_tuned(model: Model) -> TypeGuard[Tuned]:
-    """Whether the calls of a model take both; those of another are not limited, and their repeats not told apart."""
+    """Return True if a model's calls take `max_tokens` and `repeat`."""
     generate = model.generate
     return _takes_both(getattr(generate, "__func__", generate))
 
@@ -227,25 +220,25 @@ def _takes_both(generate: Callable[..., object]) -> bool:
 
 
 def is_recalling(model: Model) -> TypeGuard[Recalling]:
-    """Whether a model may have kept answers; a look at one name, as checks against protocols are slow."""
+    """Return True if a model may have cached answers; checks one name, as protocol checks are slow."""
     return hasattr(model, "recall")
 
 
 MAX_CALLS_PER_TURN = 64
-"""Calls of one turn beyond this are cut off, so that a model in a rut cannot fill the memory."""
+"""Limit of calls in one turn; more are dropped, so that a looping model cannot exhaust the memory."""
 _LONGEST_NAME = 200
-"""Characters of the id or the name of a call, or of the name of the model that answered."""
+"""Maximum characters of a call's id or name, and of a served model's name."""
 _MOST_TOKENS = 10**9
 _MOST_USD = 1e6
-"""More than any one call can use or cost."""
+"""Upper bound of one call's cost."""
 _BEFORE_A_NAME = (".", "__", ":", "/")
-"""Ends of prefixes that models put before the name of a tool: functions.NAME, mcp__server__NAME."""
+"""Ends of prefixes that models add to a tool's name: functions.NAME, mcp__server__NAME."""
 _AFTER_A_NAME = "<|"
-"""Start of a control token that a server left after the name."""
+"""Start of a control token that some servers leave after the name."""
 
 
 def clean_text(text: str) -> str:
-    """Return `text` with lone surrogates replaced by "?", so that it can be stored as UTF-8; else unchanged."""
+    """Replace lone surrogates by "?", so that `text` can be stored as UTF-8."""
     if text.isascii():
         return text
     try:
@@ -256,10 +249,9 @@ def clean_text(text: str) -> str:
 
 
 def clean_turn(turn: Turn, redact: Callable[[str], str] = lambda text: text) -> Turn:
-    """Return `turn` with every text storable and without secrets, and with calls and token counts in their bounds.
+    """Make every text of `turn` storable and free of secrets, and bound its calls and token counts.
 
-    The same object when nothing had to change. What had to be changed in texts or calls is not replayed to the provider
-    in its own form.
+    Returns the same object if nothing changes. A turn with changed texts or calls loses its `replay`.
     """
 
     def cleaned(text: str) -> str:
@@ -274,17 +266,17 @@ def clean_turn(turn: Turn, redact: Callable[[str], str] = lambda text: text) -> 
     )
     text = cleaned(turn.text)
     served = None if turn.served_model is None else name(turn.served_model)
-    usage = turn.usage if possible(turn.usage) else Usage()
+    usage = turn.usage if is_possible(turn.usage) else Usage()
     seconds = turn.seconds if turn.seconds is not None and 0.0 <= turn.seconds < math.inf else None
-    said = text == turn.text and calls == turn.tool_calls
-    if said and served == turn.served_model and usage is turn.usage and seconds == turn.seconds:
+    unchanged = text == turn.text and calls == turn.tool_calls
+    if unchanged and served == turn.served_model and usage is turn.usage and seconds == turn.seconds:
         return turn
-    replay = turn.replay if said else None
+    replay = turn.replay if unchanged else None
     return replace(turn, text=text, tool_calls=calls, served_model=served, usage=usage, replay=replay, seconds=seconds)
 
 
-def understood(call: ToolCall, offered: Collection[str]) -> ToolCall:
-    """Return a call with the one meaning that it can have; the same object where it is as offered, or has several."""
+def repair_call(call: ToolCall, offered: Collection[str]) -> ToolCall:
+    """Return a call with its only possible meaning; unchanged if it is valid or ambiguous."""
     name, arguments = _offered_name(call.name, offered), _decoded(call.arguments)
     if name == call.name and arguments == call.arguments:
         return call
@@ -292,7 +284,7 @@ def understood(call: ToolCall, offered: Collection[str]) -> ToolCall:
 
 
 def _offered_name(name: str, offered: Collection[str]) -> str:
-    """Return the only tool on offer that a name can mean: without prefix, control token, spaces and capitals."""
+    """Return the only offered tool that a name can mean, ignoring prefix, control token, spaces and case."""
     if name in offered:
         return name
     bare = name.partition(_AFTER_A_NAME)[0].strip().casefold()
@@ -301,7 +293,7 @@ def _offered_name(name: str, offered: Collection[str]) -> str:
 
 
 def _decoded(arguments: str) -> str:
-    """Return arguments that were encoded once more, as a JSON string of an object, as that object's text."""
+    """Decode arguments that are a JSON string of an object."""
     text = arguments
     try:
         while text.lstrip().startswith('"') and isinstance(inner := orjson.loads(text), str):
@@ -311,7 +303,7 @@ def _decoded(arguments: str) -> str:
         return arguments
 
 
-def possible(usage: Usage) -> bool:
+def is_possible(usage: Usage) -> bool:
     """Return True if counts and price are possible: whole, not negative, some input, parts within wholes."""
     counts = (
         usage.input_tokens,
@@ -320,7 +312,7 @@ def possible(usage: Usage) -> bool:
         usage.output_tokens,
         usage.reasoning_tokens,
     )
-    # Values of an adapter that nobody has checked: their types are part of the question.
+    # Values of third-party adapters may have any type.
     if not all(count is None or (type(count) is int and 0 <= count <= _MOST_TOKENS) for count in counts):
         return False
     cost = usage.cost_usd

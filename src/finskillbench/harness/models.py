@@ -1,13 +1,11 @@
-"""Who answers: the registry of models by name.
+"""Registry of models by name, and the keys of a run's entries.
 
-`baseline/...` names are programs, not language models. They use no key and no network and are driven through the
-same loop and the same tools as everybody else; reports label them as programs. Any other `provider/model` is a
-language model that is called through Inspect's model layer, which is imported when the first one is made.
+`baseline/...` names are programs that use no key and no network but the same loop and tools; reports label them as
+programs. Any other `provider/model` is a language model, called through Inspect's model layer, which is imported on
+first use.
 
-Who takes part in a run: a model, and the arguments that it was called with.
-
-One model may take part several times with different arguments, say with more and with less reasoning; rows, journal
-and trajectories tell such entries apart by `Entry.arguments`.
+A model may be in a run several times with different arguments, for example two reasoning efforts. Rows, journal and
+trajectories distinguish such entries by `ModelKey.arguments`.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ import orjson
 
 from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, as_agent, is_solver
-from finskillbench.harness.allowance import FULL, Allowance
+from finskillbench.harness.allowance import DEFAULT_ALLOWANCE, Allowance
 from finskillbench.harness.model import Model
 from finskillbench.harness.programs.program import Heuristic, Nop, Textbook, Trapped, Trivial
 from finskillbench.harness.programs.reference import Reference
@@ -38,7 +36,7 @@ NO_ARGUMENTS = "{}"
 
 @dataclass(frozen=True, slots=True, order=True)
 class ModelKey:
-    """A model by name, and its arguments as canonical JSON: keys in order, and none for what was not said."""
+    """A model's name and its arguments as canonical JSON: sorted keys, without unset ones."""
 
     model: str
     arguments: str = NO_ARGUMENTS
@@ -48,28 +46,30 @@ class ModelKey:
 
     @property
     def named_arguments(self) -> dict[str, Any]:
-        """The arguments by name."""
+        """Return the arguments by name."""
         return orjson.loads(self.arguments)
 
     def under(self, harness: str) -> ModelKey:
-        """The same played by another harness than ours, which goes without saying."""
+        """Return the key under another harness than the built-in one."""
         return ModelKey(self.model, canonical({**self.named_arguments, "harness": harness}))
 
 
 def canonical(arguments: Mapping[str, Any]) -> str:
-    """Arguments as they identify an entry."""
-    said = {name: value for name, value in arguments.items() if value is not None}
-    return orjson.dumps(said, option=orjson.OPT_SORT_KEYS).decode()
+    """Return arguments as canonical JSON, without those that are None."""
+    stated = {name: value for name, value in arguments.items() if value is not None}
+    return orjson.dumps(stated, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def allowance_of(entry: ModelKey) -> Allowance:
-    """The turns and tokens that an entry has for an episode."""
-    said = entry.named_arguments
-    return Allowance(said.get("turns", FULL.turns), said.get("token_budget", FULL.tokens))
+    """Return an entry's turns and tokens per episode."""
+    arguments = entry.named_arguments
+    return Allowance(
+        arguments.get("turns", DEFAULT_ALLOWANCE.turns), arguments.get("token_budget", DEFAULT_ALLOWANCE.tokens)
+    )
 
 
 def labels(entries: Iterable[ModelKey]) -> dict[ModelKey, str]:
-    """What a table calls each entry: its model, and where a model has several entries the arguments that differ."""
+    """Return a table label for each entry: its model, and arguments that differ between its entries."""
     by_model: dict[str, list[ModelKey]] = {}
     for entry in dict.fromkeys(entries):
         by_model.setdefault(entry.model, []).append(entry)
@@ -91,7 +91,7 @@ def _value(value: object) -> str:
 
 _PROGRAMS = (Reference, Heuristic, Trivial, Nop, Textbook, Trapped)
 BASELINES: dict[str, Callable[[], Model]] = {model.name: model for model in _PROGRAMS}
-"""The programs by name."""
+"""Programs by name."""
 # fmt: off
 PROVIDERS = (
     "anthropic", "azureai", "bedrock", "cloudflare", "deepseek", "fireworks", "google", "grok", "groq", "hf",
@@ -100,29 +100,28 @@ PROVIDERS = (
     "sambanova", "sglang", "together", "transformer_lens", "vllm", "vllm-completions",
 )
 # fmt: on
-"""Providers that the pinned Inspect knows, listed here because asking it takes 2.4 s."""
+"""Providers of the pinned Inspect; a list, because querying Inspect takes 2.4 s."""
 
 
 ARGUMENTS = ("base_url", "seed", "temperature", "max_tokens", "reasoning_effort", "model_args")
-"""The options that distinguish two entries of one model in a run; the others change no result."""
+"""Options that distinguish entries of one model in a run; the others change no result."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """How language models are called; programs ignore all of it.
+    """Call options of language models; programs ignore them.
 
     `base_url` : address of an OpenAI-compatible server, or another address of the provider.
-    `seed` : sent where the provider takes one, in the first repeat of an episode; one more in each further repeat.
-    `temperature` : sent where the model takes one.
-    `max_tokens` : limit of one answer, reasoning included.
-    `request_timeout` : seconds without a byte from the provider after which a request fails.
-    `attempt_timeout` : seconds after which a request fails in any case; None: the same as `request_timeout`.
-    `reasoning_effort` : sent to models that reason; None leaves it to the provider.
-    `model_args` : further settings of a call and arguments of the adapter's constructor, see
-        `finskillbench.harness.providers.settings`.
-    `prices` : what tokens cost.
-    `batch` : whether requests go through the provider's batch interface, which takes up to a day and costs less.
-    `response_cache` : file of answers that are not asked twice, see `finskillbench.harness.providers.replies`.
+    `seed` : sent if the provider supports it, incremented with each repetition of an episode.
+    `temperature` : sent if the model supports it.
+    `max_tokens` : output limit of one call, reasoning included.
+    `request_timeout` : a request fails after this many seconds without a byte.
+    `attempt_timeout` : a request fails after this many seconds in any case; None: `request_timeout`.
+    `reasoning_effort` : sent to reasoning models; None: the provider's default.
+    `model_args` : further call settings and constructor arguments, see `finskillbench.harness.providers.settings`.
+    `prices` : token prices.
+    `batch` : use the provider's batch interface, which takes up to a day and costs less.
+    `response_cache` : file of cached answers, see `finskillbench.harness.providers.replies`.
     """
 
     base_url: str | None = None
@@ -139,22 +138,22 @@ class ModelOptions:
 
     @property
     def charged(self) -> PriceTable:
-        """What tokens cost in requests of this kind."""
+        """Return the prices of single or of batch requests, as these options use."""
         return self.prices.batched() if self.batch else self.prices
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        """The options of `ARGUMENTS`, by name."""
+        """Return the options in `ARGUMENTS` by name."""
         return {name: getattr(self, name) for name in ARGUMENTS if getattr(self, name) != {}}
 
 
 Participant: TypeAlias = Model | Agent
-"""What can be run: a model in our loop, or an agent with a loop of its own."""
+"""A model in the built-in loop, or an agent with its own loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """A model or an agent, by name or as it is, with options and an allowance of its own; None: those of the run."""
+    """A model or an agent, by name or as an object; options and allowance default to those of the run."""
 
     model: str | Participant
     options: ModelOptions | None = None
@@ -162,16 +161,15 @@ class ModelConfig:
 
 
 _IMPORTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
-"""`package.module:name`."""
+"""Pattern of `package.module:name`."""
 
 
 def check_model(name: str) -> None:
-    """Refuse a name that no model can have, without importing Inspect.
+    """Refuse an impossible model name, without importing Inspect.
 
     Raises
     ------
-    InputError : an unknown program, a name without provider, an unknown provider, the extra is not installed, or
-        nothing can be imported under the name.
+    InputError : an unknown program or provider, a name without provider, a missing extra, or a failed import.
     """
     if name in BASELINES:
         return
@@ -193,30 +191,32 @@ def check_model(name: str) -> None:
 
 
 def get_participant(name: str, options: ModelOptions | None = None) -> Participant:
-    """Return the model called `name`, or the model or agent that is imported from `package.module:name`.
+    """Return the model called `name`, or import a model or agent from `package.module:name`.
 
     Raises
     ------
-    InputError : no such model, or something that it needs is missing: one line says what.
+    InputError : no such model, or a requirement of it is missing.
     """
     return _imported(name) if _IMPORTED.fullmatch(name) else get_model(name, options)
 
 
-def key_of(entrant: Participant, allowance: Allowance = FULL) -> ModelKey:
-    """How a run files a model or an agent that has an allowance for each episode.
+def key_of(participant: Participant, allowance: Allowance = DEFAULT_ALLOWANCE) -> ModelKey:
+    """Return the key of a model or an agent with an allowance per episode.
 
-    A model that says no `arguments` of its own has none; of an agent it is the harness that counts.
+    Models without `arguments` have none; an agent's argument is its harness.
     """
-    said = {"harness": entrant.harness} if isinstance(entrant, Agent) else getattr(entrant, "arguments", {})
-    return ModelKey(entrant.name, canonical({**said, **allowance.arguments}))
+    arguments = (
+        {"harness": participant.harness} if isinstance(participant, Agent) else getattr(participant, "arguments", {})
+    )
+    return ModelKey(participant.name, canonical({**arguments, **allowance.arguments}))
 
 
-def key_of_name(name: str, options: ModelOptions, allowance: Allowance = FULL) -> ModelKey:
-    """How a run files the model or agent called `name`; a hosted one is not made, so that it needs no key.
+def key_of_name(name: str, options: ModelOptions, allowance: Allowance = DEFAULT_ALLOWANCE) -> ModelKey:
+    """Return the key of the model or agent called `name`; a hosted model is not constructed and needs no API key.
 
     Raises
     ------
-    InputError : as of `check_model`.
+    InputError : as for `check_model`.
     """
     check_model(name)
     if name in BASELINES or _IMPORTED.fullmatch(name):
@@ -225,13 +225,11 @@ def key_of_name(name: str, options: ModelOptions, allowance: Allowance = FULL) -
 
 
 def _imported(name: str) -> Participant:
-    """A model or an agent, or what a function of no arguments makes, from where it is defined.
-
-    The working folder is looked in as well, as `python -m` does.
+    """Import a model, an agent, or a factory without arguments; the working folder is searched too, as by `python -m`.
     """
     module, _, attribute = name.partition(":")
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
+    if (folder := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, folder)
     try:
         found: Any = getattr(import_module(module), attribute)
         if not (isinstance(found, Agent) or is_solver(found) or _is_model(found) or _needs_arguments(found)):
@@ -257,7 +255,7 @@ def get_model(name: str, options: ModelOptions | None = None) -> Model:
 
     Raises
     ------
-    InputError : no such model, or something that it needs is missing: one line says what.
+    InputError : no such model, or a requirement of it is missing.
     """
     check_model(name)
     if name in BASELINES:
@@ -268,5 +266,5 @@ def get_model(name: str, options: ModelOptions | None = None) -> Model:
 
 
 def _extended() -> bool:
-    """Whether a package other than Inspect and this one may have brought providers of its own."""
+    """Return True if a third-party package may add providers to Inspect."""
     return any(point.name not in {"inspect_ai", "finskillbench"} for point in entry_points(group="inspect_ai"))

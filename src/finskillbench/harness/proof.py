@@ -1,9 +1,8 @@
-"""The proof, before a run's first model call, that each arm shows what it grants and nothing else.
+"""Check, before a run's first model call, that each condition shows what it grants and nothing else.
 
-What an agent could see is computed from the very parts that episodes are made of: the tools as they go over the wire,
-what the arm puts behind the prompt, the packages that can be loaded, the scripts that can be run. It is compared with
-the arm's switches, and what is left after taking away the texts that the arm grants is searched for the marks of every
-known package. So a leak is found whether it comes through a mount or through a fixed text.
+The check uses the same parts as episodes: tool definitions, text appended to the prompt, loadable packages and runnable
+scripts. It compares them with the condition's switches. After removing the granted texts, it searches the rest for
+marks of every known package. It therefore finds leaks through mounts and through fixed texts alike.
 """
 
 from __future__ import annotations
@@ -20,47 +19,49 @@ from finskillbench.episode import Episode, Prompt
 from finskillbench.errors import InternalError
 from finskillbench.harness.conditions import Mount, arm_of, expected_tools, package_names, script_index
 from finskillbench.harness.model import ToolSpec
-from finskillbench.harness.prompts.compose import FIXED, arm_prompt, system_prompt
+from finskillbench.harness.prompts.compose import FIXED_TEXTS, arm_prompt, system_prompt
 from finskillbench.harness.skills.loader import SkillPackage, curated, placebo
 from finskillbench.harness.tools.contracts import tool_specs
 from finskillbench.harness.tools.toolbox import Toolbox
 from finskillbench.scoring.values import is_object
 
 SHORTEST_LINE = 40
-"""Lines of a document that are shorter than this are no mark of it: "Body." may stand anywhere."""
+"""Minimum characters of a line that identifies a document; shorter ones, such as "Body.", occur anywhere."""
 
 
 def prove_arms(mounts: Mapping[str, Mount], domains: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Prove every arm of a run in every domain of its episodes, and return what was seen.
+    """Check every condition of a run in every domain of its episodes, and return the findings.
 
     Parameters
     ----------
-    mounts : what is mounted under each condition of the run.
-    domains : the domains (`Episode.skill`) of its episodes.
+    mounts : the mounted packages by condition.
+    domains : the domains (`Episode.skill`) of the episodes.
 
     Returns
     -------
-    For each condition, as JSON: `packages`, name to digest; and by domain `digest` of the mount, `tools`, the names on
-    the wire in order, `wire_digest`, SHA-256 of the tools' JSON, and `prompt_appended_digest`, SHA-256 of what the arm
-    puts behind the prompt of an agent that remembers nothing.
+    For each condition, as JSON: `packages`, name to digest; and by domain `digest` of the mount, `tools`, their names
+    in wire order, `wire_digest`, SHA-256 of the tools' JSON, and `prompt_appended_digest`, SHA-256 of the text appended
+    to the prompt without memory.
 
     Raises
     ------
-    InternalError : an arm could see what it must not, or could not see what it grants; the message says what.
-    InputError : the inline arm has no package of one of the domains.
+    InternalError : a condition shows more or less than it grants; the message names it.
+    InputError : the inline condition has no package of a domain.
     """
     shipped = (curated(), placebo())
     groups = (*shipped, *(mounted.packages for mounted in mounts.values() if not mounted.arm.given))
     known = {package.digest: package for group in groups for package in group.values()}
     marks = frozenset(mark for package in known.values() for mark in _marks(package))
-    # Somebody's own package may quote our words; no text of ours can have been taken from it.
-    given = [package for mounted in mounts.values() if mounted.arm.given for package in mounted.packages.values()]
-    ours = _fixed_words(mounts.values(), domains)
-    marks |= {mark for package in given for mark in _marks(package) if mark not in ours}
+    # A user's package may quote fixed texts; fixed texts cannot quote a user's package.
+    user_packages = [
+        package for mounted in mounts.values() if mounted.arm.given for package in mounted.packages.values()
+    ]
+    fixed_text = _fixed_text(mounts.values(), domains)
+    marks |= {mark for package in user_packages for mark in _marks(package) if mark not in fixed_text}
     record: dict[str, dict[str, Any]] = {}
     for condition, mounted in mounts.items():
         _prove_packages(condition, mounted, *shipped)
-        offered = {domain: mounted.of(domain) for domain in sorted(set(domains))}
+        offered = {domain: mounted.for_domain(domain) for domain in sorted(set(domains))}
         views = {domain: _look(each, domain) for domain, each in offered.items()}
         for domain, view in views.items():
             _prove_view(condition, offered[domain], domain, view, marks)
@@ -76,13 +77,13 @@ def prove_arms(mounts: Mapping[str, Mount], domains: Sequence[str]) -> dict[str,
 
 
 def wire_json(tools: Sequence[ToolSpec]) -> bytes:
-    """The tools as JSON: names, descriptions and parameters in the order in which a model is given them."""
+    """Return names, descriptions and parameters of the tools as JSON, in wire order."""
     return orjson.dumps([asdict(tool) for tool in tools])
 
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """What an agent of one arm could see and do at the start of an episode, memory apart."""
+    """What an agent of one condition sees at the start of an episode, without memory."""
 
     tools: tuple[ToolSpec, ...]
     appended: str
@@ -96,17 +97,17 @@ def _look(mounted: Mount, domain: str) -> _View:
     return _View(tool_specs(mounted, domain), arm_prompt("", mounted, domain), toolbox.loadable, toolbox.runnable)
 
 
-def _fixed_words(mounts: Iterable[Mount], domains: Sequence[str]) -> str:
-    """What every agent of these arms reads of tools and rules, whatever is mounted."""
+def _fixed_text(mounts: Iterable[Mount], domains: Sequence[str]) -> str:
+    """Return the tool and rule texts that do not depend on the mounted packages."""
     arms = [each.arm for each in mounts]
     tools = [asdict(tool) for arm in arms for domain in domains for tool in tool_specs(Mount(arm), domain)]
-    return "\n".join((*map(system_prompt, arms), *FIXED, *_strings(tools)))
+    return "\n".join((*map(system_prompt, arms), *FIXED_TEXTS, *_strings(tools)))
 
 
 def _prove_packages(
     condition: str, mounted: Mount, shipped: Mapping[str, SkillPackage], placebos: Mapping[str, SkillPackage]
 ) -> None:
-    """Check switches and packages, whatever becomes of them on the wire."""
+    """Check switches and packages."""
     arm, packages = arm_of(condition), mounted.packages
     _check(condition, mounted.arm == arm, f"what its switches {asdict(mounted.arm)} grant, not those of the arm")
     _check(condition, arm.mounts_packages or not packages, f"mounted packages: {_listed(packages)}")
@@ -117,14 +118,14 @@ def _prove_packages(
     digests = {package.digest for package in wrong.values()}
     mistaken = [name for name, package in packages.items() if name in wrong or package.digest in digests]
     kind = "curated" if arm.placebo else "placebo"
-    # Which packages an arm of somebody's own mounts is theirs to say: a placebo may be evaluated too.
+    # A user's condition may mount any package, even a placebo to evaluate it.
     _check(condition, arm.given or not mistaken, f"{kind} packages: {_listed(mistaken)}")
     index = script_index(packages) if arm.indexes_scripts else ()
     _check(condition, mounted.script_index == index, f"an index of scripts: {_listed(dict(mounted.script_index))}")
 
 
 def _prove_view(condition: str, mounted: Mount, domain: str, view: _View, marks: frozenset[str]) -> None:
-    """Check tools, words, loadable documents and runnable scripts of one arm in one domain."""
+    """Check tools, prompt, loadable documents and runnable scripts of one condition in one domain."""
     arm = mounted.arm
     names = tuple(tool.name for tool in view.tools)
     _check(condition, names == expected_tools(arm, domain), f"in {domain} the tools {_listed(names)}")
@@ -135,7 +136,7 @@ def _prove_view(condition: str, mounted: Mount, domain: str, view: _View, marks:
     appends = arm.inline or arm.own
     _check(condition, bool(view.appended) == appends, f"in {domain} behind the prompt {_brief(view.appended)}")
     wire = _strings([asdict(tool) for tool in view.tools])
-    rest = "\n".join((system_prompt(arm), *FIXED, *wire, view.appended))
+    rest = "\n".join((system_prompt(arm), *FIXED_TEXTS, *wire, view.appended))
     for granted in _granted(mounted, domain):
         _check(condition, granted in rest, f"in {domain} no sign of what it grants: {_brief(granted)}")
         rest = rest.replace(granted, "", 1)
@@ -144,7 +145,7 @@ def _prove_view(condition: str, mounted: Mount, domain: str, view: _View, marks:
 
 
 def _runnable(mounted: Mount, domain: str) -> list[tuple[str, SkillPackage]]:
-    """Packages whose scripts this arm may run before anything is loaded, by its switches alone."""
+    """Return the packages whose scripts can be run before a skill is loaded."""
     arm = mounted.arm
     if not arm.scripts or arm.documents:
         return []
@@ -153,7 +154,7 @@ def _runnable(mounted: Mount, domain: str) -> list[tuple[str, SkillPackage]]:
 
 
 def _granted(mounted: Mount, domain: str) -> Iterator[str]:
-    """Every text of a package that this arm shows before anything is loaded, longest first within a package."""
+    """Yield every package text shown before a skill is loaded, the longest first within a package."""
     arm = mounted.arm
     for name, package in sorted(mounted.packages.items()):
         if arm.documents:
@@ -167,8 +168,8 @@ def _granted(mounted: Mount, domain: str) -> Iterator[str]:
 
 
 def _marks(package: SkillPackage) -> Iterator[str]:
-    """Texts that betray a package wherever they stand."""
-    # A name of one word ("notes") may stand in any text; as an entry of an index it may not.
+    """Yield texts that identify a package."""
+    # A one-word name such as "notes" may occur anywhere; as an index entry it may not.
     yield package.name if "-" in package.name else f"- {package.name}:"
     yield from _lines(package.description)
     for path, notes in script_index({package.name: package}):
@@ -183,7 +184,7 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Every string in a JSON value, keys included."""
+    """Yield every string in a JSON value, keys included."""
     if isinstance(value, str):
         yield value
     elif is_object(value):

@@ -1,4 +1,4 @@
-"""What an episode leaves behind: the whole conversation, each tool call with its outcome, and the counts."""
+"""Record of an episode: conversation, tool calls with their outcomes, and counts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from finskillbench.episode import JsonObject, Submission
 from finskillbench.harness.conditions import ArmName
 from finskillbench.harness.model import Message, Stop, Usage
 
-OURS = "finskillbench"
-"""The harness of rows whose episodes ran in our own loop."""
+BUILTIN_HARNESS = "finskillbench"
+"""Harness name in rows of the built-in loop."""
 Ended = Literal[
     "submitted",
     "no_answer",
@@ -25,12 +25,12 @@ Ended = Literal[
     "error",
 ]
 CallOutcome = Literal["ok", "invalid_arguments", "unknown_tool", "tool_failed", "not_run"]
-"""What came of a tool call; `not_run` are calls after the submission or beyond a budget."""
+"""Outcome of a tool call; `not_run` marks calls after the submission or beyond a budget."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRecord:
-    """One tool call as it was made; its result is the content of `messages[message]` (None: it was not run).
+    """One tool call; its result is the content of `messages[message]` (None: not run).
 
     `fate` is its outcome, under the name that trajectories use.
     """
@@ -46,10 +46,10 @@ class ToolRecord:
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """One answered model call: its tokens, who answered and why it stopped.
+    """One answered model call: tokens, served model and reason for stopping.
 
-    `seconds` is what the provider took to answer, `queue_seconds` how long the call waited for a place, for the budget
-    or for this process, `retry_seconds` what failed tries and the waits after them took.
+    `seconds` is the provider's answering time. `queue_seconds` is the wait for a slot, the budget or this process.
+    `retry_seconds` covers failed attempts and the waits after them.
     """
 
     turn: int
@@ -63,22 +63,20 @@ class CallRecord:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The full record of one episode with one model under one arm.
+    """Full record of one episode with one model under one condition.
 
-    `harness` says whose loop it was, `provider` who served the model (None: a program, or an agent's own affair).
-    `turns` counts model calls that were answered (of an agent that does not tell them, its tool calls), `retries` the
-    failures that were tried again; `incidents` names, in order, every failure of `finskillbench.harness.failures` that
-    was met. `error_cause` is the cause of the failure that ended the episode, if one did.
+    `harness` names the loop, `provider` the model's provider (None: a program or an agent). `turns` counts answered
+    model calls, or tool calls of agents that do not report model calls. `retries` counts repeated calls; `incidents`
+    lists failures of `finskillbench.harness.failures` in order. `error_cause` is the cause of the failure that ended
+    the episode, if any.
 
-    `started` is in UTC, None where nobody looked at a clock. `queue_seconds` is what model calls waited for a place,
-    for the budget or for this process, `retry_seconds` what failed calls and the waits after them took,
-    `latency_seconds` the rest of the time: answered calls and tools.
+    `started` is in UTC, None if unknown. `queue_seconds` is the wait of model calls for a slot, the budget or this
+    process. `retry_seconds` covers failed calls and the waits after them, `latency_seconds` answered calls and tools.
 
-    `skills_loaded` names each skill once, in the order in which a document of it was first read.
+    `skills_loaded` names each skill once, in the order of first reading.
 
-    `prompt_digest` covers the system and the task prompt, `mount_digest` the arm and its packages. `saved_skills` are
-    the texts of the skills that the agent had saved when it ended, by name. `record` is what was done in an episode
-    that is played move by move.
+    `prompt_digest` covers the system and the task prompt, `mount_digest` the condition and its packages. `saved_skills`
+    maps names to texts of the agent's saved skills at the end. `record` is the record of an interactive episode.
     """
 
     task_id: str
@@ -111,11 +109,11 @@ class Trace:
 
     @property
     def finished(self) -> datetime | None:
-        """When it was over, in UTC; the three times together lie between the start and this."""
+        """Return the end in UTC: the start plus the three durations."""
         seconds = self.latency_seconds + self.queue_seconds + self.retry_seconds
         return None if self.started is None else self.started + timedelta(seconds=seconds)
 
     @property
     def submission(self) -> Submission:
-        """What the verdict is made of."""
+        """Return the submission, which the verdict is based on."""
         return Submission(self.task_id, self.answer, self.ended, self.record)

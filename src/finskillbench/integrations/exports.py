@@ -34,7 +34,7 @@ from finskillbench.integrations import require_extra
 from finskillbench.reports.formats import Format, write_tables
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.report import report
-from finskillbench.runs.store.rows import COLUMNS, Column
+from finskillbench.runs.store.rows import COLUMNS, RowColumn
 from finskillbench.runs.store.version import make_folder, write_atomic
 
 _SEPARATOR = "_"
@@ -62,15 +62,15 @@ def flat_rows(rows: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def described(rows: pl.DataFrame) -> dict[str, Column]:
+def described(rows: pl.DataFrame) -> dict[str, RowColumn]:
     """Unit and meaning of each column of `flat_rows(rows)`, as far as they are known."""
-    known: dict[str, Column] = {}
+    known: dict[str, RowColumn] = {}
     for name, kind in rows.schema.items():
-        column = COLUMNS.get(name, Column("", ""))
+        column = COLUMNS.get(name, RowColumn("", ""))
         if isinstance(kind, pl.Struct):
-            known |= {f"{name}_{field.name}": Column(column.unit, f"under {field.name}") for field in kind.fields}
+            known |= {f"{name}_{field.name}": RowColumn(column.unit, f"under {field.name}") for field in kind.fields}
         elif isinstance(kind, pl.List):
-            known[name] = Column("JSON", column.meaning)
+            known[name] = RowColumn("JSON", column.meaning)
         else:
             known[name] = column
     return known

@@ -135,12 +135,12 @@ def export_run(
     arms: dict[tuple[ModelKey, str], list[Row]] = {}
     try:
         for row in from_frame(read.rows):
-            arms.setdefault((row.item.entry, row.condition), []).append(row)
+            arms.setdefault((row.item.model_key, row.condition), []).append(row)
     except msgspec.ValidationError as error:
         raise InputError(f"{run / ROWS}: is of another version ({error}); run again with this one") from None
     make_folder(out)
     written: list[Path] = []
-    asked = Counter((item.entry, item.condition) for item in record.items())
+    asked = Counter((item.model_key, item.condition) for item in record.items())
     for (entry, condition), arm_rows in arms.items():
         name = arm_folder(entry, condition)
         samples: list[EvalSample] = []

@@ -27,7 +27,7 @@ from finskillbench.harness.model import AUTO, FREE, Message, ToolSpec, Turn, Usa
 from finskillbench.harness.models import BASELINES, get_model
 from finskillbench.harness.providers.errors import is_overflow, provider_error
 from finskillbench.harness.providers.inspect_words import (
-    as_written,
+    disable_strict_tools,
     from_call,
     from_chat,
     from_stop,
@@ -50,7 +50,7 @@ class Active:
         self.name = str(model)
         self.sent: Sequence[Message] = ()
         self._model = model
-        as_written(model)
+        disable_strict_tools(model)
 
     async def generate(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
         """Answer the conversation so far.

@@ -1,6 +1,6 @@
-"""Point-in-time tables built from market data and filings, stored as Parquet with units in the field metadata.
+"""Point-in-time tables built from market data and filings: a row dated d depends only on data known by d.
 
-Layer: above sources and engines, below subtasks. A row dated d depends only on data dated and known by d.
+Layer: above sources and engines, below subtasks.
 """
 
 from finskillbench.panels.build import build_panels

@@ -97,13 +97,9 @@ def build_panels(
     """Build every panel from a market, from companies' filings, or from both.
 
     The last session up to each of `user_dates` becomes a further risk date if enough names have a year of history.
+    Statements count as known `REPORTING_LAG_DAYS` after their period; facts and segments from their filing date.
 
-    Everything dated d is computed from prices, factors and rates up to d and from statements whose period ended
-    `REPORTING_LAG_DAYS` or more before d; facts and segments carry the day they were filed.
-
-    Raises
-    ------
-    SourceError : naming the symbol, date and remedy, where the data cannot carry a panel.
+    Raises SourceError naming the symbol, date and remedy, where the data cannot carry a panel.
     """
     fundamentals = build_fundamentals(filings) if filings is not None else FundamentalPanels.empty()
     if market is None:
@@ -112,7 +108,6 @@ def build_panels(
 
 
 def with_filings(panels: Panels, fundamentals: FundamentalPanels) -> Panels:
-    """Return market panels merged with those of companies' filings."""
     notes = (*panels.report.notes, *fundamentals.notes)
     report = replace(panels.report, notes=notes, unusable=fundamentals.unusable)
     return replace(panels, tables=fundamentals.tables.merged_over(panels.tables), report=report)
@@ -172,7 +167,6 @@ def _view_inputs(
     covariance: CovariancePanel,
     risk_free: Mapping[date, float],
 ) -> dict[int, ViewInputs]:
-    """Return the inputs of the views at each month-end, by its row among the sessions."""
     found: dict[int, ViewInputs] = {}
     for day, places in of_month.items():
         rows = weights.frame.filter(pl.col("date") == day)
@@ -202,9 +196,8 @@ def _complete(
     counts: Mapping[str, ShareCounts],
     rows: Sequence[int],
 ) -> tuple[list[date], Booleans]:
-    """Return the sessions of `rows` with a year of history, and a mask (len, n) of complete names.
-
-    A complete name has 252 returns, betas, a close, traded volume and known shares.
+    """Return the sessions of `rows` with a year of history, and a mask (len, n) of names with returns, betas, close,
+    volume and shares.
     """
     symbols, sessions = grid.symbols, grid.sessions
     close, volume = grid.fields["close"], grid.fields["volume"]
@@ -279,6 +272,5 @@ def _report(
 
 
 def _equal_closes(grid: PriceGrid) -> int:
-    """Count names whose close always equals the adjusted close."""
     close, adjusted = grid.fields["close"], grid.fields["adj_close"]
     return int(np.all((close == adjusted) | np.isnan(adjusted), axis=0).sum())

@@ -17,7 +17,6 @@ class PanelColumn(NamedTuple):
     kind: type[pl.DataType] = pl.Float64
 
     def metadata(self) -> dict[str, str]:
-        """Return the metadata of the Parquet field."""
         return {"unit": self.unit, "horizon": self.horizon, "meaning": self.meaning}
 
 
@@ -37,7 +36,6 @@ DERIVED = PanelColumn("boolean", "the period", "whether it was computed from fil
 
 
 def table_schema(columns: Mapping[str, PanelColumn]) -> dict[str, type[pl.DataType]]:
-    """Return the types of a table by column, in its order."""
     return {name: column.kind for name, column in columns.items()}
 
 

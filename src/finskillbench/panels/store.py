@@ -76,13 +76,11 @@ class _Rest(msgspec.Struct):
 def write_panels(panels: Panels, folder: Path) -> None:
     """Write a folder of panels atomically, by renaming a temporary folder.
 
-    `<table>.parquet` for each of `TABLES`, each field with `unit`, `horizon` and `meaning` in its metadata;
-    `covariance/YYYY-MM-DD.npz` with `symbols`, `loadings`, `specific` and, for at most 252 names, the dense `cov`
-    (numpy.load without pickle); `panels.json` with symbols, sectors, month-ends, regimes, rates and the report.
-
-    Raises
-    ------
-    InputError : if the folder exists and is not empty, or cannot be written.
+    `<table>.parquet` for each of `TABLES`; `covariance/YYYY-MM-DD.npz` with `symbols`, `loadings`, `specific` and, for
+    at
+    most 252 names, the dense `cov` (numpy.load without pickle); `panels.json` with symbols, sectors, month-ends,
+    regimes,
+    rates and the report. Raises InputError if the folder exists and is not empty, or cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: exists and is not an empty folder; choose another place for the panels")
@@ -121,12 +119,7 @@ def write_panels(panels: Panels, folder: Path) -> None:
 
 
 def read_panels(folder: Path) -> Panels:
-    """Read a folder of panels; tables are loaded on first use.
-
-    Raises
-    ------
-    EditionError : naming a file that is missing or cannot be read, or a column of a wrong type.
-    """
+    """Read a folder of panels, tables on first use; EditionError names a missing, damaged or wrongly typed file."""
     rest = read_json_as(folder / "panels.json", _Rest)
     files = {name: folder / f"{name}.parquet" for name in TABLES}
     for name, path in files.items():
@@ -148,12 +141,7 @@ def read_panels(folder: Path) -> Panels:
 
 
 def read_panel_table(folder: Path, name: str) -> pl.DataFrame:
-    """Read one table from a folder of panels and check its column types.
-
-    Raises
-    ------
-    EditionError : naming the file, and the column of a wrong type.
-    """
+    """Read one table from a folder of panels; EditionError names a damaged file or a column of a wrong type."""
     path = folder / f"{name}.parquet"
     table = read_table(path)
     _refuse_other_types(path, name, table.schema)
@@ -188,12 +176,7 @@ def covariance_bytes(covariance: Covariance) -> bytes:
 
 
 def read_covariance_file(path: Path) -> Covariance:
-    """Read a covariance written by `covariance_bytes`.
-
-    Raises
-    ------
-    EditionError : naming the file, and the array that is missing or wrong.
-    """
+    """Read a covariance written by `covariance_bytes`; EditionError names the file and the wrong array."""
     arrays = read_arrays(path)
     try:
         covariance = Covariance(tuple(arrays["symbols"].tolist()), arrays["loadings"], arrays["specific"])
@@ -205,13 +188,9 @@ def read_covariance_file(path: Path) -> Covariance:
 
 
 def write_filings(filings: FilingsData, folder: Path) -> FundamentalPanels:
-    """Write the panels of companies' filings into a folder, part by part.
+    """Write the panels of companies' filings into a folder, part by part: 3,000 companies need several gigabytes.
 
-    In memory, those of 3,000 companies would take several gigabytes.
-
-    Raises
-    ------
-    SourceError : naming company, tag and accession, where the files cannot carry a panel.
+    Raises SourceError naming company, tag and accession, where the files cannot carry a panel.
     """
     files = {name: folder / f"{name}.parquet" for name in SCHEMAS}
     notes, unusable = list(filings.notes), list(filings.unusable)
@@ -236,16 +215,16 @@ def _write_table(frame: pl.DataFrame, columns: Mapping[str, PanelColumn], path: 
 
 def _described(frame: pl.DataFrame, columns: Mapping[str, PanelColumn]) -> Any:
     """Return an Arrow table with column descriptions in the field metadata."""
-    # # pyarrow has no types
+    # pyarrow has no types
     arrow, table = cast("Any", pa), cast("Any", frame.to_arrow())
     fields: list[Any] = []
     for field in table.schema:
-        # # Some readers do not support string views yet.
+        # Some readers do not support string views yet.
         kind = arrow.string() if str(field.type) in ("string_view", "large_string") else field.type
         fields.append(arrow.field(field.name, kind, metadata=describe_column(columns, field.name).metadata()))
     return table.cast(arrow.schema(fields))
 
 
 def _writer(path: Path, schema: Any) -> Any:
-    # # Figures rarely repeat: dictionaries would only cost time.
+    # Figures rarely repeat: dictionaries would only cost time.
     return cast("Any", pq).ParquetWriter(path, schema, compression="zstd", use_dictionary=False)

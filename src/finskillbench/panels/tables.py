@@ -23,8 +23,7 @@ from finskillbench.panels.reading import read_table
 class PriceGap:
     """Run of sessions without a price inside a name's history, longer than prices are carried forward.
 
-    last : session of the last price before it. next : session of the first price after it, None if prices never resume.
-    sessions : length of the run; the first five are filled, the rest are null.
+    last, next : sessions of the prices around it; next is None if prices never resume. The first five are filled.
     """
 
     symbol: str
@@ -46,12 +45,9 @@ class Jump:
 class PanelReport:
     """Counts and findings of one build.
 
-    Attributes
-    ----------
     first_session, last_session, sessions : range and number of sessions; None and 0 without prices.
     observations : sessions with an observed price, per symbol.
     forward_filled : sessions filled with the last price, per symbol; symbols with none are omitted.
-    gaps, jumps : see `PriceGap` and `Jump`.
     short_history : symbols with fewer observations than a regression needs.
     absent_signals : per view signal, the number of (month-end, symbol) pairs without it.
     stale_shares : per symbol, greatest age in days of shares older than two reporting years on a date used.
@@ -82,12 +78,7 @@ DataKind: TypeAlias = Literal["prices", "company facts"]
 
 
 class Tables(Mapping[str, pl.DataFrame]):
-    """Tables of panels by name, in memory or in files, which are read on first use and cached.
-
-    Raises
-    ------
-    EditionError : on access, if a file cannot be read.
-    """
+    """Tables of panels by name, in memory or in files read on first use; EditionError for an unreadable file."""
 
     def __init__(self, made: Mapping[str, pl.DataFrame], files: Mapping[str, Path] | None = None) -> None:
         self.files: Mapping[str, Path] = files or dict[str, Path]()
@@ -126,16 +117,11 @@ class Panels:
     Without prices there are no symbols and dates, and market tables are empty; without company facts those of filings
     are empty.
 
-    Attributes
-    ----------
     symbols : the universe, sorted; the order of every array returned here.
-    sectors : symbol to sector.
     month_ends : 12 month-ends of portfolio tasks, trading sessions spread over the years with prices.
-    tables : the tables, also available as properties.
     covariance : annualised, for the names of `symbols_at`, per month-end and risk date.
     risk_free : per month-end of `month_ends`, annual decimals.
     regimes : market regime of each risk date, in order of date.
-    report : findings of the build.
     """
 
     symbols: tuple[str, ...]
@@ -189,10 +175,7 @@ class Panels:
 
     @property
     def facts(self) -> pl.DataFrame:
-        """Long, for all companies with EDGAR files, which may differ from `symbols`.
-
-        `FactStore` of `finskillbench.panels.filings.query` returns the facts public on a day.
-        """
+        """Long, for all companies with EDGAR files, which may differ from `symbols`; see `FactStore` for a day."""
         return self.tables["facts"]
 
     @property
@@ -212,7 +195,6 @@ class Panels:
 
     @property
     def data_kinds(self) -> frozenset[DataKind]:
-        """Kinds of data the panels were built from."""
         found: list[DataKind] = []
         if self.symbols:
             found.append("prices")
@@ -227,7 +209,6 @@ class Panels:
 
     @property
     def risk_dates(self) -> tuple[date, ...]:
-        """Dates of the risk subtasks, increasing."""
         return tuple(self.regimes)
 
     def symbols_at(self, as_of: date) -> tuple[str, ...]:
@@ -237,9 +218,9 @@ class Panels:
         return self.covariance[as_of].symbols
 
     def snapshot(self, as_of: date) -> MarketSnapshot:
-        """Return the inputs of the risk engines for `symbols_at`, without the domain's factor volatility.
-
-        Raises InputError if it is no risk date.
+        """Return the inputs of the risk engines for `symbols_at`, without factor volatility; InputError if it is no
+        risk
+        date.
         """
         if as_of not in self.regimes:
             raise InputError(f"panels: {as_of} is not a risk date")
@@ -261,9 +242,8 @@ class Panels:
         return self.prices.select("date", *(pl.col(name).alias(name.split(":", 1)[1]) for name in names))
 
     def window_returns(self, end: date, sessions: int = 252) -> tuple[tuple[date, ...], Floats]:
-        """Return dates and simple returns (sessions, n) of the sessions up to and including `end`; NaN where absent.
-
-        Raises InputError if `end` is no session or too few sessions precede it.
+        """Return dates and simple returns (sessions, n) up to and including `end`, NaN if absent; InputError as
+        `window_dates`.
         """
         chosen = self._window(end, sessions)
         wide = pl.DataFrame({"date": chosen}).join(
@@ -290,7 +270,7 @@ class Panels:
         if place >= len(days) or days[place] != end:
             raise InputError(f"returns panel: {end} is not a session")
         if place + 1 < sessions:
-            raise InputError(f"returns panel: {place + 1} sessions up to {end}, {sessions} asked for")
+            raise InputError(f"returns panel: {place + 1} sessions up to {end}, {sessions} needed")
         return days[place - sessions + 1 : place + 1]
 
     def exposures(self, as_of: date) -> Floats:

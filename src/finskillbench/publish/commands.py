@@ -169,10 +169,7 @@ Examples:
   finskillbench data export editions/seven --public --out handed-out/seven
   finskillbench data export editions/seven --hub hub/seven"""
 _GUESSED = 2**48
-"""Smaller seeds can be found by trial: 1,000 builds per second take 9,000 years for this many, and chosen seeds are
-often
-small.
-"""
+"""Smaller seeds can be found by trial; 1,000 builds per second take 9,000 years for this many."""
 
 
 @EXPORT.command("export", epilog=EXPORT_EXAMPLE)

@@ -44,7 +44,7 @@ def _read_report(path: Path, command: str, *, audit: bool) -> CheckReport:
     found = _read(path, _Report, command)
     if (Level.AUDIT in found.levels) is not audit:
         levels = ", ".join(found.levels)
-        raise InputError(f"{path}: not what {command} writes: its checks are of the levels {levels}")
+        raise InputError(f"{path}: not the output of {command}: its checks have the levels {levels}")
     return CheckReport(found.digest, found.levels, found.episodes, found.checks)
 
 
@@ -91,7 +91,7 @@ def _thresholds(criterion: _Criterion, where: str) -> list[Threshold]:
         if limit is not None
     ]
     if not found:
-        raise InputError(f"{where}: has no limit; give one of {', '.join(ThresholdMeasure)}")
+        raise InputError(f"{where}: has no limit; set one of {', '.join(ThresholdMeasure)}")
     return found
 
 
@@ -108,8 +108,8 @@ def _read_bounded(path: Path, most: int, remedy: str) -> bytes:
 
 
 def _read(path: Path, kind: type[Kind], command: str) -> Kind:
-    content = _read_bounded(path, _LARGEST, f"{command} makes it")
+    content = _read_bounded(path, _LARGEST, f"create it with {command}")
     try:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not what {command} writes ({error})") from None
+        raise InputError(f"{path}: not the output of {command} ({error})") from None

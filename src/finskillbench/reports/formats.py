@@ -98,7 +98,7 @@ def _cell(column: Column, cell: Cell) -> str:
     text = cell_text(column, cell, absent=LATEX_ABSENT)
     if column.kind is Kind.TEXT:
         return _escaped(text)
-    # In LaTeX's own encoding of letters a bare < is an inverted exclamation mark.
+    # In LaTeX's default font encoding a bare < prints an inverted exclamation mark.
     return _MINUS.sub("$-$", text).replace("%", r"\%").replace("<", "$<$")
 
 

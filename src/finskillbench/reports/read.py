@@ -54,7 +54,7 @@ def read_run_rows(path: Path) -> RunRows:
     if path.is_file():
         return RunRows(path, _table(path) if _is_parquet(path) else read_release_rows(path))
     if not (path / FILE).is_file():
-        raise InputError(f"{path}: no run folder (it has no {FILE}) and no file; name what `finskillbench run` wrote")
+        raise InputError(f"{path}: neither a run folder (no {FILE}) nor a file; name the output of `finskillbench run`")
     record = read_record(path)
     if (path / ROWS).is_file():
         rows = _table(path / ROWS)
@@ -95,7 +95,7 @@ def filter_run(
         wanted = suites_named(suite)
         rows = rows.filter(pl.col("sub_task").map_elements(lambda name: suite_of(name) in wanted, pl.Boolean))
         if rows.is_empty():
-            raise InputError(f"{run.path}: has no episodes of the suite {suite}; finskillbench run --suite {suite}")
+            raise InputError(f"{run.path}: has no episodes of the suite {suite}; use finskillbench run --suite {suite}")
     if rows.is_empty():
         raise InputError(f"{run.path}: no episode has finished; resume the run")
     return replace(run, rows=rows)
@@ -116,7 +116,7 @@ def join_runs(runs: Sequence[RunRows]) -> pl.DataFrame:
     try:
         rows = pl.concat(tables, how="diagonal_relaxed")
     except pl.exceptions.PolarsError as error:
-        raise InputError(f"{tables[-1]['_run'][0]}: columns unlike those of the others ({error})") from None
+        raise InputError(f"{tables[-1]['_run'][0]}: columns differ from those of the others ({error})") from None
     return _once(rows).drop("_run") if len(tables) > 1 else rows.drop("_run")
 
 
@@ -151,12 +151,12 @@ def _table(path: Path) -> pl.DataFrame:
         rows = pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"{path}: not a table of rows ({error}); name the rows.parquet of a run") from None
-    # Rows of another program, or of an earlier version, have no digests of ours; other columns beside them may stand.
+    # Rows of another program, or of an earlier version, have no digests of ours; additional columns are allowed.
     if SCHEMA.items() <= rows.schema.items():
         try:
             from_frame(rows.select(*SCHEMA))
         except msgspec.ValidationError as error:
             raise InputError(f"{path}: not a table of rows ({error}); name the rows.parquet of a run") from None
         except ValueError as error:
-            raise InputError(f"{path}: {error}; judge the run again with finskillbench rescore") from None
+            raise InputError(f"{path}: {error}; update the run with finskillbench rescore") from None
     return rows

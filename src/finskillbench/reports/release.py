@@ -25,8 +25,8 @@ from finskillbench.runs.store.rows import SCHEMA
 EDITION = "release"
 """Placeholder for the unknown digests of edition and scorer."""
 RELEASE_FOOTNOTE = (
-    "Rows of the published release do not tell their status: it is what their error says (turns, budget, incomplete), "
-    "else whether the answer was valid JSON. Their clusters are read from the names of tasks."
+    "Rows of the published release have no status: it is derived from their error (turns, budget, incomplete), else "
+    "from the validity of the answer's JSON. Their clusters are derived from task names."
 )
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _PORTFOLIO = re.compile(r"portfolio_.+?_\d{3}(?=_|$)")
@@ -73,7 +73,7 @@ class _ReleaseRow:
 def to_record(release_row: _ReleaseRow) -> dict[str, object]:
     """Convert to a row with our columns; raises `ValueError` for an invalid score."""
     if release_row.score is not None and not (math.isfinite(release_row.score) and release_row.score >= 0.0):
-        raise ValueError(f"score {release_row.score} is none - at `$.score`")
+        raise ValueError(f"score {release_row.score} is not a score - at `$.score`")
     values = asdict(release_row)
     del values["failure_text"]
     status = (
@@ -176,7 +176,7 @@ def _error_in(details: msgspec.Raw) -> str:
     """Return the scorer's error in the details."""
     try:
         found = msgspec.json.decode(details, type=_Details)
-    except msgspec.ValidationError:  # no object
+    except msgspec.ValidationError:  # not an object
         return ""
     return str(found.error or "")
 
@@ -254,7 +254,7 @@ def read_release_rows(path: Path) -> pl.DataFrame:
     """
     records = list(_records(path))
     if not records:
-        raise InputError(f"{path}: is empty; take the file from the release again")
+        raise InputError(f"{path}: is empty; restore the file from the release")
     return pl.DataFrame(records, schema=dict(SCHEMA), orient="row")
 
 
@@ -270,8 +270,8 @@ def _records(path: Path) -> Iterator[dict[str, object]]:
                     yield to_record(row.to_release_row())
                 except (msgspec.DecodeError, ValueError) as error:
                     raise InputError(
-                        f"{path}, line {number}: no row of a run, nor of the published release ({error}); "
-                        "take the file from the release again or delete the line"
+                        f"{path}, line {number}: neither a row of a run nor of the published release ({error}); "
+                        "restore the file from the release or delete the line"
                     ) from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error

@@ -117,9 +117,7 @@ TABLES: Mapping[Callable[[Results], Table | None], By] = {
 """Every table in report order, with its grouping; a function returns None if its table is empty."""
 
 
-_UNLIKE_CUTOFFS = (
-    "Models have unlike cut-offs and are on other episodes here: compare each with itself, not with others."
-)
+_UNLIKE_CUTOFFS = "Models have different cut-offs and so different episodes here: do not compare them with each other."
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -132,7 +130,7 @@ class Report:
     paper: bool = False
     everything: Results | None = None
     """The rows with the excluded models; None if none was excluded."""
-    sides: Mapping[CutoffSide, Report] = field(default_factory=dict["Side", "Report"])
+    sides: Mapping[CutoffSide, Report] = field(default_factory=dict["CutoffSide", "Report"])
     """Reports on episodes before and after the models' cut-offs; empty without cut-offs."""
 
     def __repr__(self) -> str:

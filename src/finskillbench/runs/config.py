@@ -9,9 +9,9 @@ from pathlib import Path
 
 from finskillbench.edition.store import LARGEST, refuse_inside_edition
 from finskillbench.errors import InputError
-from finskillbench.harness.allowance import LEAST_TOKENS, MAX_TURNS, Allowance
+from finskillbench.harness.allowance import MAX_TURNS, MIN_TOKENS, Allowance
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.loop import Harness, OurLoop
+from finskillbench.harness.loop import Harness, BuiltinLoop
 from finskillbench.harness.models import ModelConfig, ModelOptions
 from finskillbench.harness.skills.user_skills import SkillFolder
 from finskillbench.runs.plan.streams import Shard
@@ -74,9 +74,9 @@ class RunLimits:
             raise InputError(f"max_cost is {self.max_cost}; it must be a number of US dollars, 0 or more")
         if not 1 <= self.turns <= LARGEST:
             raise InputError(f"turns is {self.turns}; it must be at least 1, and not above {LARGEST}")
-        if self.token_budget is not None and not LEAST_TOKENS <= self.token_budget <= LARGEST:
+        if self.token_budget is not None and not MIN_TOKENS <= self.token_budget <= LARGEST:
             raise InputError(
-                f"token_budget is {self.token_budget}; it must be at least {LEAST_TOKENS}, and not above {LARGEST}"
+                f"token_budget is {self.token_budget}; it must be at least {MIN_TOKENS}, and not above {LARGEST}"
             )
 
     @property
@@ -108,7 +108,7 @@ class RunConfig:
     episodes: EpisodeSelection = EpisodeSelection()
     limits: RunLimits = DEFAULT_LIMITS
     options: ModelOptions = field(default_factory=ModelOptions)
-    harness: Harness = field(default_factory=OurLoop)
+    harness: Harness = field(default_factory=BuiltinLoop)
     cluster: str | None = None
     out: Path
 

@@ -11,7 +11,7 @@ import pytest
 from finskillbench import cli
 from finskillbench import edition as editions
 from finskillbench.edition.checks.catalog import CheckReport, Level
-from finskillbench.findings import Check, Finding, CheckState
+from finskillbench.findings import Check, CheckState, Finding
 
 
 def test_info_describes_an_edition(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,7 +133,7 @@ def test_build_says_what_it_made(
         return synthetic_edition
 
     monkeypatch.setattr("finskillbench.edition.build.build_edition", build_edition)
-    assert cli.main(["data", "build", "--names", "30", "--out", "editions/new"]) == 0
+    assert cli.main(["data", "build", "--companies", "30", "--out", "editions/new"]) == 0
     assert asked == {
         "source": "synthetic",
         "raw_dir": None,

@@ -27,8 +27,8 @@ def test_a_figure_is_explained_by_its_facts_its_rule_and_its_witnesses(
 @pytest.mark.parametrize(
     ("prefix", "metric", "message"),
     [
-        ("fa_norm", "goodwill", "goodwill is no metric of normalization; choose one of"),
-        ("pc_", "revenue", "its label is made of no filings"),
+        ("fa_norm", "goodwill", "goodwill is not a metric of normalization; choose one of"),
+        ("pc_", "revenue", "whose labels use no filings"),
         ("nothing", "revenue", "has no episode nothing; `finskillbench data info"),
     ],
 )

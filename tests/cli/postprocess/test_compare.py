@@ -23,7 +23,7 @@ def run(edition: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     return folder
 
 
-OVER = ("--over", "model", "baseline/trivial", "baseline/nop")
+OVER = ("--compare", "model", "baseline/trivial", "baseline/nop")
 
 
 def compared(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -55,14 +55,14 @@ def test_where_nothing_moved_it_is_told(run: Path, capsys) -> None:
     code, text, _ = compared(capsys, run, run.with_name("again"))
     assert code == 0
     assert text.startswith("Scores on the same episodes: ")
-    assert "lines, in which nothing moved, are left out" in " ".join(text.split())
+    assert "lines without changes are omitted" in " ".join(text.split())
 
 
 def test_gates_that_hold_exit_with_0(run: Path, capsys) -> None:
     gates = ("--fail-under", "headline=0", "--fail-on-regression", "--margin", "1")
     code, _, told = compared(capsys, run, *OVER, *gates)
     assert code == 0
-    assert told.splitlines()[-1] == "passed: nothing fell by more than 1 beyond chance"
+    assert told.splitlines()[-1] == "passed: no significant fall of more than 1"
 
 
 @pytest.mark.slow
@@ -84,12 +84,12 @@ def test_a_run_that_stopped_half_way_passes_no_gate(run: Path, capsys) -> None:
 
 def test_what_cannot_be_compared_exits_with_2_in_one_line(run: Path, capsys) -> None:
     for arguments, told in {
-        (run,): "compare takes two runs; to compare within one, say over what: --over model A B",
-        (run, run): "compare takes two runs",
-        (run, "--over", "colour", "a", "b"): "compare over one of model, harness, condition",
+        (run,): "compare takes two different runs; to compare within one, add --compare model A B",
+        (run, run): "compare takes two different runs",
+        (run, "--compare", "colour", "a", "b"): "choose one of model, harness, condition",
         (run, *OVER, "--format", "pdf"): "--format pdf: there is no such one; choose from table, md, csv",
-        (run, *OVER, "--fail-under", "headline"): "write it as headline=0.6",
-        (run.parent, *OVER): "no run folder",
+        (run, *OVER, "--fail-under", "headline"): "write headline=0.6",
+        (run.parent, *OVER): "neither a run folder",
     }.items():
         code, text, error = compared(capsys, *arguments)
         assert (code, text) == (2, "")

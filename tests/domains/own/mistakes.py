@@ -101,14 +101,14 @@ OF_MANDATES = [
     Mistake(
         ',\n      {"type": "cash_max", "value": 0.05}',
         "",
-        "line 2: mandates: no mandate has more than 3 constraints, of which drawn portfolios break so many; add one "
-        'with more, or "extends": true to keep the built-in ones',
+        "line 2: mandates: no mandate has more than 3 constraints, the number that a drawn portfolio "
+        'breaks; add one with more, or "extends": true to keep the built-in ones',
     ),
     Mistake(
         "    ]}\n",
         '    ]},\n    {"mandate_id": "core", "name": "Other", "tier": "hard", "constraints": [\n'
         '      {"type": "long_only", "value": true}]}\n',
-        "line 9: mandates[1].mandate_id: core is also mandates[0]; give it one of its own",
+        "line 9: mandates[1].mandate_id: core is also mandates[0]; use a different id",
     ),
     Mistake('  "mandates"', '  "room": {"cash_max": 0.1},\n  "mandates"', "line 2: room.cash_max: is an unknown field"),
     Mistake(MANDATE, '{"mandates": []}', "line 1: mandates: is empty; add at least one"),
@@ -123,7 +123,7 @@ OF_MANDATES = [
 OF_SCENARIOS = [
     Mistake("-0.03", "-3", "line 11: hypothetical[0].factor_shocks.smb: is -3, not from -0.9 to 0.9; write a decimal"),
     Mistake("-12.0", "-0.12", "line 10: hypothetical[0].market_shocks.equity_change_pct: is -0.12, not from"),
-    Mistake("-12.0", "-10.0", "line 10: hypothetical[0].market_shocks.equity_change_pct: is -10 per cent, and factor_"),
+    Mistake("-12.0", "-10.0", "line 10: hypothetical[0].market_shocks.equity_change_pct: is -10 per cent, but factor_"),
     Mistake("-12.0", "12.0", "line 10: hypothetical[0].market_shocks.equity_change_pct: is 12, not from -60 to -0.5"),
     Mistake("0.3,", "0.7,", "line 10: hypothetical[0].correlation_shift: is 0.7, not from 0 to 0.6; write the part of"),
     Mistake('"equity_change_pct": -12.0, ', "", "line 10: hypothetical[0].market_shocks.equity_change_pct: is missing"),
@@ -131,14 +131,20 @@ OF_SCENARIOS = [
     Mistake('"hml"', '"HML"', "line 11: hypothetical[0].factor_shocks.HML: is an unknown field; remove it"),
     Mistake('"Energy"', '"Oil & Gas"', "line 12: hypothetical[0].sector_sensitivities.Oil & Gas: is an unknown field"),
     Mistake('"Utilities"', '"Utility"', "sector_sensitivities.Utility: is an unknown field; write Utilities"),
-    Mistake("equity_change_pct:+.1f", "equities:+.1f", "line 9: hypothetical[0].description: names equities in braces"),
+    Mistake(
+        "equity_change_pct:+.1f",
+        "equities:+.1f",
+        "line 9: hypothetical[0].description: has the unknown placeholder {equities}",
+    ),
     Mistake("equity_change_pct:+.0f", "equity_change_pct:d", "line 8: hypothetical[0].name: has braces that cannot be"),
     Mistake("Deposits leave", "Deposits {leave", "line 9: hypothetical[0].description: has braces that"),
     Mistake('"bank_run"', '"replay_own"', "line 7: hypothetical[0].scenario_id: replay_own is given twice; rename one"),
     Mistake("2018-12-24", "24.12.2018", 'line 4: replays[0].end: is "24.12.2018", no date; write YYYY-MM-DD'),
     Mistake("2018-12-24", "2018-09-24", "line 4: replays[0].end: is -7 days after start, not 1 to 400"),
     Mistake("-20.4", "20.4", "line 4: replays[0].market_pct: is 20.4, not from -95 to -0.5; write the market's fall"),
-    Mistake('"extends"', '"severity": 2.0,\n  "extends"', "line 2: severity: is not what tasks print; leave it out"),
+    Mistake(
+        '"extends"', '"severity": 2.0,\n  "extends"', "line 2: severity: differs from the built-in value; leave it out"
+    ),
     Mistake('"credit_spread_change_bp": 150.0', '"value_change_pct": 5.0', "technology_change_pct: is missing"),
     Mistake(SCENARIO, "{}", 'line 1: hypothetical: is empty; add a scenario, or "extends": true to keep'),
 ]

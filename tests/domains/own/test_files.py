@@ -22,7 +22,7 @@ from finskillbench.domains import catalog_files
 from finskillbench.domains.catalog import Catalog, read_catalog_folder
 from finskillbench.domains.portfolio.mandate_texts import built_in_sentences
 from finskillbench.domains.portfolio.objects.settings import read_settings
-from finskillbench.domains.portfolio.user_catalogs import settings_in, sentences_for
+from finskillbench.domains.portfolio.user_catalogs import sentences_for, settings_in
 from finskillbench.domains.risk.catalogs import mandate_catalog, scenario_catalog
 from finskillbench.domains.risk.user_catalogs.mandates import MANDATES, mandates_in
 from finskillbench.domains.risk.user_catalogs.scenarios import SCENARIOS, scenarios_in

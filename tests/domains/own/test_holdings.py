@@ -194,5 +194,5 @@ def test_the_tasks_of_a_book_are_found_by_its_name() -> None:
     ]
     with pytest.raises(InputError, match="no portfolio 'fund'; there are core, my_core"):
         tasks_of_book(manifest, "fund")
-    with pytest.raises(InputError, match="built without holdings in a catalog"):
+    with pytest.raises(InputError, match="it has no user holdings"):
         tasks_of_book({}, "fund")

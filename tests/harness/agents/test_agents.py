@@ -9,10 +9,10 @@ import pytest
 from finskillbench.episode import Status, Truth
 from finskillbench.errors import InputError
 from finskillbench.harness.agents import CALLS, HARNESS, Agent, as_agent, play_episode
-from finskillbench.harness.allowance import FULL, Allowance, Remaining
+from finskillbench.harness.allowance import DEFAULT_ALLOWANCE, Allowance, Remaining
 from finskillbench.harness.conditions import ARMS, Condition
 from finskillbench.harness.episode_state import EpisodeSpec
-from finskillbench.harness.failures import OTHERS
+from finskillbench.harness.failures import OTHER_POLICIES
 from finskillbench.harness.model import Usage
 from finskillbench.harness.prompts.compose import remaining_text, system_prompt
 from finskillbench.harness.trace import Trace
@@ -25,7 +25,7 @@ ANSWER = '{"weights": {"AAA": 1.0}}'
 def seated(episode, mounts):
     """The trace of an agent on the episode."""
 
-    def go(solve, condition=Condition.NO_SKILL, allowance=FULL, **limits) -> Trace:
+    def go(solve, condition=Condition.NO_SKILL, allowance=DEFAULT_ALLOWANCE, **limits) -> Trace:
         agent = solve if isinstance(solve, Agent) else Agent("agent/test", solve, **limits)
         given = EpisodeSpec(episode, "The prompt.", lambda: episode.input, mounts[condition], allowance=allowance)
         return asyncio.run(play_episode(agent, given))
@@ -41,7 +41,7 @@ def test_what_it_returns_is_its_submission(seated, episode) -> None:
     async def solve(task, tools):
         assert (task.task_id, task.sub_task, task.condition) == (episode.task_id, episode.sub_task, "no_skill")
         assert task.system == system_prompt(ARMS["no_skill"])
-        assert task.prompt == f"The prompt.\n\n{remaining_text(Remaining(FULL), tool_calls=CALLS)}"
+        assert task.prompt == f"The prompt.\n\n{remaining_text(Remaining(DEFAULT_ALLOWANCE), tool_calls=CALLS)}"
         assert [tool.name for tool in task.tools] == ["submit_answer", "get_task_data"]
         read = await tools.call("get_task_data", field="objective")
         assert read["value"] == episode.input["objective"]
@@ -139,8 +139,8 @@ def test_an_agent_that_gives_no_answer_is_in_the_table(seated, solve, entry: str
     trace = seated(solve, **limits)
     assert (trace.ended, trace.answer, trace.error) == (entry, None, None)
     assert trace.incidents == (entry,)
-    assert OTHERS[entry].graded
-    assert re.search(r"status (\w+)", OTHERS[entry].shown)[1] == status(trace).value
+    assert OTHER_POLICIES[entry].graded
+    assert re.search(r"status (\w+)", OTHER_POLICIES[entry].shown)[1] == status(trace).value
     if "calls" in limits and limits["calls"] == 7:
         assert len(trace.tool_calls) == 7
 
@@ -216,7 +216,7 @@ def test_a_cancelled_run_ends_its_agents(episode, mounts) -> None:
 
 def test_what_is_no_agent_is_refused() -> None:
     assert as_agent(nothing).name == "agent/nothing"
-    for given, words in ((lambda task, tools: None, "give an async function"), (7, "int is no agent")):
+    for given, words in ((lambda task, tools: None, "pass an async function"), (7, "int is not an agent")):
         with pytest.raises(InputError, match=words):
             as_agent(given)
     with pytest.raises(InputError, match="letters, digits"):

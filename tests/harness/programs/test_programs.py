@@ -12,7 +12,7 @@ from tests.harness.programs.faulty import Faulty
 from tests.sampling import sampled
 from tests.scoring.examples import example_of
 
-from finskillbench.domains import subtask_named, domain_of, subtasks
+from finskillbench.domains import domain_of, subtask_named, subtasks
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.model import Model

@@ -164,7 +164,9 @@ def test_only_arms_of_own_skills_and_inline_documents_append_to_the_base(mounts,
 
 
 def test_an_inline_arm_needs_a_package_named_after_the_domain(mounts) -> None:
-    with pytest.raises(InputError, match="'inline' shows each domain its own skill, and none is named 'risk-manage"):
+    with pytest.raises(
+        InputError, match="'inline' shows each domain its own skill, but no package is named 'risk-manage"
+    ):
         arm_prompt("base", mounts[Condition.INLINE], "risk_management")
 
 

@@ -69,7 +69,7 @@ def test_a_call_in_a_batch_costs_half() -> None:
     with BatchServer(lambda _: SUBMIT) as server:
         (turn,) = ask(server)
     table = PriceTable.load()
-    assert turn.usage.cost_usd == pytest.approx(0.5 * table.of(NAME).cost(turn.usage), rel=1e-12)
+    assert turn.usage.cost_usd == pytest.approx(0.5 * table.price_of(NAME).cost(turn.usage), rel=1e-12)
     assert turn.usage.input_tokens == 1000
 
 
@@ -124,5 +124,7 @@ def test_an_answer_that_was_kept_is_in_no_batch(tmp_path: Path) -> None:
 
 
 def test_a_provider_without_batches_is_refused() -> None:
-    with pytest.raises(InputError, match="openai-api/local/tiny' cannot be asked in batches; those of anthropic, "):
+    with pytest.raises(
+        InputError, match="openai-api/local/tiny': its provider has no batch interface; use one of anthropic, "
+    ):
         get_model("openai-api/local/tiny", ModelOptions(base_url="http://127.0.0.1:9/v1", batch=True))

@@ -36,7 +36,7 @@ def test_reasoning_is_billed_once():
     ],
 )
 def test_catalog_prices_to_the_cent(model: str, dollars: float):
-    price = PriceTable.load().of(model)
+    price = PriceTable.load().price_of(model)
     assert price is not None
     usage = Usage(input_tokens=5_000_000, cached_tokens=2_000_000, output_tokens=400_000)
     assert round(price.cost(usage), 2) == round(dollars, 2)
@@ -49,7 +49,7 @@ def test_exact_name_before_longest_prefix_before_shorter(tmp_path: Path):
         ' "lab/big-1": {"input": 3, "output": 3}}'
     )
     table = PriceTable.load(file)
-    found = {name: table.of(f"lab/{name}") for name in ("small", "big-2", "big-1", "big-10")}
+    found = {name: table.price_of(f"lab/{name}") for name in ("small", "big-2", "big-1", "big-10")}
     assert {name: price and price.input for name, price in found.items()} == {
         "small": 1.0,
         "big-2": 2.0,
@@ -60,21 +60,21 @@ def test_exact_name_before_longest_prefix_before_shorter(tmp_path: Path):
 
 @pytest.mark.parametrize("model", ["openai/gpt-5.9", "openai/gpt-5-pro", "openai/gpt-50", "elsewhere/gpt-5"])
 def test_a_name_that_only_resembles_a_priced_one_has_no_price(model: str):
-    assert PriceTable.load().of(model) is None
+    assert PriceTable.load().price_of(model) is None
 
 
 def test_a_dated_snapshot_costs_what_its_model_costs():
     table = PriceTable.load()
-    assert table.of("openai/gpt-5-2025-08-07") == table.of("openai/gpt-5")
-    assert table.of("anthropic/claude-opus-4-5-20251101") == table.of("anthropic/claude-opus-4-5")
+    assert table.price_of("openai/gpt-5-2025-08-07") == table.price_of("openai/gpt-5")
+    assert table.price_of("anthropic/claude-opus-4-5-20251101") == table.price_of("anthropic/claude-opus-4-5")
 
 
 def test_own_file_overrides_one_entry_and_leaves_the_rest(tmp_path: Path):
     file = tmp_path / "prices.json"
     file.write_text('{"prices": {"openai/gpt-5": {"input": 7, "output": 9}}}')
     table = PriceTable.load(file)
-    assert table.of("openai/gpt-5") == Price(7.0, 7.0, 7.0, 9.0)
-    assert table.of("openai/gpt-5-mini") == PriceTable.load().of("openai/gpt-5-mini")
+    assert table.price_of("openai/gpt-5") == Price(7.0, 7.0, 7.0, 9.0)
+    assert table.price_of("openai/gpt-5-mini") == PriceTable.load().price_of("openai/gpt-5-mini")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from finskillbench.errors import InputError, ProviderError
 from finskillbench.harness.model import Message, ToolCall, Turn, Usage
 from finskillbench.harness.models import ModelOptions, get_model
 from finskillbench.harness.providers.hosted import Hosted
-from finskillbench.harness.providers.replies import Kept, ResponseCache
+from finskillbench.harness.providers.replies import CachedAnswer, ResponseCache
 
 TURN = Turn("Hm – so.", (ToolCall("1", "get_task_data", '{"a": 1.50}'),), Usage(input_tokens=7, output_tokens=2))
 
@@ -25,10 +25,10 @@ TURN = Turn("Hm – so.", (ToolCall("1", "get_task_data", '{"a": 1.50}'),), Usag
 def test_what_is_kept_is_found_again(tmp_path: Path) -> None:
     path = tmp_path / "new" / "answers.sqlite"
     store = ResponseCache(path)
-    store.keep("m", b"request", Kept(TURN, '{"x": 1}'))
-    store.keep("m", b"request", Kept(replace(TURN, text="later"), None))
+    store.store("m", b"request", CachedAnswer(TURN, '{"x": 1}'))
+    store.store("m", b"request", CachedAnswer(replace(TURN, text="later"), None))
     again = ResponseCache(path)
-    assert again.find(b"request") == Kept(TURN, '{"x": 1}')
+    assert again.find(b"request") == CachedAnswer(TURN, '{"x": 1}')
     assert again.find(b"another") is None
     assert path.stat().st_mode & 0o077 == 0
 
@@ -36,17 +36,19 @@ def test_what_is_kept_is_found_again(tmp_path: Path) -> None:
 def test_a_line_that_cannot_be_read_counts_as_none(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "answers.sqlite"
     store = ResponseCache(path)
-    store.keep("m", b"request", Kept(TURN, None))
+    store.store("m", b"request", CachedAnswer(TURN, None))
     with sqlite3.connect(path) as other:
         other.execute("UPDATE answers SET turn = ?", (b'{"text": 7}',))
     assert store.find(b"request") is None
-    assert "answers are asked anew" in caplog.text
+    assert "answers are requested again" in caplog.text
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("Dear diary, " * 100)
-    with pytest.raises(InputError, match=r"notes\.txt: is no response cache \(file is not a database\); name another"):
+    with pytest.raises(
+        InputError, match=r"notes\.txt: is not a response cache \(file is not a database\); name another"
+    ):
         ResponseCache(text)
     assert text.read_text().startswith("Dear diary")
     with pytest.raises(InputError, match=r"cannot be written \(Is a directory\)"):

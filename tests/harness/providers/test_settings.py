@@ -71,12 +71,12 @@ def test_reasoning_that_a_server_leaves_out_of_the_output_is_counted():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "--model-args is no JSON"),
+        ("{", "--model-args is not JSON"),
         ("[1]", "must be a JSON object"),
         ('{"api_key": "sk-1"}', "api_key holds a secret"),
         ('{"extra_body": {"deep": {"Authorization": "Bearer x"}}}', "Authorization holds a secret"),
         ('{"extra_body": {"x": "of-the-environment"}}', "x holds a secret"),
-        ('{"extra_body": {"max_tokens": 5}}', "extra_body.max_tokens is not theirs to say"),
+        ('{"extra_body": {"max_tokens": 5}}', "extra_body.max_tokens is set by an option"),
         ('{"temperatur": 1}', "has no argument 'temperatur'"),
         ('{"topp": 1}', "did you mean top_p?"),
         ('{"max_tokens": 1}', "has no argument 'max_tokens'"),

@@ -42,7 +42,7 @@ def test_a_folder_is_one_package_or_several(tmp_path: Path) -> None:
     for name in ("b-notes", "a-notes"):
         write(several / name, name)
     (several / "README.md").write_text("No skill.")
-    given = read_user_skills({"one": one, "several": several, "both": SkillFolder(one, beside=True)})
+    given = read_user_skills({"one": one, "several": several, "both": SkillFolder(one, keep_curated=True)})
     assert {arm: list(each.packages) for arm, each in given.items()} == {
         "skill:one": ["my-notes"],
         "skill:several": ["a-notes", "b-notes"],
@@ -52,7 +52,10 @@ def test_a_folder_is_one_package_or_several(tmp_path: Path) -> None:
 
 def test_what_stands_on_the_command_line(tmp_path: Path) -> None:
     found = parse_skills(["a=x", "b+=y=z"], ["b=python3"])
-    assert found == {"a": SkillFolder(Path("x")), "b": SkillFolder(Path("y=z"), beside=True, python=Path("python3"))}
+    assert found == {
+        "a": SkillFolder(Path("x")),
+        "b": SkillFolder(Path("y=z"), keep_curated=True, python=Path("python3")),
+    }
 
 
 @pytest.mark.parametrize(
@@ -61,7 +64,7 @@ def test_what_stands_on_the_command_line(tmp_path: Path) -> None:
         (["x"], [], r"--skills 'x': write NAME=DIR"),
         (["=x"], [], r"write NAME=DIR"),
         (["a="], [], r"write NAME=DIR"),
-        (["a=x", "a+=y"], [], r"'a' was given twice"),
+        (["a=x", "a+=y"], [], r"'a' is used twice"),
         (["a=x"], ["b=python3"], r"there is no --skills b=DIR"),
         (["a=x"], ["python3"], r"write NAME=PATH"),
     ],
@@ -89,12 +92,12 @@ def test_two_packages_of_one_name_are_refused(tmp_path: Path) -> None:
         read_user_skills({"mine": tmp_path})
     ours = write(tmp_path / "ours" / "risk-management", "risk-management")
     with pytest.raises(InputError, match=r"are both named risk-management; rename one"):
-        read_user_skills({"mine": SkillFolder(ours, beside=True)})
+        read_user_skills({"mine": SkillFolder(ours, keep_curated=True)})
     assert list(read_user_skills({"mine": ours})["skill:mine"].packages) == ["risk-management"]
 
 
 def test_arms_of_somebodys_own_are_proved_beside_the_others(tmp_path: Path) -> None:
-    given = read_user_skills({"mine": write(tmp_path), "both": SkillFolder(tmp_path, beside=True)})
+    given = read_user_skills({"mine": write(tmp_path), "both": SkillFolder(tmp_path, keep_curated=True)})
     mounts = mount_all(["no_skill", "curated", *given], given)
     record = prove_arms(mounts, (DOMAIN,))
     assert record["skill:both"]["packages"] == {**record["curated"]["packages"], **record["skill:mine"]["packages"]}
@@ -151,9 +154,11 @@ def test_scripts_of_others_run_cold_and_confined(tmp_path: Path) -> None:
 
 def test_where_a_guard_is_missing_they_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "sandbox_guards", lambda: {"files": False, "calls": True})
-    given = read_user_skills({"both": SkillFolder(write(tmp_path), beside=True)})
+    given = read_user_skills({"both": SkillFolder(write(tmp_path), keep_curated=True)})
     mounts = mount_all(["curated", *given], given).values()
-    with pytest.raises(InputError, match=r"^my-notes: not ours, and this machine cannot confine .*--allow-unconfined"):
+    with pytest.raises(
+        InputError, match=r"^my-notes: not part of FinSkillBench, and this machine cannot confine .*--allow-unconfined"
+    ):
         check_guards(mounts, allow_unconfined=False)
     assert check_guards(mounts, allow_unconfined=True)
 
@@ -174,7 +179,7 @@ def test_who_writes_on_while_a_run_goes_on_does_not_change_it(tmp_path: Path) ->
 
 
 def test_curated_scripts_stay_warm_beside_them(tmp_path: Path) -> None:
-    given = read_user_skills({"both": SkillFolder(write(tmp_path), beside=True)})
+    given = read_user_skills({"both": SkillFolder(write(tmp_path), keep_curated=True)})
     runners = MountedScripts(mount_all(given, given).values())._runners
     ours = {package.root for package in curated().values()}
     assert {root for root, runner in runners.items() if runner._preload} == ours
@@ -195,8 +200,12 @@ def main(payload):
     ("python", "dependency", "message"),
     [
         (">=3.11", "numpy>=1", None),
-        (">=3.11", "NumPy >= 999", r"needs NumPy>=999, and .* has \d\S*; nothing is installed here, .*--skill-python"),
-        (">=3.11", "no-such-package", r"total.py: needs no-such-package, and .* has none; nothing is installed"),
+        (
+            ">=3.11",
+            "NumPy >= 999",
+            r"needs NumPy>=999, and .* has \d\S*; a run installs nothing, .*--skill-python",
+        ),
+        (">=3.11", "no-such-package", r"total.py: needs no-such-package, and .* has none; a run installs nothing"),
         (">=4", "numpy", r"needs Python >=4, .*; name another: --skill-python mine=PATH"),
         (">=3.11", "not a requirement", r"its block of dependencies \(PEP 723\) cannot be read"),
     ],

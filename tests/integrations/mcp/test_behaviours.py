@@ -13,7 +13,7 @@ pytest.importorskip("mcp", reason="the extra mcp is not installed")
 from tests.integrations.mcp.small import NAME, traces
 
 from finskillbench.errors import Cause
-from finskillbench.harness.failures import OTHERS, PROVIDER
+from finskillbench.harness.failures import OTHER_POLICIES, PROVIDER_POLICIES
 from finskillbench.integrations.mcp import drive
 from finskillbench.integrations.mcp.drive import KEPT_CHARS
 from finskillbench.integrations.mcp.episode_server import HARNESS
@@ -41,8 +41,8 @@ def test_one_that_gives_no_answer_is_graded_as_the_table_says(
     (trace,), (row,) = traces(result), result.rows.to_dicts()
     assert (trace.ended, trace.answer, trace.model, trace.harness) == (entry, None, NAME, HARNESS)
     assert trace.incidents[-1] == entry
-    assert OTHERS[entry].graded
-    assert row["status"] == re.search(r"status (\w+)", OTHERS[entry].shown)[1]
+    assert OTHER_POLICIES[entry].graded
+    assert row["status"] == re.search(r"status (\w+)", OTHER_POLICIES[entry].shown)[1]
     assert row["score"] == 0.0
     assert [call.name for call in trace.tool_calls] == calls
     if behaviour == "calls":
@@ -119,7 +119,7 @@ def test_what_it_does_not_say_is_unknown(driven) -> None:
 
 def test_one_that_fails_at_once_is_tried_again_and_passes_over_nothing(driven) -> None:
     """It has read the task: the run stops at it, and the same command meets it again."""
-    policy = PROVIDER[Cause.NOT_STARTED]
+    policy = PROVIDER_POLICIES[Cause.NOT_STARTED]
     assert (policy.retried, policy.graded, policy.stops) == (True, False, "model")
     for _ in range(2):
         result = driven("crashes", subtasks=None, limit=2, max_concurrency=1)

@@ -33,7 +33,7 @@ def test_sessions_lie_within_the_factors(market: MarketData) -> None:
     factors = market.factors.filter(pl.col("date").is_between(date(2023, 1, 10), date(2023, 2, 1)))
     sessions = trading_sessions(market.prices, 6, factors)
     assert (sessions[0], sessions[-1], len(sessions)) == (date(2023, 1, 10), date(2023, 2, 1), 17)
-    with pytest.raises(SourceError, match="no day has prices"):
+    with pytest.raises(SourceError, match="no day has both prices"):
         trading_sessions(market.prices, 6, factors.clear())
 
 

@@ -234,7 +234,7 @@ def test_criteria_are_judged_and_printed(tmp_path: Path) -> None:
     [
         ("", "missing required field `criterion`"),
         ("criterion = []", r"length >= 1 - at `\$.criterion`"),
-        ("[[criterion]]", "criterion 1: has no limit; give one of mean, lower_bound, coverage, incidents"),
+        ("[[criterion]]", "criterion 1: has no limit; set one of mean, lower_bound, coverage, incidents"),
         ("[[criterion]]\nmean = 60", r"<= 1.0 - at `\$.criterion\[0\].mean`"),
         ("[[criterion]]\nmean = nan", r"at `\$.criterion\[0\].mean`"),
         ("[[criterion]]\nmedian = 0.5", "unknown field `median`"),
@@ -264,7 +264,7 @@ def test_the_example_of_the_documentation_is_read(tmp_path: Path) -> None:
 def test_a_criterion_on_what_was_not_run_names_its_place(tmp_path: Path) -> None:
     file = tmp_path / "criteria.toml"
     file.write_text('[[criterion]]\npart = "fundamental_analysis"\nmean = 0.5\n')
-    with pytest.raises(InputError, match=r"criteria\.toml, criterion 1: nothing of fundamental_analysis was run under"):
+    with pytest.raises(InputError, match=r"criteria\.toml, criterion 1: no rows of fundamental_analysis under"):
         write_pack([small()], tmp_path / "out", today=TODAY, criteria=read_criteria(file))
     assert not (tmp_path / "out").exists()
 
@@ -314,9 +314,9 @@ def test_evidence_of_another_edition_or_of_another_kind_is_refused(tmp_path: Pat
     with pytest.raises(InputError, match="--checks: is of edition ffffffffffff, and the rows are of eeeeeeeeeeee"):
         write_pack([small()], tmp_path / "out", today=TODAY, checks=other)
     assert not (tmp_path / "out").exists()
-    with pytest.raises(InputError, match=r"checks.json: not what finskillbench audit EDITION --json FILE writes"):
+    with pytest.raises(InputError, match=r"checks.json: not the output of finskillbench audit EDITION --json FILE"):
         read_audit(tmp_path / "checks.json")
-    with pytest.raises(InputError, match=r"absent.json: cannot be read .*data validate EDITION --json makes it"):
+    with pytest.raises(InputError, match=r"absent.json: cannot be read .*create it with finskillbench data validate EDITION --json"):
         read_checks(tmp_path / "absent.json")
 
 

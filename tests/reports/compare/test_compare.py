@@ -117,7 +117,7 @@ def test_entries_with_other_arguments_are_one_where_each_side_has_one_and_it_is_
     a, b = [row("r1", 0.2, arguments='{"seed":1}')], [row("r1", 0.4, arguments='{"seed":2}')]
     paired = pairs_of(two(a, b))
     assert paired.frame["difference"].to_list() == pytest.approx([0.2])
-    assert any('other arguments: A {"seed":1}; B {"seed":2}' in note for note in paired.sides.notes)
+    assert any('different arguments: A {"seed":1}; B {"seed":2}' in note for note in paired.sides.notes)
     several = pairs_of(two([*a, *b], b))  # now each is compared with its own
     assert several.frame["model"].to_list() == ["m seed=2"]
 
@@ -135,9 +135,9 @@ def test_errors_are_no_scores_and_are_told() -> None:
 
 
 def test_other_editions_scorers_and_profiles_are_refused() -> None:
-    with pytest.raises(InputError, match=r"other editions \(A eeeeeeee, B ffffffff\)"):
+    with pytest.raises(InputError, match=r"no edition in common \(A eeeeeeee, B ffffffff\)"):
         pairs_of(two([row("r1", 0.1)], [row("r1", 0.1, edition="f" * 64)]))
-    with pytest.raises(InputError, match=r"runs/a: s1; runs/b: s2\); judge the runs again with finskillbench rescore"):
+    with pytest.raises(InputError, match=r"runs/a: s1; runs/b: s2\); update the runs with finskillbench rescore"):
         pairs_of(two([row("r1", 0.1)], [row("r1", 0.1, scorer_version="s2")]))
     paper = {"paper": 0.1, "strict": None, "certified": None}
     runs = two([row("r1", 0.1)], [row("r1", 0.1, scores=paper)])
@@ -150,21 +150,21 @@ def test_of_mixed_editions_those_in_common_are_compared() -> None:
     other = row("r1", 0.9, edition="f" * 64)
     paired = pairs_of(two([row("r1", 0.1), other], [row("r1", 0.3)]))
     assert paired.frame["difference"].to_list() == pytest.approx([0.2])
-    assert any("1 rows of A are of an edition" in note for note in paired.sides.notes)
+    assert any("1 rows of A are omitted" in note for note in paired.sides.notes)
     both = pairs_of(two([row("r1", 0.1), other], [row("r1", 0.3), other]))
     assert sorted(both.frame["difference"].to_list()) == pytest.approx([0.0, 0.2])
 
 
 def test_sides_with_nothing_in_common_say_what_to_do() -> None:
-    with pytest.raises(InputError, match=r"no condition in common: .*--over condition 'curated' 'no_skill'"):
+    with pytest.raises(InputError, match=r"no condition in common: .*--compare condition 'curated' 'no_skill'"):
         pairs_of(two([row("r1", 0.1)], [row("r1", 0.1, condition="no_skill")]))
     with pytest.raises(InputError, match="no episode has a score on both sides"):
         pairs_of(two([row("r1", 0.1)], [row("r2", 0.1)]))
     with pytest.raises(InputError, match="no episode of B has a score"):
         pairs_of(two([row("r1", 0.1)], [row("r1", None)]))
-    with pytest.raises(InputError, match="compare takes two runs"):
+    with pytest.raises(InputError, match="compare takes two different runs"):
         pairs_of([run(row("r1", 0.1))])
-    with pytest.raises(InputError, match="no row is of 'placebo'; there are curated"):
+    with pytest.raises(InputError, match="no rows of 'placebo'; choose from curated"):
         pairs_of([run(row("r1", 0.1))], SideDimension("condition", "curated", "placebo"))
     with pytest.raises(InputError, match="runs/a: has no model 'x'; it has m"):
         pairs_of(two([row("r1", 0.1)], [row("r1", 0.1)]), models=["x"])
@@ -174,14 +174,14 @@ def test_sides_with_nothing_in_common_say_what_to_do() -> None:
 
 def test_other_packages_under_one_name_are_told() -> None:
     notes = pairs_of(two([row("r1", 0.1)], [row("r1", 0.1, mount="b" * 64)])).sides.notes
-    assert notes == ("Under curated the sides mounted other packages: A aaaaaaaaaaaa; B bbbbbbbbbbbb.",)
+    assert notes == ("Under curated the sides mounted different packages: A aaaaaaaaaaaa; B bbbbbbbbbbbb.",)
 
 
 def test_one_episode_and_nothing_that_moved() -> None:
     paired = pairs_of(two([row("r1", 0.1)], [row("r1", 0.1)]))
     shown = readable_table(score_changes_table(paired))
     assert shown.rows == ()
-    assert shown.notes[0] == "3 of 3 lines, in which nothing moved, are left out (--all shows them)."
+    assert shown.notes[0] == "3 of 3 lines without changes are omitted (--all shows them)."
     assert find_flips(paired) == []
     assert readable_table(resource_changes_table(paired)).rows == ()
     assert resource_changes_table(paired).notes == ()
@@ -190,7 +190,7 @@ def test_one_episode_and_nothing_that_moved() -> None:
 def test_pairs_of_unknown_tokens_are_counted_below_what_an_episode_took() -> None:
     before = [row("r1", 0.1), row("r2", 0.1, total_output_tokens=None)]
     (note,) = resource_changes_table(pairs_of(two(before, [row("r1", 0.1), row("r2", 0.1)]))).notes
-    assert note.endswith("left out of a line: Output tokens 1 of 2.")
+    assert note.endswith("one side is unknown: Output tokens 1 of 2.")
 
 
 def test_rows_of_another_program_without_what_an_episode_took() -> None:

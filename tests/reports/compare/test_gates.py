@@ -46,7 +46,7 @@ def test_floors_are_read_as_they_are_written() -> None:
     assert parse_floor("headline=0.6") == Threshold("headline", None, 0.6)
     assert parse_floor("risk_management@skill:mine=1") == Threshold("risk_management", "skill:mine", 1.0)
     for wrong in ("headline", "=0.5", "headline=", "headline=60", "headline=nan", "headline=-1"):
-        with pytest.raises(InputError, match=r"write it as headline=0\.6"):
+        with pytest.raises(InputError, match=r"write headline=0\.6"):
             parse_floor(wrong)
 
 
@@ -63,9 +63,9 @@ def test_floors_hold_the_curated_condition_of_every_model_but_programs() -> None
 def test_the_only_condition_is_meant_and_among_others_than_curated_one_must_be_named() -> None:
     assert floors("headline=0", rows=[row("r1", 0.0, condition="placebo")])[0][0]
     others = [row("r1", 0.0, condition="no_skill"), row("r1", 0.0, condition="code")]
-    with pytest.raises(InputError, match="the condition of headline must be one of no_skill, code; name it"):
+    with pytest.raises(InputError, match="name the condition of headline, one of no_skill, code"):
         floors("headline=0", rows=others)
-    with pytest.raises(InputError, match="nothing was run under 'curated'; there are no_skill, code"):
+    with pytest.raises(InputError, match="no rows under condition 'curated'; choose from no_skill, code"):
         floors("headline@curated=0", rows=others)
     with pytest.raises(
         InputError, match="nothing of fundamental_analysis was run under curated; there are headline, port"
@@ -122,7 +122,7 @@ def test_coverage_is_bounded_from_below_and_incidents_from_above() -> None:
 def test_a_threshold_may_name_its_model() -> None:
     assert judge(ThresholdMeasure.MEAN, 0.1, *ROWS, model="baseline/nop") == (pytest.approx(0.2), True)
     with pytest.raises(
-        InputError, match="--fail-under: no row is of the model 'other'; the models are m, baseline/nop"
+        InputError, match="--fail-under: no rows of model 'other'; choose from m, baseline/nop"
     ):
         judge(ThresholdMeasure.MEAN, 0.1, *ROWS, model="other")
 
@@ -218,7 +218,7 @@ def test_episodes_that_were_not_asked_for_are_told() -> None:
     a = [row(f"r{i}", 1.0) for i in range(20)]
     assert check_regression(pairs(a, a[:5])) == (
         True,
-        "nothing fell by more than 0 beyond chance; 15 of the 20 episodes of A are not in B",
+        "no significant fall of more than 0; 15 of the 20 episodes of A are not in B",
     )
 
 

@@ -168,7 +168,7 @@ def test_filters_and_the_order_of_the_episodes(
     assert max(shown) <= 0.5
     page.get_by_role("button", name="Clear").click()
     expect(count).to_have_text(re.compile(f"^{shows()}"))
-    page.get_by_label("Name of the episode").fill("REBALANCING_007")
+    page.get_by_label("Episode name").fill("REBALANCING_007")
     assert count.inner_text().startswith(shows(pl.col("task_id") == "rebalancing_007"))
     page.get_by_role("button", name="Clear").click()
     expect(page.locator("#where")).to_have_text("1 to 50")

@@ -188,13 +188,13 @@ def test_a_hundred_models_fit(tmp_path: Path) -> None:
     page = write_page(collect(synthetic_rows(100, episodes=1)), tmp_path / "page")
     assert page.size < 8_000_000
     text = page.index.read_text()
-    assert "Drawn are the 24 of 100 with the highest means; the table has all." in text
+    assert "Only the 24 of 100 with the highest means are drawn; the table has all." in text
     assert text.count('<th scope="row">provider/model-77</th>') >= 5
 
 
 def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("mine")
-    with pytest.raises(InputError, match=r"not empty and no page \(thesis\.tex is there\)"):
+    with pytest.raises(InputError, match=r"neither empty nor a report page \(it has thesis\.tex\)"):
         write_page(collect(few()), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 

@@ -25,7 +25,7 @@ def test_a_page_is_written_and_named(hostile_run: RunRows, tmp_path: Path, capsy
     assert cli.main([*arguments, "--trajectories", "none"]) == 0
     assert not (out / "episodes").exists()
     assert cli.main([*arguments, "--trajectories", "all"]) == 0
-    assert "Every trajectory came with this page." in (out / "index.html").read_text()
+    assert "This page has every trajectory." in (out / "index.html").read_text()
 
 
 def test_what_cannot_be_meant_is_refused(

@@ -108,7 +108,7 @@ def test_what_a_dropped_episode_may_have_cost_is_spent(edition, tmp_path) -> Non
 
 def test_a_failure_that_an_agent_names_is_its_cause(edition, tmp_path) -> None:
     async def refused(task, tools):
-        tools.said("I have no key.")
+        tools.log("I have no key.")
         raise ProviderError("no key", Cause.AUTH)
 
     result = run(edition, conditions=["no_skill"], agents=[refused], max_concurrency=1, out=tmp_path / "run")

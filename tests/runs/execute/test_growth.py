@@ -18,7 +18,7 @@ from finskillbench.reports.tables.common import notes
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.items import make_plan
 from finskillbench.runs.plan.streams import Shard, make_streams, missing
-from finskillbench.runs.postprocess.merge import merge
+from finskillbench.runs.postprocess.merge import merge_runs
 from finskillbench.runs.postprocess.show import find_trajectory
 from finskillbench.runs.store.journal import read_events, read_history, read_trajectory
 from finskillbench.runs.store.record import Finished, read_record
@@ -114,7 +114,7 @@ def test_a_run_grown_in_ten_steps_equals_the_run_made_at_once(
         assert (result.kept + result.ran + result.other_rows, result.not_run) == (result.rows.height, 0)
         assert comparable(result.rows).equals(whole["rows"].join(result.rows, on=KEYS, how="semi", nulls_equal=True))
     folders = sorted(base.iterdir(), reverse=turned)
-    merged = merge(base / "merged", folders)
+    merged = merge_runs(base / "merged", folders)
     assert comparable(merged.rows).equals(whole["rows"].join(merged.rows, on=KEYS, how="semi", nulls_equal=True))
     last = run(edition, cast[::-1], CONDITIONS[::-1], epochs=EPOCHS, limit=LIMIT, out=base / "merged")
     assert (last.kept, last.kept + last.ran) == (merged.rows.height, whole["rows"].height)

@@ -12,7 +12,7 @@ from finskillbench.harness.skills.template import package_files
 from finskillbench.harness.skills.user_skills import SkillFolder, read_user_skills
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.streams import parse_shard
-from finskillbench.runs.postprocess.merge import merge
+from finskillbench.runs.postprocess.merge import merge_runs
 from finskillbench.runs.postprocess.show import find_trajectory
 
 
@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_skills_of_somebodys_own_are_an_arm_of_a_run(edition, folder: Path, tmp_path: Path) -> None:
-    skills = {"mine": folder, "both": SkillFolder(folder, beside=True)}
+    skills = {"mine": folder, "both": SkillFolder(folder, keep_curated=True)}
     out = tmp_path / "run"
     rows = run(edition, [Obedient()], ["no_skill"], skills=skills, limit=1, out=out).rows
     arms = list(dict.fromkeys(rows["condition"]))
@@ -50,7 +50,7 @@ def test_skills_of_somebodys_own_are_an_arm_of_a_run(edition, folder: Path, tmp_
     mounts = mount_all(arms, given)
     for row in rows.iter_rows(named=True):
         brought = row["condition"] != "no_skill"
-        assert row["mount"] == mounts[row["condition"]].of(row["domain"]).digest
+        assert row["mount"] == mounts[row["condition"]].for_domain(row["domain"]).digest
         assert row["skills_loaded"] == ["my-notes"] * brought
         assert row["scripts_run"] == ["my-notes/scripts/total.py"] * brought
         assert row["incidents"] == []
@@ -82,6 +82,6 @@ def test_shards_of_such_a_run_are_merged(edition, folder: Path, tmp_path: Path) 
     for number, part in enumerate(parts, 1):
         shard = parse_shard(f"{number}/2")
         run(edition, [Obedient()], ["no_skill"], skills={"mine": folder}, limit=1, shard=shard, out=part)
-    merged = merge(tmp_path / "whole", parts)
+    merged = merge_runs(tmp_path / "whole", parts)
     assert (merged.rows.height, merged.missing) == (4, ())
     assert {*merged.rows["condition"]} == {"no_skill", "skill:mine"}

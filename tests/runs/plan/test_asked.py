@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.models import ModelKey
-from finskillbench.runs.plan.items import Asked, asked_by, joined, make_plan
+from finskillbench.runs.plan.items import RunRequest, requests_of, merge_requests, make_plan
 
 ENTRIES = [ModelKey("a", '{"seed":1}'), ModelKey("a"), ModelKey("baseline/nop")]
 CONDITIONS = [Condition.NO_SKILL, Condition.CURATED, "skill:mine"]
@@ -18,7 +18,7 @@ def some(values: list) -> st.SearchStrategy[tuple]:
     )
 
 
-ASKED = st.builds(Asked, some(ENTRIES), some(CONDITIONS), some(list(PLACES)), st.integers(1, 3))
+ASKED = st.builds(RunRequest, some(ENTRIES), some(CONDITIONS), some(list(PLACES)), st.integers(1, 3))
 
 
 def items(asked) -> frozenset:
@@ -27,27 +27,27 @@ def items(asked) -> frozenset:
 
 @settings(deadline=None)
 @given(st.lists(ASKED, min_size=1, max_size=8))
-def test_joining_adds_and_loses_nothing(asked: list[Asked]) -> None:
-    told = joined(asked, PLACES)
+def test_joining_adds_and_loses_nothing(asked: list[RunRequest]) -> None:
+    told = merge_requests(asked, PLACES)
     assert items(told) == items(asked)
     assert len(told) <= len(asked)
-    assert joined(told, PLACES) == told
+    assert merge_requests(told, PLACES) == told
 
 
 @settings(deadline=None)
 @given(ASKED, st.sampled_from(["entries", "conditions", "tasks", "epochs"]))
-def test_what_grew_in_one_respect_is_told_at_once(whole: Asked, respect: str) -> None:
+def test_what_grew_in_one_respect_is_told_at_once(whole: RunRequest, respect: str) -> None:
     values = range(1, whole.epochs + 1) if respect == "epochs" else [(each,) for each in getattr(whole, respect)]
-    parts = [Asked(**{**{name: getattr(whole, name) for name in Asked.__slots__}, respect: value}) for value in values]
-    assert joined(parts[::-1], PLACES) == (whole,)
+    parts = [RunRequest(**{**{name: getattr(whole, name) for name in RunRequest.__slots__}, respect: value}) for value in values]
+    assert merge_requests(parts[::-1], PLACES) == (whole,)
 
 
 def test_a_plan_is_told_as_it_was_asked(edition) -> None:
     places = {episode.task_id: place for place, episode in enumerate(edition.episodes())}
     plan = make_plan(edition.episodes(), ENTRIES, CONDITIONS, limit=2, epochs=3)
     tasks = ("pc_uncon_000", "pc_uncon_001", "pc_infeas_000", "pc_infeas_001")
-    assert joined(asked_by(plan), places) == (Asked(tuple(ENTRIES), tuple(CONDITIONS), tasks, 3),)
+    assert merge_requests(requests_of(plan), places) == (RunRequest(tuple(ENTRIES), tuple(CONDITIONS), tasks, 3),)
     uneven = make_plan(edition.episodes(), ENTRIES, CONDITIONS, limit=2, limits={"no_skill": 1}, epochs=3)
-    told = joined(asked_by(uneven), places)
+    told = merge_requests(requests_of(uneven), places)
     assert items(told) == frozenset(uneven.items)
     assert len(told) == 2

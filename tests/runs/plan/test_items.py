@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.models import NO_ARGUMENTS, ModelKey
-from finskillbench.runs.plan.items import Item, asked_by, choose_episodes, make_plan
+from finskillbench.runs.plan.items import Item, requests_of, choose_episodes, make_plan
 from finskillbench.runs.store.version import file_name
 
 ARMS = [Condition.NO_SKILL, Condition.CURATED]
@@ -53,7 +53,7 @@ def test_a_condition_may_have_a_limit_of_its_own(edition) -> None:
     assert tasks["no_skill"] == ["pc_uncon_000", "pc_infeas_000"]
     assert tasks["curated"] == ["pc_uncon_000", "pc_uncon_001", "pc_infeas_000", "pc_infeas_001"]
     assert [episode.task_id for episode in plan.episodes] == tasks["curated"]
-    assert sum(len(each.items()) for each in asked_by(plan)) == len(plan.items) == 6
+    assert sum(len(each.items()) for each in requests_of(plan)) == len(plan.items) == 6
 
 
 @pytest.mark.parametrize(

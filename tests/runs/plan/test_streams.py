@@ -13,7 +13,7 @@ from finskillbench.harness.models import ModelKey
 from finskillbench.harness.skills.user_skills import Feedback
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.items import make_plan
-from finskillbench.runs.plan.streams import Shard, Stream, make_streams, missing, parse_shard, remembered, with_past
+from finskillbench.runs.plan.streams import Shard, Stream, make_streams, missing, parse_shard, restore_memory, extend_streams
 from finskillbench.runs.store.journal import read_history, read_trajectory
 from finskillbench.runs.store.rows import TIMINGS
 
@@ -109,11 +109,11 @@ def test_what_a_folder_has_of_a_stream_is_its_past_whoever_asked_for_it(edition,
     plan = make_plan(edition.episodes(), [ModelKey("test/oracle")], [Condition(KEPT)])
     whole = make_streams(plan)[0]
     asked = Stream(whole.items[4:], has_memory=True)
-    (stream,) = with_past([asked], rows, edition.episodes())
+    (stream,) = extend_streams([asked], rows, edition.episodes())
     assert stream.items == (*whole.items[:2], *whole.items[4:])
     assert missing(stream, rows, asked.items, retry_errors=True) == asked.items
-    assert [each.task_id for each in remembered(stream, rows, tmp_path).verdicts] == ["pc_uncon_000", "pc_uncon_001"]
-    (before,) = with_past([Stream(whole.items[:1], has_memory=True)], rows, edition.episodes())
+    assert [each.task_id for each in restore_memory(stream, rows, tmp_path).verdicts] == ["pc_uncon_000", "pc_uncon_001"]
+    (before,) = extend_streams([Stream(whole.items[:1], has_memory=True)], rows, edition.episodes())
     assert missing(before, rows, whole.items[:1], retry_errors=True) == ()
 
 
@@ -133,7 +133,7 @@ def test_every_stream_belongs_to_exactly_one_shard(edition, of, epochs, models) 
     plan = make_plan(edition.episodes(), [ModelKey(f"m{i}") for i in range(models)], ARMS, epochs=epochs)
     streams = make_streams(plan)
     for stream in streams:
-        assert sum(Shard(number, of).holds(stream) for number in range(1, of + 1)) == 1
+        assert sum(Shard(number, of).contains(stream) for number in range(1, of + 1)) == 1
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
 from finskillbench.harness.models import ModelKey
 from finskillbench.harness.providers.prices import Price
 from finskillbench.runs.execute.run import run
-from finskillbench.runs.plan.usage import PUBLISHED, Amount, Earlier, Forecast, amount, published
+from finskillbench.runs.plan.usage import PUBLISHED, Amount, EarlierRun, Forecast, amount, published_forecast
 from finskillbench.runs.store.journal import read_history
 from finskillbench.runs.store.rows import Row
 
@@ -37,7 +37,7 @@ def used(turns: int, sub_task: str = "rebalancing", condition: str = "no_skill",
 
 
 def forecast(rows: Sequence[Row], entry: ModelKey = MODEL, condition: str = "no_skill", episodes=BOTH) -> Forecast:
-    return Earlier("pilot", rows).forecast(entry, condition, episodes, 12, PRICE)
+    return EarlierRun("pilot", rows).forecast(entry, condition, episodes, 12, PRICE)
 
 
 def test_each_subtask_goes_on_as_its_own_episodes_went() -> None:
@@ -62,7 +62,7 @@ def test_programs_errors_and_unknown_tokens_tell_nothing() -> None:
     assert found.expected.calls == 60
     assert found.basis.startswith("as 1 episodes in pilot (1 more without token counts are left out)")
     with pytest.raises(InputError, match="pilot: no model has finished an episode with known tokens"):
-        Earlier("pilot", rows[1:])
+        EarlierRun("pilot", rows[1:])
 
 
 def test_a_subtask_that_was_not_run_is_like_its_domain() -> None:
@@ -102,7 +102,7 @@ def test_a_model_is_like_itself_before_others() -> None:
 
 @pytest.mark.parametrize("condition", ARMS)
 def test_of_an_unknown_model_the_published_figures_are_told(condition: str) -> None:
-    found = published(condition, 100, 12, PRICE)
+    found = published_forecast(condition, 100, 12, PRICE)
     without = condition in ("no_skill", "code")
     own = condition in ("self_generated", "self_generated_persistent")
     name = Condition.NO_SKILL if without else Condition.SELF_GENERATED if own else Condition.CURATED
@@ -116,7 +116,7 @@ def test_of_an_unknown_model_the_published_figures_are_told(condition: str) -> N
 
 
 def test_an_unknown_price_is_not_a_price_of_nothing() -> None:
-    assert published("no_skill", 1, 12, None).expected.cost_usd is None
+    assert published_forecast("no_skill", 1, 12, None).expected.cost_usd is None
     assert (Amount(1, 2, 3, None) + Amount(1, 2, 3, 4.0)).cost_usd is None
     assert Amount(1, 2, 3, 0.5) + Amount(1, 1, 1, 4.0) == Amount(2, 3, 4, 4.5)
     assert amount(1.4, 2.6, 3.5, None) == Amount(1, 3, 4, None)
@@ -147,7 +147,7 @@ def test_a_pilot_tells_what_a_run_then_uses(memory_edition, episodes_of, tmp_pat
     pilot = run(edition, [Noisy()], ["no_skill"], limit=40, out=tmp_path / "pilot").rows
     whole = run(edition, [Noisy()], ["no_skill"], limit=60, out=tmp_path / "whole").rows
     assert pilot.height == 80
-    earlier = Earlier("pilot", read_history(tmp_path / "pilot").rows.values())
+    earlier = EarlierRun("pilot", read_history(tmp_path / "pilot").rows.values())
     found = earlier.forecast(
         ModelKey(MODEL.model, whole["arguments"][0]),
         "no_skill",

@@ -13,10 +13,10 @@ from tests.sampling import THOROUGH
 from finskillbench.errors import InputError
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.streams import Shard
-from finskillbench.runs.postprocess.merge import merge
+from finskillbench.runs.postprocess.merge import merge_runs
 from finskillbench.runs.store.journal import JOURNAL, Journal, Trajectory, read_events, read_history, read_trajectory
 from finskillbench.runs.store.record import Finished, Rescored
-from finskillbench.runs.store.rows import TIMINGS, sealed
+from finskillbench.runs.store.rows import TIMINGS, with_digest
 
 CONDITIONS = ["no_skill", "self_generated_persistent"]
 
@@ -52,7 +52,7 @@ def test_sharded_and_merged_equals_unsharded(
         assert result.ran == result.rows.height
         ran += result.ran
     assert ran == whole.rows.height
-    merged = merge(base / "merged", parts[::-1])
+    merged = merge_runs(base / "merged", parts[::-1])
     assert merged.missing == ()
     assert pl.read_parquet(base / "merged" / "rows.parquet").drop(TIMINGS).equals(whole.rows.drop(TIMINGS))
     assert files(base / "merged") == files(base / "whole")
@@ -74,7 +74,7 @@ def halves(edition, oracle, tmp_path):
 
 def test_what_is_missing_is_named_and_can_be_run_in_the_merged_folder(edition, oracle, halves, tmp_path) -> None:
     whole = run(edition, [oracle()], ["no_skill"], out=tmp_path / "whole").rows
-    merged = merge(tmp_path / "all", halves[1:])
+    merged = merge_runs(tmp_path / "all", halves[1:])
     assert merged.rows.height + len(merged.missing) == 12
     assert merged.missing[0] not in merged.rows["task_id"].to_list()
     result = run(edition, [oracle()], ["no_skill"], out=tmp_path / "all")
@@ -85,7 +85,7 @@ def test_what_is_missing_is_named_and_can_be_run_in_the_merged_folder(edition, o
 def test_the_same_rows_twice_count_once(halves, tmp_path) -> None:
     twin = tmp_path / "twin"
     shutil.copytree(halves[0], twin)
-    merged = merge(tmp_path / "all", [*halves, twin, halves[0]])
+    merged = merge_runs(tmp_path / "all", [*halves, twin, halves[0]])
     assert (merged.rows.height, merged.rows.n_unique("task_id")) == (12, 12)
     assert len(read_events(tmp_path / "all")) == 12
 
@@ -97,7 +97,7 @@ def test_what_was_run_twice_was_paid_twice(halves, tmp_path) -> None:
     row = next(iter(read_history(twin).rows.values()))
     with Journal(twin) as journal:
         journal.append(Finished(row, lost_usd=0.5))
-    merge(tmp_path / "all", [*halves, twin])
+    merge_runs(tmp_path / "all", [*halves, twin])
     paid = sum(read_history(folder).spent({}) for folder in halves)
     assert read_history(tmp_path / "all").spent({}) == pytest.approx(paid + row.usage.cost_usd + 0.5)
 
@@ -106,7 +106,7 @@ def test_shards_of_an_earlier_version_are_refused(halves, tmp_path) -> None:
     (halves[1] / "journal").mkdir()
     (halves[1] / JOURNAL).rename(halves[1] / "journal" / "no_skill.jsonl")
     with pytest.raises(InputError, match="b: written by an earlier version"):
-        merge(tmp_path / "all", halves)
+        merge_runs(tmp_path / "all", halves)
     assert not (tmp_path / "all").exists()
 
 
@@ -115,9 +115,9 @@ def test_two_rows_of_an_item_are_refused_and_both_files_named(halves, tmp_path) 
     shutil.copytree(halves[0], twin)
     row = list(read_history(twin).rows.values())[1]
     with Journal(twin) as journal:
-        journal.append(Rescored(sealed(replace(row, score=0.25))))
+        journal.append(Rescored(with_digest(replace(row, score=0.25))))
     with pytest.raises(InputError, match=rf"a/journal.*twin/journal.*different rows of {row.task_id}, run 0"):
-        merge(tmp_path / "all", [halves[0], twin])
+        merge_runs(tmp_path / "all", [halves[0], twin])
     assert not (tmp_path / "all").exists()
 
 
@@ -125,29 +125,29 @@ def test_other_runs_are_refused(edition, memory_edition, oracle, halves, tmp_pat
     other = memory_edition(edition.episodes(), digest="f" * 64)
     run(other, [oracle()], ["no_skill"], shard=Shard(2, 2), out=tmp_path / "other")
     with pytest.raises(InputError, match=r"other: cannot stand in one table with .*a: another edition_digest"):
-        merge(tmp_path / "all", [halves[0], tmp_path / "other"])
+        merge_runs(tmp_path / "all", [halves[0], tmp_path / "other"])
     with pytest.raises(InputError, match=r"nowhere/run\.json: not a readable run record"):
-        merge(tmp_path / "all", [halves[0], tmp_path / "nowhere"])
+        merge_runs(tmp_path / "all", [halves[0], tmp_path / "nowhere"])
     with pytest.raises(InputError, match="no run folder was named"):
-        merge(tmp_path / "all", [])
+        merge_runs(tmp_path / "all", [])
     assert not (tmp_path / "all").exists()
 
 
 def test_a_folder_that_is_not_empty_is_left_alone(halves, tmp_path) -> None:
     with pytest.raises(InputError, match="exists and is not an empty folder"):
-        merge(halves[0], halves)
+        merge_runs(halves[0], halves)
 
 
 def test_a_lost_trajectory_is_named_and_nothing_is_left(halves, tmp_path) -> None:
     lost = next(halves[0].glob("trajectories/*/*"))
     lost.unlink()
     with pytest.raises(InputError, match=rf"{lost.name}: is gone; run that folder's own command again"):
-        merge(tmp_path / "all", halves)
+        merge_runs(tmp_path / "all", halves)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 
 
 def test_the_order_is_that_of_the_plan(halves, tmp_path) -> None:
-    rows = merge(tmp_path / "all", halves).rows
+    rows = merge_runs(tmp_path / "all", halves).rows
     numbers = [(not task.startswith("pc_uncon"), task) for task in rows["task_id"]]
     assert all(before < after for before, after in pairwise(numbers))
 
@@ -168,7 +168,7 @@ def test_any_runs_of_an_edition_are_merged_in_any_order(edition, oracle, tmp_pat
     run(edition, cast, ["self_generated"], epochs=2, out=tmp_path / "others")
     runs = [tmp_path / name for name in ("models", "conditions", "few", "others")]
     for number, order in enumerate((runs, runs[::-1])):
-        merged = merge(tmp_path / f"all{number}", order)
+        merged = merge_runs(tmp_path / f"all{number}", order)
         assert merged.missing == ()
         assert merged.rows.drop(TIMINGS).equals(whole.drop(TIMINGS))
     assert run(edition, cast, ["no_skill", "self_generated"], epochs=2, out=tmp_path / "all0").ran == 0
@@ -178,7 +178,7 @@ def test_an_error_gives_way_to_a_row_and_both_were_paid(edition, oracle, tmp_pat
     run(edition, [oracle(fail=[0])], ["no_skill"], limit=2, out=tmp_path / "failed")
     good = run(edition, [oracle()], ["no_skill"], limit=1, out=tmp_path / "good")
     for number, order in enumerate((["failed", "good"], ["good", "failed"])):
-        merged = merge(tmp_path / f"all{number}", [tmp_path / name for name in order])
+        merged = merge_runs(tmp_path / f"all{number}", [tmp_path / name for name in order])
         assert merged.rows["status"].unique().to_list() == ["scored"]
         assert merged.rows.height == 4
         paid = read_history(tmp_path / f"all{number}").spent({})
@@ -191,8 +191,8 @@ def test_a_stream_that_two_folders_have_in_parts_is_refused(edition, learner, tm
     """What the second folder has further on was played without a memory of what the first has."""
     run(edition, [learner()], CONDITIONS[1:], limit=2, out=tmp_path / "a")
     run(edition, [learner()], CONDITIONS[1:], limit=5, out=tmp_path / "b")
-    assert merge(tmp_path / "all", [tmp_path / "a", tmp_path / "b"]).rows.height == 10
+    assert merge_runs(tmp_path / "all", [tmp_path / "a", tmp_path / "b"]).rows.height == 10
     run(edition, [learner()], CONDITIONS[1:], sample=6, limit=6, out=tmp_path / "c")
     with pytest.raises(InputError, match=r"both have a part of the stream of pc_"):
-        merge(tmp_path / "no", [tmp_path / "a", tmp_path / "c"])
+        merge_runs(tmp_path / "no", [tmp_path / "a", tmp_path / "c"])
     assert not (tmp_path / "no").exists()

@@ -16,7 +16,7 @@ from finskillbench import domains as subtasks
 from finskillbench.episode import Profile, Score
 from finskillbench.errors import EditionError, InputError
 from finskillbench.runs.execute.run import run
-from finskillbench.runs.postprocess.rescore import rescore
+from finskillbench.runs.postprocess.rescore import rescore_run
 from finskillbench.runs.store import version
 from finskillbench.runs.store.journal import JOURNAL, exclusive, read_events, read_history, read_trajectory
 from finskillbench.runs.store.rows import to_frame
@@ -59,7 +59,7 @@ def content(folder: Path) -> dict[str, bytes]:
 def test_nothing_is_said_to_move_without_a_change(edition, oracle, tmp_path: Path) -> None:
     run(edition, [oracle()], ARMS, out=tmp_path)
     before = content(tmp_path)
-    assert rescore(tmp_path, edition).moved == ()
+    assert rescore_run(tmp_path, edition).moved == ()
     assert content(tmp_path) == before
 
 
@@ -68,7 +68,7 @@ def test_exactly_the_changed_scores_move(folder: Path, edition, oracle, request)
     spent = read_history(folder).spent({})
     old_version = version.scorer_version()
     request.getfixturevalue("new_scorers")
-    result = rescore(folder, edition)
+    result = rescore_run(folder, edition)
     new_version = version.scorer_version()
     assert new_version != old_version
     assert (result.scorers_before, result.scorers_after) == (old_version, new_version)
@@ -116,7 +116,7 @@ def test_a_score_that_somebody_edited_is_refused_and_judged_again(folder: Path, 
         InputError, match=r"journal.jsonl: the row of \w+ was altered; judge the run again with rescore"
     ):
         run(edition, [oracle()], ARMS, out=folder)
-    assert rescore(folder, edition).moved
+    assert rescore_run(folder, edition).moved
     assert run(edition, [oracle()], ARMS, out=folder).rows.equals(written)
 
 
@@ -125,13 +125,13 @@ def test_an_answer_that_somebody_edited_is_named(folder: Path, edition) -> None:
     text = gzip.decompress(path.read_bytes())
     path.write_bytes(gzip.compress(text.replace(b"0.4", b"0.5")))
     with pytest.raises(InputError, match=f"{path.name}: holds another answer than the one that was judged; restore it"):
-        rescore(folder, edition)
+        rescore_run(folder, edition)
 
 
 def test_a_second_time_moves_nothing(folder: Path, edition, new_scorers) -> None:
-    rescore(folder, edition)
+    rescore_run(folder, edition)
     after = content(folder)
-    second = rescore(folder, edition)
+    second = rescore_run(folder, edition)
     assert second.moved == ()
     assert len(second.changes) > 0
     assert content(folder) == after
@@ -139,9 +139,9 @@ def test_a_second_time_moves_nothing(folder: Path, edition, new_scorers) -> None
 
 def test_a_dry_run_says_the_same_and_writes_nothing(folder: Path, edition, new_scorers) -> None:
     before = content(folder)
-    said = rescore(folder, edition, dry_run=True)
+    said = rescore_run(folder, edition, dry_run=True)
     assert content(folder) == before
-    assert rescore(folder, edition).changes == said.changes
+    assert rescore_run(folder, edition).changes == said.changes
 
 
 @pytest.mark.slow
@@ -174,22 +174,22 @@ def test_cut_short_it_is_mended_by_the_next(folder: Path, edition, new_scorers, 
         patched.setattr("finskillbench.runs.store.record.write_beside", write_beside)
         patched.setattr("finskillbench.runs.store.rows.write_beside", write_beside)
         with pytest.raises(KilledError):
-            rescore(folder, edition)
+            rescore_run(folder, edition)
     assert orjson.loads((folder / "run.json").read_bytes())["scorer_version"] != version.scorer_version()
-    rescore(folder, edition)
+    rescore_run(folder, edition)
     assert not list(folder.rglob("*.part"))
     rows = pl.read_parquet(folder / "rows.parquet")
     assert rows.filter(sub_task=CHANGED)["score"].to_list() == [0.5] * 12
     assert rows["scorer_version"].unique().to_list() == [version.scorer_version()]
     assert orjson.loads((folder / "run.json").read_bytes())["scorer_version"] == version.scorer_version()
     assert {row.scorer_version for row in read_history(folder).rows.values()} == {version.scorer_version()}
-    assert rescore(folder, edition).moved == ()
+    assert rescore_run(folder, edition).moved == ()
 
 
 def test_an_episode_in_error_has_nothing_to_judge(edition, oracle, tmp_path: Path, request) -> None:
     run(edition, [oracle(fail=[1, 2])], ["no_skill"], out=tmp_path)
     request.getfixturevalue("new_scorers")
-    result = rescore(tmp_path, edition)
+    result = rescore_run(tmp_path, edition)
     assert len({change.item for change in result.changes}) == 8
     failed = pl.read_parquet(tmp_path / "rows.parquet").filter(status="error")
     assert failed["score"].null_count() == failed.height == 4
@@ -200,7 +200,7 @@ def test_a_stopped_run_keeps_what_it_has(folder: Path, edition, oracle, new_scor
     (folder / "rows.parquet").unlink()
     journal = folder / JOURNAL
     journal.write_bytes(journal.read_bytes()[:-20])
-    rescore(folder, edition)
+    rescore_run(folder, edition)
     rows = pl.read_parquet(folder / "rows.parquet")
     assert rows.filter(status="error").height == 1
     assert rows.height == 24
@@ -229,7 +229,7 @@ def test_a_bad_trajectory_is_named_and_nothing_changes(folder: Path, edition, ne
     harm(victim)
     before = content(folder)
     with pytest.raises(InputError, match=printed) as caught:
-        rescore(folder, edition)
+        rescore_run(folder, edition)
     assert str(victim) in str(caught.value)
     assert content(folder) == before
 
@@ -237,24 +237,24 @@ def test_a_bad_trajectory_is_named_and_nothing_changes(folder: Path, edition, ne
 def test_a_run_in_progress_is_left_alone(folder: Path, edition, new_scorers) -> None:
     before = content(folder)
     with exclusive(folder), pytest.raises(InputError, match="another process is writing this run"):
-        rescore(folder, edition)
+        rescore_run(folder, edition)
     assert content(folder) == before
 
 
 def test_another_edition_is_refused(folder: Path, edition, memory_edition, new_scorers) -> None:
     before = content(folder)
     with pytest.raises(InputError, match="was run on another edition"):
-        rescore(folder, memory_edition(edition.episodes(), digest="a" * 64))
+        rescore_run(folder, memory_edition(edition.episodes(), digest="a" * 64))
     assert content(folder) == before
 
 
 def test_a_folder_without_a_run_is_refused_and_stays_empty(edition, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no run"):
-        rescore(tmp_path, edition)
+        rescore_run(tmp_path, edition)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "run.json").write_text('{"edition_path": 1}')
     with pytest.raises(InputError, match=r"run\.json: not a (readable )?run record"):
-        rescore(tmp_path, edition)
+        rescore_run(tmp_path, edition)
 
 
 def test_a_scorer_that_fails_changes_nothing(folder: Path, edition, new_scorers, monkeypatch) -> None:
@@ -266,7 +266,7 @@ def test_a_scorer_that_fails_changes_nothing(folder: Path, edition, new_scorers,
     before = content(folder)
     # The labels here are made by hand, which is the first thing to be blamed.
     with pytest.raises(EditionError, match="its label cannot be judged"):
-        rescore(folder, edition)
+        rescore_run(folder, edition)
     assert content(folder) == before
 
 
@@ -275,7 +275,7 @@ def test_a_run_of_an_earlier_version_is_left_as_it_is(folder: Path, edition, ora
     (folder / "journal").mkdir()
     (folder / JOURNAL).rename(folder / "journal" / "no_skill.jsonl")
     before = content(folder)
-    for again in (lambda: rescore(folder, edition), lambda: run(edition, [oracle()], ARMS, out=folder)):
+    for again in (lambda: rescore_run(folder, edition), lambda: run(edition, [oracle()], ARMS, out=folder)):
         with pytest.raises(InputError, match="written by an earlier version"):
             again()
     assert content(folder) == before

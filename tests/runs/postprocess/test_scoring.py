@@ -131,8 +131,8 @@ def test_rows_are_written_all_or_not_at_all(tmp_path: Path) -> None:
         raise InputError("half-way")
 
     with pytest.raises(InputError, match="half-way"):
-        scoring.write_rows(failing(), out)
+        scoring.write_verdicts(failing(), out)
     assert [entry.name for entry in tmp_path.iterdir()] == ["rows.jsonl"]
     assert out.read_text() == "before\n"
-    assert scoring.write_rows([{"quoted": "\ud800", "big": 10**30}], out) == 1
+    assert scoring.write_verdicts([{"quoted": "\ud800", "big": 10**30}], out) == 1
     assert json.loads(out.read_text()) == {"quoted": "\ud800", "big": 10**30}

@@ -19,7 +19,7 @@ from finskillbench.errors import InputError
 from finskillbench.harness.model import FREE, Usage
 from finskillbench.harness.providers.prices import Price
 from finskillbench.runs.store.journal import JOURNAL, SYNC_LINES, Journal, exclusive, read_events, read_history
-from finskillbench.runs.store.record import AnyEvent, Call, Dropped, Expense, Finished, Rescored, history
+from finskillbench.runs.store.record import AnyEvent, Call, Dropped, Expense, Finished, Rescored, replay_events
 from finskillbench.runs.store.rows import SCHEMA, from_frame, to_frame
 
 PAID = Expense(1, Usage(input_tokens=1_000, output_tokens=50, cost_usd=0.25))
@@ -175,13 +175,13 @@ def test_a_second_process_is_kept_out(tmp_path) -> None:
 
 
 def test_of_two_rows_of_an_item_the_last_counts_and_both_were_paid() -> None:
-    found = history([Finished(row(status=Status.ERROR)), Finished(row(1)), Finished(ROW, 0.5), Rescored(row(1))])
+    found = replay_events([Finished(row(status=Status.ERROR)), Finished(row(1)), Finished(ROW, 0.5), Rescored(row(1))])
     assert found.rows[ROW.item].status is Status.SCORED
     assert found.spent({}) == 3 * 0.25 + 0.5
 
 
 def test_a_price_that_was_not_known_is_taken_from_the_table_at_the_dearer_of_input_and_cache_writes() -> None:
-    found = history([Finished(row(cost_usd=None, total_cached_tokens=400))])
+    found = replay_events([Finished(row(cost_usd=None, total_cached_tokens=400))])
     assert found.spent({}) == 0.0
     assert found.spent({"m": Price(2.0, 0.5, 2.5, 8.0)}) == pytest.approx((600 * 2.5 + 400 * 0.5 + 50 * 8.0) / 1e6)
     assert found.spent({"m": Price(2.0, 0.5, 0.0, 8.0)}) == pytest.approx((600 * 2.0 + 400 * 0.5 + 50 * 8.0) / 1e6)
@@ -191,10 +191,10 @@ def test_what_a_killed_process_left_open_is_paid_once() -> None:
     items = [row(number).item for number in range(4)]
     events: list[AnyEvent] = [Call(item, BEGUN) for item in items]
     events += [Call(items[0], PAID), Finished(row(1)), Dropped(items[2], "budget", PAID), Call(items[3], Expense())]
-    found = history(events)
+    found = replay_events(events)
     assert found.killed() == [Dropped(items[0], "killed", PAID)]
     assert found.spent({}) == 3 * 0.25
-    again = history([*events, *found.killed()])
+    again = replay_events([*events, *found.killed()])
     assert (again.killed(), again.spent({})) == ([], found.spent({}))
 
 

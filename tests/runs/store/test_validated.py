@@ -18,7 +18,7 @@ from finskillbench.edition import Edition, load_edition
 from finskillbench.edition.store import MANIFEST, read_lines, write_lines, write_manifest
 from finskillbench.edition.withheld import export_public
 from finskillbench.episode import Episode, Prompt
-from finskillbench.runs.store.version import keep_validation, validation_of
+from finskillbench.runs.store.version import save_validation, validation_of
 
 NAME = "stress_testing"
 
@@ -48,7 +48,7 @@ def resealed(edition: Edition, folder: Path) -> Edition:
 
 def test_a_verdict_is_on_the_files(edition: Edition, tmp_path: Path) -> None:
     assert validation_of(edition) is None
-    kept = keep_validation(edition, passed=True)
+    kept = save_validation(edition, passed=True)
     assert validation_of(edition) == kept
     other = resealed(edition, tmp_path / "other")
     assert validation_of(other) is None
@@ -58,10 +58,10 @@ def test_a_verdict_is_on_the_files(edition: Edition, tmp_path: Path) -> None:
 def test_a_verdict_without_the_truth_says_nothing_of_it(edition: Edition, tmp_path: Path) -> None:
     public = export_public(edition, tmp_path / "public")
     assert public.digest == edition.digest
-    keep_validation(public, passed=True)
+    save_validation(public, passed=True)
     assert validation_of(public) is not None
     assert validation_of(edition) is None
-    keep_validation(edition, passed=False)
+    save_validation(edition, passed=False)
     assert not validation_of(edition).passed
 
 

@@ -79,7 +79,7 @@ def test_a_missing_suite_is_refused_with_the_command_that_builds_it(
     assert cli.main([*command, str(edition), *out, "--suite", suite]) == 2
     assert capsys.readouterr().err.splitlines()[-1] == (
         "error: both has no episodes of the suite desk; build them: "
-        f"finskillbench data build --suite {suite} --seed 1 --names 2 --out both-{suite}"
+        f"finskillbench data build --suite {suite} --seed 1 --companies 2 --out both-{suite}"
     )
 
 
@@ -87,7 +87,7 @@ def test_a_report_of_one_suite(make: Make, capsys: pytest.CaptureFixture[str]) -
     run = ["run", "--edition", str(make([*SUBTASKS, *DESK])), *NOP, "--out", "a"]
     assert cli.main(run) == 0
     assert cli.main(["report", "a", "--suite", "desk"]) == 2
-    assert "a: has no episodes of the suite desk; finskillbench run --suite desk" in capsys.readouterr().err
+    assert "a: has no episodes of the suite desk; use finskillbench run --suite desk" in capsys.readouterr().err
     assert cli.main([*run, "--suite", "desk"]) == 0
     assert cli.main(["report", "a", "--suite", "desk", "--by", "subtask"]) == 0
     told = capsys.readouterr().out

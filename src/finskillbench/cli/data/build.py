@@ -21,6 +21,7 @@ import typer
 from finskillbench.cli.data.arguments import EditionArgument, NewFolder, PartOfEdition
 from finskillbench.cli.data.info import describe
 from finskillbench.cli.display import console
+from finskillbench.cli.options.kinds import JsonOutput
 from finskillbench.episode import PAPER_SUITE
 from finskillbench.errors import InputError
 
@@ -86,30 +87,24 @@ VALIDATE_EXAMPLE = "Example: finskillbench data validate editions/seven"
 def validate(
     edition: EditionArgument,
     suite: PartOfEdition = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the whole report as JSON, with every finding.")
-    ] = False,
+    as_json: JsonOutput = None,
 ) -> None:
     """Check an edition: its panels, and every label against its proof. Exit code 1 if a check fails.
 
     The verdict is kept in your state folder, by the digest of the edition: `run` and `score` state it.
     """
-    import orjson
-
     from finskillbench.edition import load_edition
     from finskillbench.edition.checks.engine import validate_edition
     from finskillbench.errors import InputError
-    from finskillbench.runs.store.version import keep_validation
+    from finskillbench.runs.store.version import save_validation
 
     with console.Progress() as progress:
         loaded = load_edition(edition, suite)
         report = validate_edition(loaded, progress)
-    if as_json:
-        typer.echo(orjson.dumps(report.to_json(), option=orjson.OPT_INDENT_2).decode())
-    else:
+    if not console.json_printed(as_json, report.to_json):
         typer.echo(report)
     try:
-        keep_validation(loaded, passed=report.passed)
+        save_validation(loaded, passed=report.passed)
     except InputError as error:
         print(f"note: the verdict is not kept: {error}", file=sys.stderr)
     if not report.passed:
@@ -135,8 +130,8 @@ def build(
     seed: Annotated[
         int | None, typer.Option(max=console.LARGEST, help="Seed of the market and of the draws; 1 by default.")
     ] = None,
-    names: Annotated[
-        int | None, typer.Option(help="Companies, 15 to 3,000; by default 30, or what the raw files name.")
+    companies: Annotated[
+        int | None, typer.Option(help="Number of companies, 15 to 3,000; by default 30, or what the raw files name.")
     ] = None,
     suite: Annotated[
         str, typer.Option(metavar="NAME", help="Suite to build: paper, one of another distribution, or all.")
@@ -166,7 +161,7 @@ def build(
             source=source.value,
             raw_dir=raw_dir,
             seed=DEFAULT_SEED if seed is None else seed,
-            names=names,
+            companies=companies,
             suite=suite,
             catalog=catalog,
             cluster=cluster,

@@ -17,6 +17,7 @@ import typer
 
 from finskillbench.cli.data.arguments import EditionArgument
 from finskillbench.cli.display import console
+from finskillbench.cli.options.kinds import JsonOutput
 
 DIFF_EXAMPLE = "Example: finskillbench data diff editions/seven editions/seven-again"
 
@@ -61,10 +62,7 @@ _SHOWN = 10
 
 def doctor(
     raw_dir: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of raw files, as for `data build --raw-dir`.")],
-    as_json: Annotated[
-        Path | None,
-        typer.Option("--json", parser=console.out_path, metavar="FILE", help="Write the report, with every finding."),
-    ] = None,
+    as_json: JsonOutput = None,
 ) -> None:
     """Say all that is missing or wrong in a folder of raw files, file by file, and what can be built from it.
 
@@ -75,18 +73,14 @@ def doctor(
 
     with console.Progress() as progress:
         report = diagnose(raw_dir, progress)
-    for one in report.diagnosis.examined:
-        _show_files(one)
-    _show_notes("company facts", report.unusable)
-    _show_notes("note", report.notes)
-    typer.echo("")
-    for prospect in report.prospects:
-        _show_prospect(prospect)
-    if as_json is not None:
-        import orjson
-
-        as_json.write_bytes(orjson.dumps(report.to_json(), option=orjson.OPT_INDENT_2) + b"\n")
-        typer.echo(f"Report: {as_json}")
+    if not console.json_printed(as_json, report.to_json):
+        for one in report.diagnosis.examined:
+            _show_files(one)
+        _show_notes("company facts", report.unusable)
+        _show_notes("note", report.notes)
+        typer.echo("")
+        for prospect in report.prospects:
+            _show_prospect(prospect)
     if not report.clean:
         raise typer.Exit(1)
 

@@ -11,7 +11,7 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
@@ -46,6 +46,26 @@ def out_path(text: str) -> Path:
     if not text:
         raise InputError("--out is empty; name a path")
     return Path(text)
+
+
+STANDARD_OUTPUT = "-"
+
+
+def json_printed(target: str | None, report: Callable[[], object]) -> bool:
+    """Write a report as JSON to the file of `--json [FILE]`; return True if it was printed in place of the text."""
+    if target is None:
+        return False
+    import orjson
+
+    from finskillbench.runs.store.version import write_atomic
+
+    data = orjson.dumps(report(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    if target == STANDARD_OUTPUT:
+        typer.echo(data.decode(), nl=False)
+        return True
+    write_atomic(Path(target), data)
+    typer.echo(f"Report: {target}")
+    return False
 
 
 def one_of(kind: type[Choice], text: str, option: str) -> Choice:
@@ -189,6 +209,11 @@ def print_end(result: RunResult, edition: Edition, command: str = RUN_A_MODEL) -
     typer.echo(f"Trajectories: {result.folder / 'trajectories'}")
     for line in (*_closing(result), *_next_step(result, command)):
         typer.echo(line)
+    exit_with(result)
+
+
+def exit_with(result: RunResult) -> None:
+    """Leave with the exit code of a run, unless it is 0."""
     if result.interrupted:
         raise typer.Exit(INTERRUPTED)
     if result.errors or result.dropped or result.not_run:

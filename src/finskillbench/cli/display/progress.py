@@ -18,7 +18,7 @@ SECONDS_BETWEEN_LINES = 10.0
 
 
 class Display:
-    """Shows a `finskillbench.runs.execute.progress.Board` each time it is called with one; a context that ends the view.
+    """Display of a `finskillbench.runs.execute.progress.RunProgress`: shows it on each call; a context manager.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ import typer
 
 from finskillbench.cli.display import console
 from finskillbench.episode import PAPER_SUITE
-from finskillbench.harness.allowance import LEAST_TOKENS, MAX_TURNS, Allowance
+from finskillbench.harness.allowance import MAX_TURNS, MIN_TOKENS, Allowance
 
 T = TypeVar("T", str | None, list[str] | None)
 
@@ -83,7 +83,7 @@ Sample = Annotated[
 Tasks = Annotated[
     list[str] | None,
     typer.Option(
-        help="Tasks by their ids, which `finskillbench read` lists, or patterns such as 'rm_*_P001*'; repeatable."
+        help="Tasks by their ids, which `finskillbench inspect` lists, or patterns such as 'rm_*_P001*'; repeatable."
     ),
 ]
 Portfolios = Annotated[
@@ -145,11 +145,19 @@ Turns = Annotated[
 TokenBudget = Annotated[
     int | None,
     typer.Option(
-        min=LEAST_TOKENS,
+        min=MIN_TOKENS,
         max=console.LARGEST,
         metavar="TOKENS",
         help="Tokens that a model may generate in an episode, reasoning included and input not; each message says what "
         "is left. Default: as many as its turns take.",
+    ),
+]
+JsonOutput = Annotated[
+    str | None,
+    typer.Option(
+        "--json",
+        metavar="[FILE]",
+        help="Write the full report as JSON to FILE; without FILE, print it in place of the text.",
     ),
 ]
 AllowUnconfined = Annotated[
@@ -232,7 +240,7 @@ class ArmOptions:
     @property
     def conditions(self) -> list[str]:
         """The names of the conditions, or of the default ones, and those of the skills that were brought."""
-        from finskillbench.runs.execute.run import DEFAULT_CONDITIONS
+        from finskillbench.runs.config import DEFAULT_CONDITIONS
 
         named = self.condition or [condition.value for condition in DEFAULT_CONDITIONS]
         return [*named, *(arm for arm in self.given if arm not in named)]

@@ -182,9 +182,9 @@ class RunOptions(ArmOptions):
         InputError : there is none of that name, or it is not installed.
         """
         if self.harness == _OURS:
-            from finskillbench.harness.loop import OurLoop
+            from finskillbench.harness.loop import BuiltinLoop
 
-            return OurLoop()
+            return BuiltinLoop()
         from finskillbench.errors import InputError
         from finskillbench.extensions import HARNESSES, registered_extensions
 

@@ -20,20 +20,22 @@ if TYPE_CHECKING:
 EXAMPLE = """\b
 Examples:
   finskillbench compare runs/before runs/after
-  finskillbench compare runs/mine --over model openai/gpt-5 anthropic/claude-opus-4
-  finskillbench compare runs/mine --over condition curated skill:mine --flips 20
+  finskillbench compare runs/mine --compare model openai/gpt-5 anthropic/claude-opus-4
+  finskillbench compare runs/mine --compare condition curated skill:mine --flips 20
   finskillbench compare runs/main runs/branch --fail-under headline=0.6 --fail-on-regression"""
 
 
 # As long as its options are many, each of which is named and explained once, here.
 def compare(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN_A [RUN_B]", help="Two run folders; with --over, one or more.")
+        list[Path], typer.Argument(metavar="RUN_A [RUN_B]", help="Two run folders; with --compare, one or more.")
     ],
-    over: Annotated[
+    within: Annotated[
         tuple[str, str, str] | None,
         typer.Option(
-            metavar="WHAT A B", help="Compare two models, harnesses or conditions of the runs: --over model A B."
+            "--compare",
+            metavar="WHAT A B",
+            help="Compare two models, harnesses or conditions of the runs: --compare model A B.",
         ),
     ] = None,
     model: Annotated[list[str] | None, typer.Option(help="Only this model; repeatable.")] = None,
@@ -83,7 +85,7 @@ def compare(
     cuts = [console.one_of(Cut, each, "--by") for each in by] if by else DEFAULT_CUTS
     floors = [parse_floor(text) for text in fail_under or ()]
     chosen = RowFilter(model or (), condition or (), subtask or ())
-    between = None if over is None else SideDimension(*over)
+    between = None if within is None else SideDimension(*within)
     with console.Progress() as progress:
         progress("reading the runs")
         paired = make_pairs(make_sides([read_run_rows(run) for run in runs], between, chosen, judged_by))
@@ -116,9 +118,19 @@ def _print(paired: Paired, cuts: Sequence[Cut], most: int | None) -> None:
 
 
 def _tables(paired: Paired, cuts: Sequence[Cut]) -> list[Table]:
-    from finskillbench.reports.compare.moves import cheaper_table, score_changes_table, resource_changes_table, within_budget_table
+    from finskillbench.reports.compare.moves import (
+        cheaper_table,
+        resource_changes_table,
+        score_changes_table,
+        within_budget_table,
+    )
 
-    return [score_changes_table(paired, cuts), within_budget_table(paired), cheaper_table(paired), resource_changes_table(paired)]
+    return [
+        score_changes_table(paired, cuts),
+        within_budget_table(paired),
+        cheaper_table(paired),
+        resource_changes_table(paired),
+    ]
 
 
 def _write(paired: Paired, cuts: Sequence[Cut], gates: Sequence[Outcome], form: Format) -> None:

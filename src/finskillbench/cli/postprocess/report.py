@@ -128,7 +128,7 @@ def report(
     from finskillbench.extensions import REPORTS, registered_extensions
     from finskillbench.reports.compare.gates import check_finished, check_thresholds, parse_floor
     from finskillbench.reports.formats import Format
-    from finskillbench.reports.read import join_runs, filter_run, read_runs
+    from finskillbench.reports.read import filter_run, join_runs, read_runs
     from finskillbench.reports.report import By, ReportFormat, ReportRequest
     from finskillbench.reports.report import report as make_report
     from finskillbench.reports.tables.common import hosted_models, warnings

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from finskillbench.cli.display import console
+from finskillbench.cli.options.kinds import JsonOutput
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,17 +38,11 @@ def failures(
     edition: Annotated[
         Path | None, typer.Option(help="Edition with the truth; by default the one that the run was made from.")
     ] = None,
-    as_json: Annotated[
-        Path | None,
-        typer.Option("--json", parser=console.out_path, metavar="FILE", help="Write every failure with its evidence."),
-    ] = None,
+    as_json: JsonOutput = None,
 ) -> None:
     """Say by rule why episodes of a run did not earn full marks: causes by condition, and examples of each."""
-    import orjson
-
     from finskillbench.runs.postprocess.failures import counts, failures_of, meaning, rows_of
     from finskillbench.runs.postprocess.show import printable
-    from finskillbench.runs.store.version import write_atomic
 
     with console.Progress() as progress:
         progress("Reading the run")
@@ -57,8 +52,8 @@ def failures(
         _check("condition", condition or [], known["condition"], run)
         progress("Looking for causes")
         found = counts.chosen(failures_of(run, edition), model or [], condition or [])
-    if as_json is not None:
-        write_atomic(as_json, orjson.dumps(found.to_dicts(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    if console.json_printed(as_json, found.to_dicts):
+        return
     played = sum((not model or row.model in model) and (not condition or row.condition in condition) for row in rows)
     for text in _tables(found):
         typer.echo(text + "\n")
@@ -83,14 +78,14 @@ def _tables(found: pl.DataFrame) -> list[str]:
     """Of each entry a table of causes by condition."""
     from finskillbench.cli.display.console import render_table
     from finskillbench.harness.models import ModelKey, labels
-    from finskillbench.runs.plan.items import place_of_condition
+    from finskillbench.runs.plan.items import condition_rank
     from finskillbench.runs.postprocess.failures.counts import count_causes
 
     counted: dict[ModelKey, dict[str, dict[str, str]]] = {}
     for model, arguments, cause, condition, primary, applies in count_causes(found).iter_rows():
         cells = counted.setdefault(ModelKey(model, arguments), {}).setdefault(cause, {})
         cells[condition] = f"{primary:,} / {applies:,}"
-    names, conditions = labels(counted), sorted(found["condition"].unique(), key=place_of_condition)
+    names, conditions = labels(counted), sorted(found["condition"].unique(), key=condition_rank)
     return [
         render_table(
             (names[entry], *conditions),
@@ -124,7 +119,7 @@ def merge(
     Exit code 1 if an episode that was asked for is in none of them: the command that asked for it, with --out OUT and
     without --shard, goes on from there.
     """
-    from finskillbench.runs.postprocess.merge import merge as merge_folders
+    from finskillbench.runs.postprocess.merge import merge_runs as merge_folders
     from finskillbench.runs.store.rows import ROWS
 
     merged = merge_folders(out, runs)
@@ -173,15 +168,15 @@ def rescore(
         progress("Reading the edition")
         was = Path(record.edition_path)
         loaded = load_edition(edition or (was if was.is_dir() else default_edition(progress)))
-        result = rescoring.rescore(
+        result = rescoring.rescore_run(
             run, loaded, dry_run=dry_run, progress=lambda done, total: progress("Judging", done, total)
         )
     header = ("subtask", "profile", "episodes", "moved", "mean before", "mean after")
     typer.echo(render_table(header, [_row(group) for group in result.groups()], words=2) + "\n")
     if list_moved:
-        names = labels(change.item.entry for change in result.changes)
+        names = labels(change.item.model_key for change in result.changes)
         for change in result.moved:
-            typer.echo(_words(change, names[change.item.entry]))
+            typer.echo(_words(change, names[change.item.model_key]))
     moved = len({change.item for change in result.moved})
     scored = len({change.item for change in result.changes})
     typer.echo(f"Moved:   {moved} of {scored} scored episodes")
@@ -235,9 +230,9 @@ def show(
         comparison,
         conversation,
         find_trajectory,
-        name_a_task,
+        task_required_error,
         row_of,
-        truth_of,
+        labelled_task_of,
     )
     from finskillbench.runs.store.journal import read_trajectory
 
@@ -248,11 +243,11 @@ def show(
     elif not run.is_dir():
         raise InputError(f"{run}: is not there; name a run folder, or a trajectory's own file")
     elif task_id is None:
-        raise name_a_task(run)
+        raise task_required_error(run)
     else:
         path = find_trajectory(run, task_id, model=model, condition=condition, run_idx=run_idx)
     trajectory = read_trajectory(path)
-    row, truth = row_of(path, trajectory), truth_of(path, trajectory, edition)
+    row, truth = row_of(path, trajectory), labelled_task_of(path, trajectory, edition)
     most = None if full else lines
     try:
         width = max(console.width(), 40)

@@ -61,7 +61,6 @@ DECOMPOSITION = {
     f"largest first, without ratios unknown in a quarter or that moved by less than {engine.LEAST_DELTA_PP:g} pp, and "
     f"without cogs_ratio where its change only mirrors that of gross_margin (their sum is below that limit)",
 }
-"""Conventions specific to driver decomposition, with the limits of the engine."""
 
 _TOP = 5
 _SIZES = ("magnitude_usd", "contribution_pct")
@@ -165,10 +164,9 @@ def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
 
 
 def _certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
-    """0.2 change of revenue + 0.4 revenue drivers + 0.4 margin drivers.
+    """0.2 change of revenue (see `credit`) + 0.4 revenue drivers + 0.4 margin drivers (see `_list_credit`).
 
-    The change earns its `credit` (full within 0.1 %, nothing from 5 % on), the drivers their `_list_credit`. An empty
-    list in the label leaves its weight to the other parts, unless the answer omits the list or invents entries.
+    An empty list in the label leaves its weight to the other parts, unless the answer omits it or invents entries.
     """
     del task_input
     expected = truth.expected_output
@@ -204,8 +202,8 @@ def _without_mirrors(predicted: Sequence[_Driver], wanted: Sequence[_Driver]) ->
 def _list_credit(predicted: Sequence[_Driver], wanted: Sequence[_Driver], sizes: Mapping[str, Unit]) -> float:
     """Sum the credit of the expected drivers over the length of the longer list.
 
-    A driver counts when its name (in any case), type and direction are right, by the mean credit of its sizes, which
-    must have the expected sign. Of repeated names the worst entry counts.
+    A driver earns the mean credit of its sizes if its name, type, direction and signs are right. Of repeated names the
+    worst entry counts.
     """
     entries: dict[str, list[_Driver]] = {_name(label): [] for label in wanted}
     for driver in predicted:
@@ -276,15 +274,11 @@ def _ramps(matched: Sequence[tuple[_Driver, _Driver]], field: str, truth: Truth)
 
 
 def _build(context: BuildContext, objects: FundamentalObjects) -> list[BuiltTask]:
-    """Build pairs of consecutive quarters, drawn by company, form, year, direction of revenue and axis."""
     return build_tasks(context, objects, NAME, _candidate, _task)
 
 
 def _candidate(case: ReportCase, least: Mapping[str, int]) -> Candidate | None:
-    """Derive the label of a report's quarter; None without both revenues or with too few drivers.
-
-    Segments that explain the change suffice, however few ratios the filings support.
-    """
+    """Derive the label of a report's quarter; None without both revenues, or without an axis and enough ratios."""
     report, prior_end = case.report, case.before.end
     answer = engine.drivers(case.quarter, case.before, case.segments, case.segments_before)
     axis = engine.explaining_axis(case.quarter, case.before, case.segments, case.segments_before)
@@ -365,7 +359,6 @@ def _proof(label: Label[QuartersInput], findings: Findings) -> None:
 
 
 def _no_skill_baseline(data: Mapping[str, Any]) -> JsonObject:
-    """Apply the printed formulas to the figures stated for both days, see `read_statement`."""
     rows, segments = data["filing_facts"]["facts"], data["filing_facts"]["segments"]
     days = [date.fromisoformat(data[name]) for name in ("current_period_end", "prior_period_end")]
     now, before = (read_statement(rows, "", day, Duration.QUARTERLY) for day in days)

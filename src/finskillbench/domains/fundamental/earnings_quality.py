@@ -84,7 +84,6 @@ QUALITY = {
     f"beneish_flag is true; high_accruals: accruals_ratio > {engine.HIGH_ACCRUALS:g}; negative_income_quality: "
     "income_quality_ratio < 0",
 }
-"""Conventions specific to earnings quality, with the thresholds of the engine."""
 
 _RATIO_TOLERANCES = {"beneish_m_score": 0.05, "accruals_ratio": 0.25, "income_quality_ratio": 0.05}
 _FLAG_WEIGHT = 0.3
@@ -209,8 +208,8 @@ def _figures(answer: JsonObject, expected: JsonObject) -> dict[str, float]:
 def _signals(answer: JsonObject, expected: JsonObject) -> float:
     """Return the lesser of 2 b - 1 and 1 - 2 w / 3, not below 0, times 0.8 if the score is wrong.
 
-    b is the mean over expected 1s and expected 0s of the share answered correctly, so that constant signals earn
-    nothing. w is the number of wrong signals, including invented ones.
+    b is the mean of the shares right among expected 1s and 0s, so constants earn nothing; w counts wrong and invented
+    signals.
     """
     predicted, labels = as_object(answer.get("piotroski_components")), as_object(expected.get("piotroski_components"))
     right: dict[int, list[bool]] = {}
@@ -269,10 +268,7 @@ def _score(answer: JsonObject, truth: Truth, ratio_weight: float) -> Score:
 
 
 def _same_signal(predicted: object, wanted: object) -> bool:
-    """Compare a signal with the truth's 0/1 or false/true in either spelling, else as JSON.
-
-    None matches null and an absent key.
-    """
+    """Compare a signal with the truth's 0/1 or false/true in either spelling; None matches an absent key."""
     signal = _binary(wanted)
     return json_equal(predicted, wanted) if signal is None else _binary(predicted) == signal
 
@@ -286,14 +282,12 @@ def _flags(source: JsonObject) -> set[str]:
 
 
 def _build(context: BuildContext, objects: FundamentalObjects) -> list[BuiltTask]:
-    """Build reports drawn by company, form, year and outcome, so that no constant answer scores well."""
     return build_tasks(context, objects, NAME, _candidate, _task)
 
 
 def _candidate(case: ReportCase, least: Mapping[str, int]) -> Candidate | None:
-    """Derive the label of a report's quarter; None without both ratios, or with too few or identical signals.
-
-    If all signals were the same, a constant answer would be right.
+    """Derive the label of a quarter; None without both ratios, with too few signals, or with equal ones (a constant is
+    right).
     """
     report, answer = case.report, engine.quality_answer(case.quarter, case.year_before)
     signals = answer["piotroski_components"]
@@ -339,7 +333,6 @@ def _rederive(task_input: FilingInput) -> JsonObject:
 
 
 def _proof(label: Label[FilingInput], findings: Findings) -> None:
-    """Check that figures are plausible; count scores and flags."""
     expected = label.truth.expected_output
     for found in oversized_figures(expected):
         findings.fail(label.truth.task_id, found)
@@ -351,7 +344,6 @@ def _proof(label: Label[FilingInput], findings: Findings) -> None:
 
 
 def _trivial(data: Mapping[str, object]) -> JsonObject:
-    """Return the answer for an ordinary company without concerns."""
     del data
     return {
         "piotroski_score": len(engine.COMPONENTS),
@@ -365,7 +357,6 @@ def _trivial(data: Mapping[str, object]) -> JsonObject:
 
 
 def _no_skill_baseline(data: Mapping[str, Any]) -> JsonObject:
-    """Apply the printed formulas to the figures stated for the day and a year before, see `read_statement`."""
     rows, end = data["filing_facts"]["facts"], date.fromisoformat(data["period_end"])
     now, before = (read_statement(rows, "", day, Duration.QUARTERLY) for day in (end, a_year_before(rows, end)))
     return engine.quality_answer(now, before)

@@ -1,7 +1,4 @@
-"""Explain the figures of a fundamental label: candidate facts, selection rule and witnesses.
-
-The `*_misreadings` functions return the answers for a wrong period.
-"""
+"""Explain the figures of a fundamental label, and derive the answers for wrong periods."""
 
 from __future__ import annotations
 
@@ -51,21 +48,15 @@ _WHY = {
 def explain_metric(episode: Episode, task_input: Mapping[str, Any], filed: pl.DataFrame, metric: str) -> Iterator[str]:
     """Yield lines of text about one metric in each period of a label.
 
-    Parameters
-    ----------
-    episode, task_input : a fundamental episode, and its input with the facts it refers to.
-    filed : the `filed` panel.
-    metric : a metric used by the label.
-
-    Raises
-    ------
-    InputError : the episode is not fundamental, or its label does not use the metric.
+    task_input : with the facts it refers to. filed : the `filed` panel. Raises InputError if the episode is not
+        fundamental
+    or its label does not use the metric.
     """
     if episode.sub_task not in METRICS_OF:
-        raise InputError(f"{episode.task_id} is of {episode.sub_task}; its label is made of no filings")
+        raise InputError(f"{episode.task_id} belongs to {episode.sub_task}, whose labels use no filings")
     if metric not in METRICS_OF[episode.sub_task]:
         known = listed(sorted(METRICS_OF[episode.sub_task]))
-        raise InputError(f"{metric} is no metric of {episode.sub_task}; choose one of {known}")
+        raise InputError(f"{metric} is not a metric of {episode.sub_task}; choose one of {known}")
     rows = filed.filter((pl.col("symbol") == task_input["symbol"]) & (pl.col("filed") <= episode.as_of_date))
     facts = VisibleFacts(filing_facts(cast("FundamentalInput", task_input))[0])
     witnesses = Witnesses(AsFiled(rows.select(FiledRow._fields).iter_rows()), episode.as_of_date)
@@ -106,7 +97,6 @@ def _period(
 
 
 def _candidates(metric: str) -> set[str]:
-    """Return the tags of a metric and of the terms of its sums."""
     names = {metric, *(term for fallback in METRICS[metric].fallbacks for term in fallback.terms)}
     return {alias.tag for name in names for alias in METRICS[name].aliases}
 
@@ -206,7 +196,6 @@ def _misreading(description: str, answer: JsonObject) -> Misreading:
 
 
 def _ends(task_input: FilingInput | QuartersInput) -> list[date]:
-    """Return the last days of the periods on file, latest first."""
     rows = filing_facts(task_input)[0]
     return sorted({date.fromisoformat(row["end"]) for row in rows if row["start"] is not None}, reverse=True)
 

@@ -1,8 +1,6 @@
 """Inputs and conventions of the fundamental subtasks, and a simple reader of filed facts.
 
-Published episodes refer to a store of facts and carry no conventions. The reader takes the first tag of a metric
-at a period end. For flows it prefers the form's own period length, else any period ending that day, so a cash flow
-of the year to date counts as the quarter's. It derives nothing.
+Published episodes refer to a store of facts and carry no conventions.
 """
 
 from __future__ import annotations
@@ -64,7 +62,7 @@ CONVENTIONS = {
     "share of others in it (0 where not filed), else income of common stock + preferred dividends",
     "null": "what cannot be computed from figures that are known is null",
 }
-"""Conventions in every task; each subtask adds definitions of its own answer."""
+"""Conventions in every task; subtasks add definitions of their answers."""
 YEAR_BEFORE = f"the quarter that ends {_days(YEAR_APART)} earlier, of several the one nearest to 365"
 
 
@@ -100,10 +98,9 @@ class SegmentRow(TypedDict):
 
 
 class FilingFacts(TypedDict, total=False):
-    """Facts that the company had filed by the task's date.
+    """Facts filed by the task's date; agents receive them as filed.
 
-    Editions store a reference: `ref` names the panel, the next three fields the rows. Scripts receive the rows,
-    agents the facts as filed.
+    Editions store a reference (`ref` to the panel, the next three fields select rows), which scripts get resolved.
     """
 
     facts: list[FactRow]
@@ -115,8 +112,6 @@ class FilingFacts(TypedDict, total=False):
 
 
 class FundamentalInput(TypedDict):
-    """Fields common to the inputs of all subtasks."""
-
     symbol: str
     filing_facts: NotRequired[FilingFacts]
     conventions: NotRequired[dict[str, str]]
@@ -176,7 +171,10 @@ Row = Mapping[str, Any]
 
 
 def read_statement(rows: Iterable[Row], symbol: str, end: date | None, duration: Duration) -> Statement:
-    """Return the last filed figures of a period; rows as in `query_xbrl`."""
+    """Return figures from the last filing under the first tag of each metric; rows as in `query_xbrl`.
+
+    Flows take the requested duration, else any period ending that day, such as the year to date.
+    """
     day = str(end)
     by_tag: dict[str, list[Row]] = {}
     for row in sorted(rows, key=lambda row: (row["duration"] == duration, row["filed"])):

@@ -53,8 +53,7 @@ _FLOORS: Mapping[Unit, tuple[float, float]] = {
 def credit(value: float | None, expected: float, *, unit: Unit) -> float:
     """Return 1 up to a relative error of 0.1 %, falling linearly to 0 at 5 %; 0 if absent.
 
-    Errors are floored per unit, so that values rounded as in filings are right. An error as large as the figure
-    itself, such as an answer of 0, is right only within that rounding.
+    Errors are floored per unit, as filings round; an error as large as the figure is right only within that rounding.
     """
     full_floor, zero_floor = _FLOORS[unit]
     if expected:
@@ -75,7 +74,6 @@ NORMALISATION = {
     "operating_margin": "operating_income / revenue, a decimal",
     "ebitda": "operating_income + depreciation_amortization of the same period",
 }
-"""Conventions specific to normalisation."""
 
 _METADATA = frozenset({"source", "confidence", "tier", "xbrl_fmp_agreement"})
 _FLOOR = 1e-8
@@ -128,10 +126,9 @@ def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
 
 
 def _certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
-    """Mean `credit` over the metrics that the filing supports: full within 0.1 %, nothing from 5 % on.
+    """Mean `credit` over the metrics that the filing supports, less a wrong value per invented or missing null.
 
-    The margin earns at most the lesser credit of its two parts. A metric that is null in the label must be null in
-    the answer; a value or a missing key costs as much as a wrong value.
+    The margin earns at most the lesser credit of its two parts.
     """
     del task_input
     predicted, expected = as_object(answer.get("metrics")), as_object(truth.expected_output.get("metrics"))
@@ -163,7 +160,6 @@ def _matches(predicted: object, expected: object, tolerance: float) -> bool:
 
 
 def _build(context: BuildContext, objects: FundamentalObjects) -> list[BuiltTask]:
-    """Build reports drawn by company, form and year."""
     return build_tasks(context, objects, NAME, _candidate, _task)
 
 
@@ -205,7 +201,6 @@ def _rederive(task_input: FilingInput) -> JsonObject:
 
 
 def _proof(label: Label[FilingInput], findings: Findings) -> None:
-    """Check that the margin is plausible; count known and null metrics."""
     for found in oversized_figures(label.truth.expected_output):
         findings.fail(label.truth.task_id, found)
     values = as_object(label.truth.expected_output.get("metrics")).values()
@@ -216,7 +211,6 @@ def _proof(label: Label[FilingInput], findings: Findings) -> None:
 
 
 def _no_skill_baseline(data: Mapping[str, Any]) -> JsonObject:
-    """Apply the two printed formulas to the figures stated for the day, see `read_statement`."""
     end = date.fromisoformat(data["period_end"])
     return {
         "metrics": normalise(read_statement(data["filing_facts"]["facts"], "", end, duration_of(data["form_type"])))

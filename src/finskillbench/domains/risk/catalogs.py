@@ -80,11 +80,7 @@ class RiskSettings(TypedDict):
 
 
 class MandateEntry(TypedDict):
-    """Mandate of the catalog.
-
-    room : margin above the benchmark by kind of limit, where it differs from `MandateCatalog.room`.
-    as_stated : true to keep every limit as stated; such a mandate has no `room`.
-    """
+    """Mandate of the catalog; `room` overrides that of `MandateCatalog`, and `as_stated` excludes any widening."""
 
     mandate_id: str
     name: str

@@ -144,10 +144,7 @@ def normal_status(status: str | None) -> str | None:
 
 
 def _paper(answer: JsonObject, truth: Truth, task_input: MonitoringInput) -> Score:
-    """exact_match: 0.4 [overall_compliant equal] + 0.6 a.
-
-    a = share of expected constraint types with an equal normalised status; the last duplicate counts.
-    """
+    """exact_match: 0.4 [overall_compliant equal] + 0.6 x share of expected types with equal status (last duplicate)."""
     del task_input
     statuses = {kind: reported[-1] for kind, reported in _by_type(answer).items()}
     return _score(_compliance_agrees(answer, truth), statuses, truth)
@@ -297,11 +294,7 @@ def _least(sizes: Mapping[str, float]) -> set[str]:
 
 
 def _agrees(entry: _Entry, limit: Constraint, worst: _WorstOf) -> float:
-    """Return 1 if repeated fields match mandate and portfolio, 0 for a wrong limit, else a reduced credit.
-
-    Limits may be rounded to three significant figures. Any tied worst name is right; constraints without one accept any
-    name held.
-    """
+    """Return 1 if repeated fields match, 0 for a wrong limit (three significant figures suffice), else part credit."""
     stated, (low, high) = entry.stated, limit.bounds
     for field, ends in {"limit": (low, high), "min": (low,), "max": (high,)}.items():
         flag = (
@@ -349,7 +342,7 @@ def _by_type(source: JsonObject) -> dict[str, Sequence[str | None]]:
 def _build(context: BuildContext, objects: RiskObjects) -> list[BuiltTask]:
     """Build tasks from the user's books and the drawn pairs."""
     user_pairs = [pair for pair in objects.user_pools.monitored if pair.margin >= GREY_BAND]
-    why = "a status hangs on rounding"
+    why = "rounding decides a status"
     context.notes.extend(left_out(NAME, objects.user_pools.books, [pair.case for pair in user_pairs], why))
     return [_task(pair) for pair in (*user_pairs, *objects.monitored)]
 

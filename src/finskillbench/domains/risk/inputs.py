@@ -1,8 +1,4 @@
-"""Task inputs of the risk subtasks, as an edition stores them.
-
-Weights are signed fractions of NAV. An episode file references covariances and return tables; they are resolved before
-use.
-"""
+"""Task inputs of the risk subtasks; weights are signed fractions of NAV, and references are resolved before use."""
 
 from __future__ import annotations
 
@@ -68,11 +64,7 @@ class CovarianceInput(TypedDict):
 
 
 class ScenarioInput(TypedDict):
-    """Stress scenario: `market_shocks` is narrative, `factor_shocks` and `sector_sensitivities` are applied.
-
-    Each sector without a sensitivity has an entry in `sector_proxies`. Only hard episodes change spreads and
-    correlations.
-    """
+    """Stress scenario: the narrative `market_shocks`, and applied tables; sectors without sensitivity have a proxy."""
 
     scenario_id: str
     type: str

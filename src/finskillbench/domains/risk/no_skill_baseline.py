@@ -1,7 +1,4 @@
-"""Answers from plain arithmetic on weights: minima, maxima and sums.
-
-Raises KeyError if an imported episode names a mandate or scenario without its numbers.
-"""
+"""Answers from arithmetic on weights; KeyError if an imported mandate or scenario has no numbers."""
 
 from __future__ import annotations
 
@@ -104,10 +101,7 @@ def _verdict(limit: Mapping[str, Any], value: float, worst: Mapping[str, str]) -
 def cap_weights(
     weights: Mapping[str, float], sectors: Mapping[str, str], cap: float | None, sector_cap: float | None
 ) -> dict[str, float]:
-    """Cap names and sectors, and redistribute the excess to long holdings below both caps in proportion.
-
-    The rest stays in cash.
-    """
+    """Cap names and sectors, and move the excess to long holdings below both caps; the rest stays in cash."""
     name_cap, group_cap = cap or 1.0, sector_cap or 1.0
     result, freed = dict(weights), 0.0
     for _ in range(len(result)):

@@ -1,7 +1,4 @@
-"""Independent derivation of the risk labels in plain Python, from the episode's JSON input alone.
-
-It follows the published definitions and uses neither an array library nor an engine.
-"""
+"""Independent derivation of the risk labels in plain Python, from JSON input and printed definitions alone."""
 
 from __future__ import annotations
 
@@ -88,12 +85,7 @@ def monitoring_answer(task_input: MonitoringInput) -> JsonObject:
 def measure_constraint(
     item: ConstraintInput, task_input: MonitoringInput, slack: float = COMPLIANCE_TOLERANCE
 ) -> _Measured:
-    """Measure one constraint; name_count treats weights within `slack` of the threshold favourably.
-
-    Raises
-    ------
-    ValueError : unknown constraint type.
-    """
+    """Measure one constraint (ValueError if unknown); `slack` favours weights near the holding threshold."""
     portfolio = task_input["portfolio"]
     held = {symbol: weight for symbol, weight in weights(task_input).items() if abs(weight) > NO_WEIGHT}
     sizes = {symbol: abs(weight) for symbol, weight in held.items()}
@@ -129,7 +121,7 @@ def measure_constraint(
             most, least = (sum(size >= HOLDING + way * slack for size in sizes.values()) for way in (-1, 1))
             return _Measured(float(sum(size >= HOLDING for size in sizes.values())), float(_beyond(item, most, least)))
         case unknown:
-            raise ValueError(f"no second derivation of {unknown}")
+            raise ValueError(f"unknown constraint type {unknown!r}")
     return _Measured(value, value - limit, worst)
 
 
@@ -157,12 +149,7 @@ def rederived_relative_excess(task_input: MonitoringInput) -> float:
 
 
 def input_after_trades(task_input: MonitoringInput, trades: Mapping[str, float], dust: float = 0.0) -> MonitoringInput:
-    """Return the input after further trades, with cash adjusted.
-
-    Positions of at most `dust` count as sold. `trades_this_month` stays unchanged, because turnovers do not add up
-    across
-    netted trades; see `measure_mandate_after`.
-    """
+    """Return the input after further trades; positions up to `dust` are sold, `trades_this_month` is unchanged."""
     portfolio, owned = task_input["portfolio"], weights(task_input)
     moved = {symbol: owned.get(symbol, 0.0) + trades.get(symbol, 0.0) for symbol in (*owned, *trades)}
     done: PortfolioInput = {
@@ -215,7 +202,7 @@ def undersized_names(task_input: RemediationInput, trades: Mapping[str, float], 
 
 
 class RederivedExposure(NamedTuple):
-    """Risk exposure: type, subject, stand-alone risk, and supporting figure."""
+    """Risk exposure: type, subject, standalone risk, and supporting figure."""
 
     type: str
     subject: str

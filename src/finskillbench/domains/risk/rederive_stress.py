@@ -1,7 +1,4 @@
-"""Independent derivation of the stress labels in plain Python, from the episode's JSON input alone.
-
-It follows the published definitions and uses neither an array library nor an engine.
-"""
+"""Independent derivation of the stress labels in plain Python, from JSON input and printed definitions alone."""
 
 from __future__ import annotations
 

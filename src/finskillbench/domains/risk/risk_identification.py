@@ -145,12 +145,7 @@ def _paper(answer: JsonObject, truth: Truth, task_input: IdentificationInput) ->
 
 
 def _strict(answer: JsonObject, truth: Truth, task_input: IdentificationInput) -> Score:
-    """Variant of `paper` that matches items one to one in rank order, so that it never exceeds 1.
-
-    A predicted item gains the magnitude of the first free expected item of its type. The ideal takes every expected
-    item
-    once, in descending order.
-    """
+    """Variant of `paper` that matches items one to one in rank order, so that it never exceeds 1."""
     del task_input
     predicted, expected = _lists(answer, truth)
     free: defaultdict[str, deque[float]] = defaultdict(deque)
@@ -281,7 +276,7 @@ def _build(context: BuildContext, objects: RiskObjects) -> list[BuiltTask]:
     """Build tasks from the user's books and drawn portfolios, stratified by `_traits`."""
     books = [ListedPortfolio(case, ranked(case.portfolio, case.market)) for case in objects.user_pools.books]
     user_items = [item for item in books if _clear(item)]
-    why = "fewer than two risks are material, or one is by rounding"
+    why = "fewer than two risks are material, or rounding decides one"
     context.notes.extend(left_out(NAME, objects.user_pools.books, [item.case for item in user_items], why))
     items = [item for item in objects.identification if _clear(item)]
     tasks = drawn_within(EARNED, items, _traits, context.most(EPISODES), context.generator(NAME, "draw"), _scored)

@@ -83,14 +83,10 @@ class RiskRemediation(Answer):
 
 
 def _build(context: BuildContext, objects: RiskObjects) -> list[BuiltTask]:
-    """Build tasks from the user's books and certified pairs.
-
-    Pairs are stratified by tier, portfolio type, regime and mandate: `BEYOND` infeasible ones, `LIMITED` with a binding
-    turnover limit. Shortages are filled with other curable pairs, last with those that a partial program cures.
-    """
+    """Build tasks from the user's books and certified pairs: `BEYOND` infeasible, `LIMITED` with a turnover limit."""
     user_tasks = [(task, pair) for pair in objects.user_pools.remediation if _robust(task := _task(pair), pair)]
     broken = [pair.case for pair in objects.user_pools.remediation]
-    why = "the roundings of its cure add up to a breach"
+    why = "rounding its cure causes a breach"
     context.notes.extend(left_out(NAME, broken, [pair.case for _, pair in user_tasks], why))
     pairs: list[RemediationPair] = []
     passed_over: list[RemediationPair] = []
@@ -124,7 +120,9 @@ def _build(context: BuildContext, objects: RiskObjects) -> list[BuiltTask]:
     draw("any", wanted, lambda pair: pair.remedy.compliant)
     fill("any after all", wanted, (True, False))
     if len(tasks) < wanted:
-        context.notes.append(f"{NAME}: {len(tasks)} drawn episodes of {wanted}: the mandates leave no more hard cures.")
+        context.notes.append(
+            f"{NAME}: only {len(tasks)} of {wanted} episodes are drawn; no more pairs resist shortcuts."
+        )
     return [*(task for task, _ in user_tasks), *shuffled(tasks, context.generator(NAME, "order"))]
 
 
@@ -139,10 +137,7 @@ def _difficulty(pair: RemediationPair) -> str:
 
 
 def _robust(task: BuiltTask, pair: RemediationPair) -> bool:
-    """Check that the optimum rounded to four or five decimals earns at least `ROBUST`.
-
-    Thirty small rounded trades can add up to a breach.
-    """
+    """Check that the optimum rounded to four or five decimals earns `ROBUST`; small roundings can add up."""
     label, task_input = task.truth.expected_output, _resolved(task.episode, pair)
     for digits, least in ROBUST.items():
         rounded = [
@@ -241,20 +236,15 @@ def _proved(label: JsonObject) -> tuple[str, ...]:
 
 
 def _proof(episode: Episode, pair: RemediationPair, trades: Floats) -> dict[str, Any]:
-    """Return the proof of the judged value and of every stage, after an independent compliance check.
-
-    Raises
-    ------
-    InternalError : engine and independent derivation disagree on compliance.
-    """
+    """Return the proof of every stage; InternalError if the independent derivation disagrees on compliance."""
     remedy, market = pair.remedy, pair.case.market
     inside = with_headroom(_resolved(episode, pair))
     found = measure_mandate_after(inside, dict(zip(market.tickers, trades.tolist(), strict=True)))
     complies = all(one.status == "PASS" for one in found.values())
     if complies is not remedy.compliant:
         raise InternalError(
-            f"{episode.task_id}: post_trade_compliant is {remedy.compliant} by the engine and {complies} derived a "
-            "second time"
+            f"{episode.task_id}: post_trade_compliant is {remedy.compliant} by the engine, but {complies} by the "
+            "independent derivation"
         )
     stages = {certificate_key(solved.aim): proof_of(solved.certified) for solved in remedy.stages}
     left = budget_left(pair.case.portfolio, pair.mandate)

@@ -93,10 +93,7 @@ def dense_covariance(market: MarketSnapshot) -> CovarianceInput:
 
 
 def mandate_input(pair: MonitoringPair, **more: object) -> MonitoringInput:
-    """Return the input of a mandate task with empty `conventions`, which the caller fills in.
-
-    more : fields of a single subtask.
-    """
+    """Return the input of a mandate task; `more` are fields of one subtask, the caller sets `conventions`."""
     case, market = pair.case, pair.case.market
     fields = {
         "portfolio": case.to_json(),

@@ -341,10 +341,7 @@ def _task(case: StressCase) -> BuiltTask:
 
 
 def _no_skill_answer(data: Mapping[str, Any]) -> JsonObject:
-    """Apply the stated betas and sensitivities to the holdings, and ignore everything missing.
-
-    This solves an easy episode in full. Estimates, options, closing costs and correlations are left out.
-    """
+    """Apply stated betas and sensitivities, which solves easy episodes; ignore everything else."""
     task_input = cast("StressInput", data)
     known = {
         **dict.fromkeys(task_input["sector_mapping"], dict.fromkeys(FACTORS, 0.0)),

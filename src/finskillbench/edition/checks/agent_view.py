@@ -99,7 +99,7 @@ class CheckContext:
     def documents(self, skill: str) -> dict[str, str]:
         """Return the texts shared by every episode of a domain: skill documents, tools, system prompt."""
         if skill not in self._documents:
-            mounted = self.mounts[Condition.CURATED].of(skill)
+            mounted = self.mounts[Condition.CURATED].for_domain(skill)
             packages = mounted.packages_of(skill)
             found = {"system prompt": system_prompt(mounted.arm)}
             found |= {

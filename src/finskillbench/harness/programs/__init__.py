@@ -1,1 +1,1 @@
-"""Programs that answer through the loop like a model: reference, trivial, nop."""
+"""Programs that answer through the loop like a model, for example reference, trivial, nop."""

@@ -1,11 +1,10 @@
-"""`baseline/reference`: does what a skill's documents say, and plain arithmetic where it has none.
+"""`baseline/reference`: follows a skill's documents, or uses plain arithmetic without one.
 
-Where a subtask has a procedure of its own for it, and scripts can be run, it plays that. Else, with a curated skill, it
-loads the document, finds its task in the document's table, runs the script named there on the
-fields named there, and submits the keys named there. Without one it does what a subtask says can be done by hand
-(inverse variances, the benchmark, sums, figures as a hurried reader takes them); where a subtask says nothing of that
-and its definitions say every step, it reads the printed fields and follows them to the letter. It is the ceiling and
-the no-skill yardstick of a report, a program and not a model.
+It plays a subtask's own procedure if scripts can be run. Otherwise, with a curated skill, it loads the document and
+finds its task in the document's table. It runs the script of that row on the row's fields and submits the row's keys.
+Without a skill it computes the subtask's no-skill baseline (inverse variances, the benchmark, sums, figures read
+hastily). If there is none and the printed definitions are complete, it derives the answer from them. Reports use it as
+upper bound and as no-skill reference.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ Read the input fields with get_task_data. Use inverse variances, sums and the be
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """One row of a skill's table: which script, on which task fields, for which answer keys."""
+    """One row of a skill's table: script, task fields and answer keys."""
 
     script: str
     fields: tuple[str, ...]
@@ -60,12 +59,12 @@ class Recipe:
 
 
 class Reference(Program):
-    """`baseline/reference`: stateless; every decision is read off the conversation."""
+    """`baseline/reference`: stateless; decisions depend on the conversation alone."""
 
     name = "baseline/reference"
 
     def respond(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
-        """Take the next step of the procedure that the tools on offer allow."""
+        """Take the next step that the offered tools allow."""
         offered = {tool.name: tool for tool in tools}
         sub_task = sub_task_of(messages)
         results = _results(messages)
@@ -91,20 +90,20 @@ class Reference(Program):
 
 
 def _wanted(subtask: Subtask, messages: Sequence[Message]) -> tuple[str, ...]:
-    """The fields to read without a skill: what the subtask does by hand needs, or all that are printed."""
+    """Return the fields to read without a skill: those of the no-skill baseline, or all printed ones."""
     if subtask.baselines.no_skill is not None:
         return subtask.baselines.no_skill.fields
     return printed_fields(messages) if subtask.rederive is not None else ()
 
 
 def _unaided(subtask: Subtask, read: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The answer without a skill: what is done by hand, or the printed definitions followed to the letter."""
+    """Return the answer without a skill: the no-skill baseline, or a derivation from the printed definitions."""
     if subtask.baselines.no_skill is not None or subtask.rederive is None:
         return naive_answer(subtask.baselines.no_skill, read)
     try:
         return subtask.rederive(read)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        return {}  # an imported episode may lack what the definitions speak of
+        return {}  # an imported episode may lack inputs of the definitions
 
 
 def _use_skill(
@@ -114,8 +113,8 @@ def _use_skill(
     results: Mapping[str, list[dict[str, Any]]],
     messages: Sequence[Message],
 ) -> Turn | None:
-    """Load skills in the order of the index until one has the task, run its script, submit; None when none helps."""
-    if "submit_answer" in offered and len(offered) == 1:  # the last turn
+    """Load skills in index order until one covers the task, run its script, submit; None if none does."""
+    if "submit_answer" in offered and len(offered) == 1:  # last turn
         return None
     loaded = [*results.get("load_skill", []), *results.get("skill_view", [])]
     documents = [inline, *(result.get("content", "") for result in loaded)]
@@ -126,7 +125,7 @@ def _use_skill(
         return None
     runs = results.get("run_skill_script", [])
     if not runs:
-        printed = printed_fields(messages) or recipe.fields  # a task may lack what another of its kind has
+        printed = printed_fields(messages) or recipe.fields  # a task may lack fields of others of its kind
         fields = [name for name in recipe.fields if name in printed]
         run = call("run_skill_script", 0, script_path=recipe.script, input_data={}, inject_task_fields=fields)
         return Turn(tool_calls=(run,))
@@ -139,7 +138,7 @@ def _use_skill(
 def _load_next(
     loaded: int, offered: Mapping[str, ToolSpec], results: Mapping[str, list[dict[str, Any]]]
 ) -> Turn | None:
-    """Load the next skill of the index, which stands in the tool's description or, under Hermes, is asked for."""
+    """Load the next skill of the index, from the tool's description or, under Hermes, from `skills_list`."""
     if "skill_view" in offered:
         if "skills_list" not in results:
             return Turn(tool_calls=(call("skills_list", 0),))
@@ -150,13 +149,13 @@ def _load_next(
 
 
 def find_recipe(document: str, sub_task: str) -> Recipe | None:
-    """The first row for a subtask in a skill's table `task | script | inject_task_fields | submit`."""
+    """Return the first row for a subtask in a skill's table `task | script | inject_task_fields | submit`."""
     return _recipes(document).get(sub_task)
 
 
 @lru_cache(maxsize=64)
 def _recipes(document: str) -> Mapping[str, Recipe]:
-    """The rows of a skill's tables by subtask, read once for all subtasks."""
+    """Return the rows of a skill's tables by subtask."""
     found: dict[str, Recipe] = {}
     for line in document.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
@@ -167,7 +166,7 @@ def _recipes(document: str) -> Mapping[str, Recipe]:
 
 
 def _results(messages: Sequence[Message]) -> dict[str, list[dict[str, Any]]]:
-    """What each tool has returned so far, in order; call ids are unique within a turn only."""
+    """Return the results of each tool in order; call ids are unique within a turn only."""
     names: dict[str, str] = {}
     found: dict[str, list[dict[str, Any]]] = {}
     for message in messages:

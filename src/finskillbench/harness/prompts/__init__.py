@@ -1,1 +1,1 @@
-"""What an agent reads: the system prompt, the task, its input abridged, the answer schema, and how long that is."""
+"""Texts for agents: system prompt, task, abridged input, answer schema, and token estimates."""

@@ -1,4 +1,4 @@
-"""Lossy compaction of an episode's input for the prompt; the full precision stays behind `get_task_data`."""
+"""Lossy compaction of an episode's input for the prompt; `get_task_data` returns full precision."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from finskillbench.domains.tables import TableReference, refers_to_table
 from finskillbench.scoring.values import is_object
 
 _SMALL_MATRIX = 16
-"""A table of numbers up to this many entries stays as it is; it is shorter than its summary."""
+"""Largest numeric table that is printed in full, as it is shorter than its summary."""
 
 
 def compact_value(value: Any, field: str) -> Any:
-    """Round floats to 3 significant figures and put a summary for matrices and filed facts, recursively.
+    """Round floats to 3 significant figures and summarise matrices and filed facts, recursively.
 
     Parameters
     ----------
     value : any JSON value.
-    field : the top-level field it belongs to, named in the summaries.
+    field : its top-level field, named in the summaries.
     """
     if isinstance(value, float):
         return float(f"{value:.3g}")
@@ -42,33 +42,33 @@ def compact_value(value: Any, field: str) -> Any:
 
 
 def refers_to_facts(value: object) -> TypeGuard[Mapping[str, Any]]:
-    """Whether a value stands for what a company had filed, which an edition holds by reference."""
+    """Return True for a reference to a company's filed facts."""
     return is_object(value) and value.keys() >= {"ref", "symbol", "as_of", "since"}
 
 
 def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
-    """Whether a value is an array in JSON; tuples are, in inputs that were not read from a file."""
+    """Return True for a JSON array; inputs that were not read from a file may hold tuples."""
     return isinstance(value, list | tuple)
 
 
 def compact_input(task_input: Mapping[str, Any], budget: int) -> str:
-    """Return the input as compact JSON text, one top-level field a line, of at most `budget` characters.
+    """Return the input as compact JSON text of at most `budget` characters, one top-level field per line.
 
-    Where it would be longer, the longest field is replaced by a note that `get_task_data` has it, then the
-    next, until it fits; ties go by name, so that the same input always gives the same text.
+    If it is too long, references to `get_task_data` replace the longest fields until it fits, ties ordered by name for
+    a deterministic text.
 
     Raises
     ------
-    ValueError : even with every field replaced the text is longer than `budget`.
+    ValueError : the text is longer than `budget` even with every field replaced.
     """
     fields = {name: _dumps(compact_value(value, name)) for name, value in task_input.items()}
     text = _join(fields)
     for name in sorted(fields, key=lambda n: (-len(fields[n]), n)):
         if len(text) <= budget:
             break
-        note = _dumps(_omitted(task_input[name], name))
-        if len(note) < len(fields[name]):
-            fields[name] = note
+        placeholder = _dumps(_omitted(task_input[name], name))
+        if len(placeholder) < len(fields[name]):
+            fields[name] = placeholder
             text = _join(fields)
     if len(text) > budget:
         raise ValueError(f"the compacted input has {len(text)} characters, the budget is {budget}")
@@ -86,7 +86,6 @@ def _dumps(value: Any) -> str:
 
 
 def _facts(reference: Mapping[str, Any], field: str) -> str:
-    """What a company had filed, which an edition holds by reference."""
     symbol = reference["symbol"]
     return (
         f"facts of {symbol} as of {reference['as_of']}, periods ending {reference['since']} or later: "
@@ -98,7 +97,6 @@ _COLUMNS_SHOWN = 16
 
 
 def _table(reference: TableReference, field: str) -> str:
-    """What a table is, which an edition holds by reference."""
     columns = reference["columns"]
     shown = ", ".join(columns[:_COLUMNS_SHOWN]) + (", ..." if len(columns) > _COLUMNS_SHOWN else "")
     return f'table of {reference["rows"]} rows and {len(columns)} columns ({shown}): read_table("{field}")'
@@ -119,9 +117,9 @@ def _omitted(value: Any, field: str) -> str:
 
 
 def _shape_of_object(value: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Shape of a matrix as editions hold it: `{"tickers": [...], "ref" or "matrix": ...}`.
+    """Return the shape of a matrix in an edition's form: `{"tickers": [...], "ref" or "matrix": ...}`.
 
-    Square over the tickers, unless it says how many `sessions` it has, or which `dates`: returns have a row for each.
+    It is square over the tickers unless `sessions` or `dates` states the number of rows, as for returns.
     """
     tickers = value.get("tickers")
     if not _is_list(tickers) or not ("ref" in value or "matrix" in value):

@@ -1,10 +1,8 @@
-"""The words an agent reads: the system prompt, the task prompt, and what is left of the budget.
+"""Compose prompts for agents: system prompt, task prompt, answer schema and remaining budget.
 
-The rules are those of the paper's appendix B.1.1 in our own words; skills are named only where the condition has some
-to load. Metadata of an episode is never shown, and the base of the task prompt is the same in every condition: a
-condition may only append to it.
-
-The answer schema of a prompt, rendered from a subtask's own answer type and never from a truth.
+The rules follow the paper's appendix B.1.1 in new wording; skills are mentioned only if the condition has loadable
+ones. Metadata of an episode is never shown. The base of the task prompt is the same in every condition; a condition may
+only append to it. The schema is derived from the answer type, never from a truth.
 """
 
 from __future__ import annotations
@@ -31,9 +29,9 @@ _MAX_DEPTH = 8
 
 @cache
 def render_schema(answer: type[BaseModel]) -> str:
-    """Render an answer type as commented JSON a reader takes in at a glance.
+    """Render an answer type as commented JSON.
 
-    Descriptions of fields stand behind `//`. A map is `{"<name>": T, ...}`, a list `[T, ...]`.
+    Descriptions of fields follow `//`. A map is `{"<name>": T, ...}`, a list `[T, ...]`.
     """
     schema = answer.model_json_schema()
     return _object(schema, schema.get("$defs", {}), indent=0)
@@ -77,8 +75,7 @@ def _type(node: Mapping[str, Any], defs: Mapping[str, Any], *, indent: int) -> s
 
 
 MAX_TASK_PROMPT = 12_000
-"""Characters of a task prompt in any condition, apart from what an arm puts behind it that differs from episode to
-episode: documents, names of saved skills and verdicts."""
+"""Maximum characters of a task prompt, without appended documents, names of saved skills and verdicts."""
 
 _SYSTEM_PROMPT = """\
 You are an investment analyst taking part in a controlled benchmark. Each task gives you financial data as it was \
@@ -97,12 +94,12 @@ _SKILLS_RULE = """\
 
 
 def system_prompt(arm: Arm, turns: int = MAX_TURNS) -> str:
-    """Return the system prompt of a condition; `turns` are the paper's twelve unless another number is named."""
+    """Return the system prompt of a condition; `turns` defaults to the paper's twelve."""
     return _SYSTEM_PROMPT.format(turns=turns, skills=_SKILLS_RULE if arm.documents else "")
 
 
 APPENDIX = "\n\n# Skills\n"
-"""Opens what an arm appends to the base of a prompt; no base holds this line."""
+"""Start of a condition's appendix to the prompt; no base contains this line."""
 
 SELF_GENERATED_INSTRUCTION = """\
 Important: write skills first. Before you solve the task, call `save_skill` one to three times and put down what \
@@ -117,7 +114,7 @@ your skills to solve the task.
 Saved skills: {skills}
 Verdicts on your earlier answers, the latest last: {verdicts}"""
 VERDICTS_SHOWN = 20
-"""How many of the latest verdicts stand in a prompt."""
+"""Number of the latest verdicts in a prompt."""
 NONE_YET = "none yet"
 
 INLINE_INSTRUCTION = """\
@@ -136,8 +133,8 @@ TOKENS_LEFT = """\
 , and {tokens:,} tokens for all that you write in them, reasoning included; what goes beyond does not count"""
 DATA_CALLS_LEFT = "Calls left that read data ({tools}): {calls}."
 TOOL_CALLS_LEFT = "Tool calls left: {calls}."
-FIXED = (REMINDER, LAST_TURN, TURNS_LEFT, TOKENS_LEFT, DATA_CALLS_LEFT, TOOL_CALLS_LEFT)
-"""What an agent may be told in the course of an episode under any condition."""
+FIXED_TEXTS = (REMINDER, LAST_TURN, TURNS_LEFT, TOKENS_LEFT, DATA_CALLS_LEFT, TOOL_CALLS_LEFT)
+"""Fixed texts that an agent may read during an episode under any condition."""
 
 _LONGEST_INSTRUCTION = max(
     len(SELF_GENERATED_INSTRUCTION),
@@ -146,7 +143,7 @@ _LONGEST_INSTRUCTION = max(
 )
 _NO_SCHEMA = "As the output instructions say: one JSON object."
 INPUT_SECTION, SCHEMA_SECTION = "\n## Input\n", "\n## Answer schema\n"
-"""Open the input and the answer schema in a task prompt."""
+"""Headings of the input and the answer schema in a task prompt."""
 _TEMPLATE = """\
 # Task
 Subtask: {sub_task}
@@ -173,13 +170,13 @@ def task_prompt(episode: Episode, answer: type[BaseModel] | None) -> str:
 
     Parameters
     ----------
-    episode : what the agent may see.
-    answer : the subtask's answer type; None where the subtask is not registered (an imported episode), then the
-        output instructions alone describe the answer.
+    episode : the visible part of the episode.
+    answer : the subtask's answer type; None for an unregistered subtask of an imported episode, whose output
+        instructions then describe the answer.
 
     Raises
     ------
-    EditionError : the episode's own words leave no room for its input within 12,000 characters.
+    EditionError : the episode's texts leave no space for its input within 12,000 characters.
     """
     values = {
         "sub_task": episode.sub_task,
@@ -190,7 +187,7 @@ def task_prompt(episode: Episode, answer: type[BaseModel] | None) -> str:
         "schema": render_schema(answer) if answer is not None else _NO_SCHEMA,
     }
     fixed = len(_TEMPLATE.format(input="", **values))
-    # Room for the longest appended instruction is kept free in every condition, so that the base never differs.
+    # Space for the longest appended instruction is reserved in every condition, so that the base is always the same.
     budget = MAX_TASK_PROMPT - len(APPENDIX) - _LONGEST_INSTRUCTION - fixed
     try:
         text = compact_input(episode.input, budget)
@@ -203,14 +200,13 @@ def task_prompt(episode: Episode, answer: type[BaseModel] | None) -> str:
 
 
 def arm_prompt(base: str, mounted: Mount, domain: str, memory: Memory = EMPTY) -> str:
-    """Return the task prompt of one arm: the base, and behind it what the arm appends.
+    """Return the task prompt of one condition: the base and its appendix.
 
-    Documents in the prompt and what a stream remembers are the treatment, so they come on top of the base's
-    characters instead of taking room from the input.
+    Inline documents and memory are the treatment; they are added to the base instead of shortening the input.
 
     Raises
     ------
-    InputError : the arm shows documents in the prompt, and no package of `domain` is mounted.
+    InputError : an inline condition has no mounted package of `domain`.
     """
     arm = mounted.arm
     if arm.inline:
@@ -224,30 +220,30 @@ def arm_prompt(base: str, mounted: Mount, domain: str, memory: Memory = EMPTY) -
 
 
 def remaining_text(
-    left: Remaining | None, reads: Sequence[str] = (), data_calls: int | None = None, tool_calls: int | None = None
+    remaining: Remaining | None, reads: Sequence[str] = (), data_calls: int | None = None, tool_calls: int | None = None
 ) -> str:
-    """Return in one line what is left to an agent, the same in every harness.
+    """Return the remaining budget in one line, the same in every harness.
 
     Parameters
     ----------
-    left : turns and tokens; None where an agent with a loop of its own does not tell its turns.
+    remaining : turns and tokens; None for an agent that does not report its model calls.
     reads : names of the tools that read data, for `data_calls`.
-    data_calls, tool_calls : calls left, None where these have no limit.
+    data_calls, tool_calls : remaining calls, None without a limit.
     """
-    words: list[str] = []
-    if left is not None:
-        turns = max(left.turns, 0)
-        tokens = "" if left.tokens is None else TOKENS_LEFT.format(tokens=max(left.tokens, 0))
-        words.append(TURNS_LEFT.format(turns=f"{turns} turn{'' if turns == 1 else 's'}", tokens=tokens))
+    parts: list[str] = []
+    if remaining is not None:
+        turns = max(remaining.turns, 0)
+        tokens = "" if remaining.tokens is None else TOKENS_LEFT.format(tokens=max(remaining.tokens, 0))
+        parts.append(TURNS_LEFT.format(turns=f"{turns} turn{'' if turns == 1 else 's'}", tokens=tokens))
     if data_calls is not None:
-        words.append(DATA_CALLS_LEFT.format(tools=", ".join(f"`{name}`" for name in reads), calls=data_calls))
+        parts.append(DATA_CALLS_LEFT.format(tools=", ".join(f"`{name}`" for name in reads), calls=data_calls))
     if tool_calls is not None:
-        words.append(TOOL_CALLS_LEFT.format(calls=tool_calls))
-    return " ".join(words)
+        parts.append(TOOL_CALLS_LEFT.format(calls=tool_calls))
+    return " ".join(parts)
 
 
 def _persistent(memory: Memory) -> str:
-    """The instruction of the persistent arm. Answers are counted, not named: an episode's id is never shown."""
+    """Return the persistent condition's instruction; answers are numbered, as episode ids are never shown."""
     numbered = [
         f"{number}. {each.status}, " + ("no score" if each.score is None else f"{each.score:.3f} of 1")
         for number, each in enumerate(memory.verdicts, start=1)
@@ -258,7 +254,7 @@ def _persistent(memory: Memory) -> str:
 
 
 def prompt_digest(*texts: str) -> str:
-    """SHA-256 over the texts in order, each closed by a NUL so that their borders count."""
+    """Return the SHA-256 over the texts in order, each terminated by a NUL."""
     digest = hashlib.sha256()
     for text in texts:
         digest.update(text.encode())
@@ -267,6 +263,6 @@ def prompt_digest(*texts: str) -> str:
 
 
 def wording_digest() -> str:
-    """Digest of every fixed text above: two runs with the same digest read the same words."""
+    """Return the digest of all fixed texts of this module, which identifies the wording of a run."""
     arms = (APPENDIX, SELF_GENERATED_INSTRUCTION, PERSISTENT_INSTRUCTION, INLINE_INSTRUCTION)
-    return prompt_digest(_SYSTEM_PROMPT, _SKILLS_RULE, _TEMPLATE, *arms, *FIXED)
+    return prompt_digest(_SYSTEM_PROMPT, _SKILLS_RULE, _TEMPLATE, *arms, *FIXED_TEXTS)

@@ -1,7 +1,7 @@
-"""An estimate of tokens from characters, where no provider counts them: for programs, plans and budgets.
+"""Estimate tokens from characters where no provider counts them: for programs, plans and budgets.
 
-Every provider cuts text differently. Prompts and tool results here are mostly JSON with numbers, which models cut
-finer than prose: three characters a token is close to what they count, and errs on the high side for prose.
+Prompts and tool results are mostly JSON with numbers, which models split finer than prose. Three characters per token
+is close to their counts, and too high for prose.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from finskillbench.harness.model import Message, ToolSpec, Turn
 
 CHARACTERS_PER_TOKEN = 3
 MESSAGE_CHARACTERS = 12
-"""What role and separators of one message add."""
+"""Characters for the role and separators of one message."""
 
 
 def input_tokens(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> int:
-    """Estimated tokens of what a model is sent."""
+    """Estimate the input tokens of a model call."""
     characters = sum(map(_characters, messages)) + sum(map(_tool_characters, tools))
     return -(-characters // CHARACTERS_PER_TOKEN)
 
 
 def output_tokens(turn: Turn) -> int:
-    """Estimated tokens of what a model answered."""
+    """Estimate the output tokens of a turn."""
     characters = len(turn.text) + sum(len(call.name) + len(call.arguments) for call in turn.tool_calls)
     return -(-characters // CHARACTERS_PER_TOKEN)
 

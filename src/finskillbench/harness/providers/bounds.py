@@ -52,8 +52,8 @@ def answer_seconds(response: Any) -> float | None:
     if connection is None or _TCP_INFO is None or response.extensions.get("http_version") != b"HTTP/1.1":
         return None
     try:
-        told = connection.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _BYTES)
-        (sent,), (received,) = (struct.unpack_from("=I", told, place) for place in (_LAST_SENT, _LAST_RECEIVED))
+        tcp_info = connection.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _BYTES)
+        (sent,), (received,) = (struct.unpack_from("=I", tcp_info, place) for place in (_LAST_SENT, _LAST_RECEIVED))
     except (OSError, struct.error):
         return None
     # Equal times are those of an answer within a tick, or of a kernel that fills in nothing.
@@ -71,7 +71,7 @@ class OversizedAnswerError(Exception):
     """An answer beyond the bound, or packed although plain text was asked for."""
 
 
-def bound_answers(client: object, took: Callable[[float], None], most: int = MAX_ANSWER_BYTES) -> bool:
+def bound_answers(client: object, on_answer: Callable[[float], None], max_bytes: int = MAX_ANSWER_BYTES) -> bool:
     """Bound every answer to a provider's client to `most` bytes, once; False where it stands on another HTTP library.
 
     `took` is called, in the context of the request, with the seconds that its answer took.
@@ -84,7 +84,7 @@ def bound_answers(client: object, took: Callable[[float], None], most: int = MAX
     stream_type: Any = sys.modules[package].AsyncByteStream
     for transport in (http._transport, *http._mounts.values()):
         if transport is not None and not hasattr(transport, "is_bounded"):
-            transport.handle_async_request = _bounded(transport.handle_async_request, stream_type, took, most)
+            transport.handle_async_request = _bounded(transport.handle_async_request, stream_type, on_answer, max_bytes)
             transport.is_bounded = True
     return True
 
@@ -94,7 +94,7 @@ def _is_client(kind: type) -> bool:
 
 
 def _bounded(
-    send: Callable[[Any], Awaitable[Any]], stream_type: Any, took: Callable[[float], None], most: int
+    send: Callable[[Any], Awaitable[Any]], stream_type: Any, on_answer: Callable[[float], None], max_bytes: int
 ) -> Callable[[Any], Awaitable[Any]]:
     class Bounded(stream_type):
         """A body that ends with an error where it passes the bound, or states a failure."""
@@ -109,14 +109,14 @@ def _bounded(
             kept: list[bytes] = []
             async for chunk in self._body:
                 seen += len(chunk)
-                if seen > most:
-                    raise OversizedAnswerError(f"an answer of more than {most >> 20} MiB")
+                if seen > max_bytes:
+                    raise OversizedAnswerError(f"an answer of more than {max_bytes >> 20} MiB")
                 if whole:
                     kept.append(chunk)
                 else:
                     yield chunk
             known = answer_seconds(self._response)
-            took(time.perf_counter() - self._started if known is None else known)
+            on_answer(time.perf_counter() - self._started if known is None else known)
             if whole:
                 yield read_reply(self._path, headers, b"".join(kept))
 
@@ -139,15 +139,15 @@ def _bounded(
 
 
 _LOG = logger(__name__)
-PROVIDERS = ("anthropic", "google", "grok", "openai", "together")
+BATCH_PROVIDERS = ("anthropic", "google", "grok", "openai", "together")
 """Those for whose batch interface the pinned Inspect has an adapter."""
-SECONDS = 26 * 3600.0
+BATCH_SECONDS = 26 * 3600.0
 """A batch is answered within a day, or expires; two hours more for what waits before and after it."""
-RETRIES = 8
+BATCH_RETRIES = 8
 """Of asking how a batch stands, and of its results: a failure there would fail all that is in it."""
 
 
-def prepare() -> None:
+def prepare_batches() -> None:
     """Have Inspect read each line by itself, and tell our log, not the terminal, how batches stand."""
     from inspect_ai.model._providers._openai_batch import OpenAIBatcher
     from inspect_ai.model._providers.util.batch_log import set_batch_log_callback
@@ -189,11 +189,11 @@ def _refusal(batcher: Any, line: dict[str, Any]) -> Exception | None:
     import httpx2
 
     body = response.get("body", {}) if error is None else {"error": error}
-    told = httpx2.Response(status, json=body, request=httpx2.Request("POST", str(batcher.endpoint)))
-    return batcher._openai_client._make_status_error_from_response(told)
+    reply = httpx2.Response(status, json=body, request=httpx2.Request("POST", str(batcher.endpoint)))
+    return batcher._openai_client._make_status_error_from_response(reply)
 
 
-def failure(error: Exception, name: str) -> ProviderError | None:
+def batch_failure(error: Exception, name: str) -> ProviderError | None:
     """What Inspect tells in words alone, a batch that was refused whole or a line of Google's; else None."""
     if isinstance(error, ProviderError):
         return ProviderError(f"{name}: {error}", error.cause)

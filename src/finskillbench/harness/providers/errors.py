@@ -94,7 +94,7 @@ _CODES: Mapping[str, Cause] = MappingProxyType(
     }
 )
 """Codes and types of errors that came without an HTTP status, in lower case: in a reply, in a stream, over gRPC."""
-_WORDS: tuple[tuple[tuple[str, ...], Cause], ...] = (
+_PHRASES: tuple[tuple[tuple[str, ...], Cause], ...] = (
     (("rate limit", "rate-limit", "too many requests"), Cause.RATE_LIMIT),
     (("unauthorized", "api key", "authentication"), Cause.AUTH),
     (("timed out", "timeout"), Cause.TIMEOUT),
@@ -110,13 +110,13 @@ _STATUSES: Mapping[int, Cause] = MappingProxyType(
         429: Cause.RATE_LIMIT,
     }
 )
-_NO_MONEY = (
+_NO_CREDIT = (
     *("insufficient_quota", "insufficient quota", "insufficient credits", "insufficient balance"),
     *("credit balance is too low", "exceeded your current quota"),
 )
 _NO_CALL = "tool_use_failed"
 """Groq's code for a call of the model that cannot be read, which is the model's mistake and not the provider's."""
-_NO_ROOM = (
+_TOO_LONG = (
     "context_length_exceeded",
     "maximum context length",
     "exceed_context_size",
@@ -148,7 +148,7 @@ def is_overflow(error: BaseException) -> bool:
     stated = _stated(chain)
     statuses = {_status(link) for link in chain} if stated is None else {stated.status or 400}
     text = _text(chain) if stated is None else str(stated)
-    return bool(statuses & {400, 413, 422}) and any(phrase in text.lower() for phrase in _NO_ROOM)
+    return bool(statuses & {400, 413, 422}) and any(phrase in text.lower() for phrase in _TOO_LONG)
 
 
 def failed_call(error: BaseException) -> str | None:
@@ -158,13 +158,13 @@ def failed_call(error: BaseException) -> str | None:
 
 
 def _cause(chain: list[BaseException], status: int | None, text: str) -> Cause:
-    stated, words = _stated(chain), text.lower()
+    stated, lowered = _stated(chain), text.lower()
     if stated is not None:
         if stated.cause is not None:
             return stated.cause
         status = stated.status
     refused = stated is not None if status is None else 400 <= status < 500
-    if refused and any(phrase in words for phrase in _NO_MONEY):
+    if refused and any(phrase in lowered for phrase in _NO_CREDIT):
         return Cause.QUOTA
     if status is not None and status >= 300:
         return _STATUSES.get(status, Cause.SERVER if status >= 500 else Cause.BAD_REQUEST)
@@ -173,7 +173,7 @@ def _cause(chain: list[BaseException], status: int | None, text: str) -> Cause:
             if code.lower() in _CODES:
                 return _CODES[code.lower()]
     if stated is not None:
-        return next((cause for phrases, cause in _WORDS if any(each in words for each in phrases)), Cause.SERVER)
+        return next((cause for phrases, cause in _PHRASES if any(each in lowered for each in phrases)), Cause.SERVER)
     for table in (_PRECISE, _VAGUE):
         for link in chain:
             found = _by_class(link, table)

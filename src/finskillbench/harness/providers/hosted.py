@@ -30,12 +30,12 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 
 from finskillbench.errors import Cause, InputError, ProviderError
-from finskillbench.harness.model import AUTO, FREE, Message, ToolCall, ToolSpec, Turn, Usage, clean_turn, possible
+from finskillbench.harness.model import AUTO, FREE, Message, ToolCall, ToolSpec, Turn, Usage, clean_turn, is_possible
 from finskillbench.harness.providers import bounds
 from finskillbench.harness.providers.bounds import MAX_ANSWER_BYTES, MAX_BATCH_BYTES, bound_answers
 from finskillbench.harness.providers.errors import failed_call, is_overflow, provider_error
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
-from finskillbench.harness.providers.replies import Kept, ResponseCache
+from finskillbench.harness.providers.replies import CachedAnswer, ResponseCache
 from finskillbench.harness.providers.settings import (
     CallSettings,
     check_constructor,
@@ -73,12 +73,12 @@ _exchange: ContextVar[_Exchange] = ContextVar("finskillbench_exchange")
 """The request in flight."""
 
 
-def _took(seconds: float) -> None:
+def _add_seconds(seconds: float) -> None:
     exchange = _exchange.get()
     exchange.seconds = (exchange.seconds or 0.0) + seconds
 
 
-def _nobody(seconds: float) -> None:
+def _ignore_seconds(seconds: float) -> None:
     """Takes the time of a request that is no single call's."""
 
 
@@ -98,17 +98,19 @@ class Hosted:
         """
         self.name = name
         self.provider = name.partition("/")[0]
-        if options.batch and self.provider not in bounds.PROVIDERS:
-            raise InputError(f"model {name!r} cannot be asked in batches; those of {', '.join(bounds.PROVIDERS)} can")
-        self.price: Price | None = options.charged.of(name)
+        if options.batch and self.provider not in bounds.BATCH_PROVIDERS:
+            raise InputError(
+                f"model {name!r}: its provider has no batch interface; use one of {', '.join(bounds.BATCH_PROVIDERS)}"
+            )
+        self.price: Price | None = options.charged.price_of(name)
         self.arguments, self._seed = options.arguments, options.seed
-        self._deadline = options.attempt_timeout or (bounds.SECONDS if options.batch else options.request_timeout)
+        self._deadline = options.attempt_timeout or (bounds.BATCH_SECONDS if options.batch else options.request_timeout)
         self._request_timeout, self._batch = options.request_timeout, options.batch
-        self._kept = None if options.response_cache is None else ResponseCache(options.response_cache)
+        self._cache = None if options.response_cache is None else ResponseCache(options.response_cache)
         self._model = _inspect_model(name, options)
         self._settings = CallSettings(self._model.api, fixed_config(options))
         self._provider_generate = self._model.api.generate
-        self._model.api.generate = self._once
+        self._model.api.generate = self._generate_once
         self._closed = False
 
     async def generate(
@@ -126,14 +128,14 @@ class Hosted:
         ------
         ProviderError : no usable answer came; its cause says why.
         """
-        turn = await self._asked(messages, tools, tool_choice, max_tokens, repeat)
-        if self._kept is not None and turn.usage.input_tokens:
+        turn = await self._request_turn(messages, tools, tool_choice, max_tokens, repeat)
+        if self._cache is not None and turn.usage.input_tokens:
             redact = redactor_of_process()
             turn = clean_turn(turn, redact)
             replay = _replayed(turn.replay)
             if replay is None or redact(replay) == replay:
-                request = self._request(messages, tools, tool_choice, max_tokens, repeat)
-                self._kept.keep(self.name, request, Kept(replace(turn, replay=None), replay))
+                request = self._request_key(messages, tools, tool_choice, max_tokens, repeat)
+                self._cache.store(self.name, request, CachedAnswer(replace(turn, replay=None), replay))
         return turn
 
     def recall(
@@ -145,24 +147,24 @@ class Hosted:
         repeat: int,
     ) -> Turn | None:
         """The answer to the same request that was kept, as `finskillbench.harness.model.Recalling`."""
-        if self._kept is None:
+        if self._cache is None:
             return None
-        kept = self._kept.find(self._request(messages, tools, tool_choice, max_tokens, repeat))
-        if kept is None:
+        cached = self._cache.find(self._request_key(messages, tools, tool_choice, max_tokens, repeat))
+        if cached is None:
             return None
         from inspect_ai.model import ChatMessageAssistant
         from pydantic import ValidationError
 
         try:
-            replay = None if kept.replay is None else ChatMessageAssistant.model_validate_json(kept.replay)
+            replay = None if cached.replay is None else ChatMessageAssistant.model_validate_json(cached.replay)
         except ValidationError:
-            _LOG.warning("%s: a kept answer cannot be read and is asked anew", self.name)
+            _LOG.warning("%s: a cached answer cannot be read; requesting it again", self.name)
             return None
-        cost = None if self.price is None else self.price.cost(kept.turn.usage)
-        usage = replace(kept.turn.usage, cost_usd=cost, reused_calls=1, saved_usd=cost or 0.0)
-        return replace(kept.turn, usage=usage, replay=replay, seconds=0.0)
+        cost = None if self.price is None else self.price.cost(cached.turn.usage)
+        usage = replace(cached.turn.usage, cost_usd=cost, reused_calls=1, saved_usd=cost or 0.0)
+        return replace(cached.turn, usage=usage, replay=replay, seconds=0.0)
 
-    def _request(
+    def _request_key(
         self,
         messages: Sequence[Message],
         tools: Sequence[ToolSpec],
@@ -171,25 +173,25 @@ class Hosted:
         repeat: int,
     ) -> bytes:
         """All that decides an answer, as bytes that are the same for the same request."""
-        said = [
+        conversation = [
             (each.role, each.content, each.tool_calls, each.tool_call_id, _replayed(each.replay)) for each in messages
         ]
         # The address may come from the environment, where no argument tells it.
         address = str(getattr(getattr(self._model.api, "client", None), "base_url", self._model.api.base_url))
-        asked = (
+        request = (
             self.name,
             address,
             self.arguments,
             version("inspect-ai"),
-            said,
+            conversation,
             tools,
             tool_choice,
             max_tokens,
             repeat,
         )
-        return orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)
+        return orjson.dumps(request, option=orjson.OPT_SORT_KEYS)
 
-    async def _asked(
+    async def _request_turn(
         self,
         messages: Sequence[Message],
         tools: Sequence[ToolSpec],
@@ -228,8 +230,8 @@ class Hosted:
                 return Turn(stop="context_overflow", usage=FREE)
             if (text := failed_call(error)) is not None:
                 return Turn(text)
-            if self._batch and (told := bounds.failure(error, self.name)) is not None:
-                raise told from error
+            if self._batch and (failure := bounds.batch_failure(error, self.name)) is not None:
+                raise failure from error
             raise provider_error(error, self.name) from error
         return replace(self._turn(output, exchange.call), seconds=exchange.seconds)
 
@@ -239,7 +241,7 @@ class Hosted:
             self._closed = True
             await self._model.api.aclose()
 
-    async def _once(self, *args: Any, **kwargs: Any) -> ModelOutput:
+    async def _generate_once(self, *args: Any, **kwargs: Any) -> ModelOutput:
         """The provider's own `generate`: a single request, its raw answer kept, its failure set aside.
 
         Inspect hands the raw answer, which alone has the tool calls as they were written, to the caller of the
@@ -254,9 +256,9 @@ class Hosted:
             client.max_retries, client.timeout = 0, self._request_timeout
         # A batch is waited for in the context of whichever call came first: its seconds are nobody's.
         if self._batch:
-            bound_answers(client, _nobody, MAX_BATCH_BYTES)
+            bound_answers(client, _ignore_seconds, MAX_BATCH_BYTES)
         else:
-            bound_answers(client, _took, MAX_ANSWER_BYTES)
+            bound_answers(client, _add_seconds, MAX_ANSWER_BYTES)
         exchange = _exchange.get()
         try:
             result: Any = await self._provider_generate(*args, **kwargs)
@@ -295,7 +297,7 @@ class Hosted:
             return Usage(cost_usd=0.0 if self.price == NO_CHARGE else None)
         usage = from_usage(output.usage)
         message = output.message
-        if not possible(usage) or not usage.input_tokens or not (usage.output_tokens or _is_empty(message)):
+        if not is_possible(usage) or not usage.input_tokens or not (usage.output_tokens or _is_empty(message)):
             return Usage()  # counts that cannot be those of this answer say nothing of its price
         return replace(usage, cost_usd=None if self.price is None else self.price.cost(usage))
 
@@ -304,21 +306,21 @@ def _inspect_model(name: str, options: ModelOptions) -> Any:
     """The Inspect model, not shared with anybody."""
     if find_spec("inspect_ai") is None:
         raise InputError(f"model {name!r} needs the extra llm; install it: {EXTRA}")
-    from finskillbench.harness.providers.inspect_words import as_written
+    from finskillbench.harness.providers.inspect_words import disable_strict_tools
 
     # Pydantic warns of an answer of another shape, and quotes it on standard error, a key in it and all.
     warnings.filterwarnings("ignore", "Pydantic serializer warnings")
     check_model_args(options.model_args)
     if options.batch:
-        bounds.prepare()
+        bounds.prepare_batches()
     # Inspect could not take back in one call what holds in all of them.
     config = fixed_config(options).model_copy(update={"reasoning_tokens": None})
     arguments = _MODEL_ARGUMENTS.get(name.partition("/")[0], {})
     model = _constructed(name, options.base_url, config=config, **arguments)
-    if own := constructor_arguments(options):
-        check_constructor(name, own, model.api)
-        model = _constructed(name, options.base_url, config=config, **arguments, **own)
-    as_written(model)
+    if constructor := constructor_arguments(options):
+        check_constructor(name, constructor, model.api)
+        model = _constructed(name, options.base_url, config=config, **arguments, **constructor)
+    disable_strict_tools(model)
     return model
 
 

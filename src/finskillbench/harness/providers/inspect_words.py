@@ -46,21 +46,23 @@ def to_chat(messages: Sequence[Message]) -> list[ChatMessage]:
     names: dict[str | None, str] = {}
     chat: list[ChatMessage] = []
     for number, message in enumerate(messages):
-        place = f"message-{number}"
+        message_id = f"message-{number}"
         names.update((call.id, call.name) for call in message.tool_calls)
         match message.role:
             case "system":
-                chat.append(ChatMessageSystem(id=place, content=message.content))
+                chat.append(ChatMessageSystem(id=message_id, content=message.content))
             case "user":
-                chat.append(ChatMessageUser(id=place, content=message.content))
+                chat.append(ChatMessageUser(id=message_id, content=message.content))
             case "assistant":
                 calls = [to_call(call) for call in message.tool_calls]
-                built = ChatMessageAssistant(id=place, content=message.content, tool_calls=calls or None)
+                built = ChatMessageAssistant(id=message_id, content=message.content, tool_calls=calls or None)
                 chat.append(message.replay if isinstance(message.replay, ChatMessageAssistant) else built)
             case "tool":
                 called = message.tool_call_id
                 chat.append(
-                    ChatMessageTool(id=place, content=message.content, tool_call_id=called, function=names.get(called))
+                    ChatMessageTool(
+                        id=message_id, content=message.content, tool_call_id=called, function=names.get(called)
+                    )
                 )
     return chat
 
@@ -98,7 +100,7 @@ def from_tool(tool: ToolInfo) -> ToolSpec:
     return ToolSpec(tool.name, tool.description, tool.parameters.model_dump(exclude_none=True))
 
 
-def as_written(model: Model) -> None:
+def disable_strict_tools(model: Model) -> None:
     """Have a model of Inspect send our tools with the schemas that we wrote.
 
     A strict schema has no optional parameters; ours have, and the tools check their arguments themselves.

@@ -20,7 +20,7 @@ import orjson
 
 from finskillbench.errors import InputError
 from finskillbench.harness.model import Usage
-from finskillbench.scoring.values import is_object, as_number
+from finskillbench.scoring.values import as_number, is_object
 
 PROGRAMS = "baseline/"
 """Names that begin so are programs and cost nothing."""
@@ -43,7 +43,7 @@ class Price:
         output = (usage.output_tokens or 0) * self.output
         return (fresh * self.input + cached * self.cached_input + written * self.cache_write + output) / 1e6
 
-    def times(self, share: float) -> Price:
+    def scaled(self, share: float) -> Price:
         """The same share of every price."""
         return Price(self.input * share, self.cached_input * share, self.cache_write * share, self.output * share)
 
@@ -91,7 +91,7 @@ class PriceTable:
         prices = MappingProxyType({**catalog.prices, **_read(content, str(path))})
         return cls(prices, catalog.as_of, MappingProxyType({**catalog.batch, **_read_batch(content, str(path))}))
 
-    def of(self, model: str) -> Price | None:
+    def price_of(self, model: str) -> Price | None:
         """The price of `model`, None where the table does not say."""
         return NO_CHARGE if model.startswith(PROGRAMS) else _entry(self.prices, model)
 
@@ -99,7 +99,7 @@ class PriceTable:
         """The table of what is asked of requests in a batch."""
         shares = {name: _entry(self.batch, name.removesuffix("*")) for name in self.prices}
         prices = {
-            name: price.times(1.0 if (share := shares[name]) is None else share) for name, price in self.prices.items()
+            name: price.scaled(1.0 if (share := shares[name]) is None else share) for name, price in self.prices.items()
         }
         return PriceTable(MappingProxyType(prices), self.as_of)
 
@@ -159,5 +159,5 @@ def _price(entry: object, where: str) -> Price:
         price = as_number(value)
         if price is None or price < 0:
             raise InputError(f"{where}.{name} is {value!r}; it must be US dollars per million tokens, not below zero")
-    dear = {"cached_input": entry["input"], "cache_write": entry["input"], **entry}
-    return Price(**{name: float(value) for name, value in dear.items()})
+    complete = {"cached_input": entry["input"], "cache_write": entry["input"], **entry}
+    return Price(**{name: float(value) for name, value in complete.items()})

@@ -36,12 +36,12 @@ from finskillbench.scoring.values import is_array, is_object
 _CHAT, _RESPONSES = "/chat/completions", "/responses"
 _FAILED = frozenset({"error", "failed", "network_error", "engine_error", "insufficient_system_resource"})
 """Reasons to finish that state a failure of the provider: a gateway's, z.AI's and DeepSeek's among them."""
-_MODELS_OWN = frozenset({"malformed_function_call", "unexpected_tool_call"})
+_MODEL_MISTAKES = frozenset({"malformed_function_call", "unexpected_tool_call"})
 """Reasons of Google that state a mistake of the model, which gateways report as an error."""
 _FINISH = {
     **dict.fromkeys(("max_tokens", "max_output_tokens", "max_length"), "length"),
     **dict.fromkeys(("safety", "recitation", "prohibited_content", "blocklist", "sensitive"), "content_filter"),
-    **dict.fromkeys(("end_turn", "eos", "eos_token", "stop_sequence", *_MODELS_OWN), "stop"),
+    **dict.fromkeys(("end_turn", "eos", "eos_token", "stop_sequence", *_MODEL_MISTAKES), "stop"),
     "tool_use": "tool_calls",
 }
 """Reasons to finish in the words of other protocols."""
@@ -151,7 +151,7 @@ def _choice(choice: dict[str, Any]) -> dict[str, Any]:
     native, finish = (
         (_text(choice.get(name)) or "").strip().lower() for name in ("native_finish_reason", "finish_reason")
     )
-    if native not in _MODELS_OWN and (failed := _FAILED & {native, finish}):
+    if native not in _MODEL_MISTAKES and (failed := _FAILED & {native, finish}):
         text = _content(message.get("content")) if is_object(message) else None
         raise ReplyError(f"an answer that finished with {'/'.join(failed)}{f': {text[:_SHOWN]}' if text else ''}")
     if not is_object(message):
@@ -259,7 +259,7 @@ _WAIT_SECONDS = 30.0
 _TABLE = "CREATE TABLE IF NOT EXISTS answers (request TEXT PRIMARY KEY, model TEXT, kept TEXT, turn BLOB, replay TEXT)"
 
 
-class Kept(NamedTuple):
+class CachedAnswer(NamedTuple):
     """An answer, and the adapter's own form of it as JSON text, None where its words are all there is."""
 
     turn: Turn
@@ -276,51 +276,53 @@ class ResponseCache:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._said = False
+        self._has_warned = False
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             # A run may be started in one thread and go on in another; it calls from one at a time.
-            self._store = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
-            self._store.execute("PRAGMA journal_mode = WAL")
+            self._database = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+            self._database.execute("PRAGMA journal_mode = WAL")
             # What a power cut loses is asked again.
-            self._store.execute("PRAGMA synchronous = NORMAL")
-            found = self._store.execute("PRAGMA user_version").fetchone()[0]
+            self._database.execute("PRAGMA synchronous = NORMAL")
+            found = self._database.execute("PRAGMA user_version").fetchone()[0]
             if found not in (0, _FORMAT):
                 raise InputError(f"{path}: a response cache of format {found}, not {_FORMAT}; name another file")
-            self._store.execute(_TABLE)
-            self._store.execute(f"PRAGMA user_version = {_FORMAT}")
+            self._database.execute(_TABLE)
+            self._database.execute(f"PRAGMA user_version = {_FORMAT}")
         except OSError as error:
             raise InputError(f"{path}: cannot be written ({error.strerror}); name another file") from None
         except sqlite3.Error as error:
-            raise InputError(f"{path}: is no response cache ({error}); name another file") from None
+            raise InputError(f"{path}: is not a response cache ({error}); name another file") from None
 
-    def find(self, request: bytes) -> Kept | None:
+    def find(self, request: bytes) -> CachedAnswer | None:
         """The answer to a request, None where there is none; one that cannot be read counts as none."""
         try:
-            row = self._store.execute("SELECT turn, replay FROM answers WHERE request = ?", (_key(request),)).fetchone()
-            return None if row is None else Kept(msgspec.json.decode(row[0], type=Turn), row[1])
+            row = self._database.execute(
+                "SELECT turn, replay FROM answers WHERE request = ?", (_key(request),)
+            ).fetchone()
+            return None if row is None else CachedAnswer(msgspec.json.decode(row[0], type=Turn), row[1])
         except (sqlite3.Error, msgspec.MsgspecError) as error:
-            self._say(error)
+            self._warn_once(error)
             return None
 
-    def keep(self, model: str, request: bytes, kept: Kept) -> None:
+    def store(self, model: str, request: bytes, answer: CachedAnswer) -> None:
         """Keep an answer; where another process was first, or the disk is full, it is not kept."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        line = (_key(request), model, now, msgspec.json.encode(kept.turn), kept.replay)
+        line = (_key(request), model, now, msgspec.json.encode(answer.turn), answer.replay)
         try:
-            self._store.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)", line)
+            self._database.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)", line)
         except sqlite3.Error as error:
-            self._say(error)
+            self._warn_once(error)
 
     def close(self) -> None:
         """Close the file; it may be used again afterwards by another object only."""
-        self._store.close()
+        self._database.close()
 
-    def _say(self, error: Exception) -> None:
-        if not self._said:
-            self._said = True
-            _LOG.warning("%s: answers are asked anew (%s)", self.path, error)
+    def _warn_once(self, error: Exception) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            _LOG.warning("%s: the response cache failed; answers are requested again (%s)", self.path, error)
 
 
 def _key(request: bytes) -> str:

@@ -18,7 +18,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, get_args
 
 from finskillbench.errors import InputError
-from finskillbench.harness.providers.bounds import RETRIES
+from finskillbench.harness.providers.bounds import BATCH_RETRIES
 from finskillbench.redaction import named_like_a_secret, redactor_of_process
 from finskillbench.scoring.values import is_array, is_object
 
@@ -59,14 +59,14 @@ def parse_model_args(text: str) -> dict[str, Any]:
     try:
         value: object = json.loads(text)
     except json.JSONDecodeError as error:
-        raise InputError(f"--model-args is no JSON ({error}); give an object such as '{{\"top_p\": 0.9}}'") from None
+        raise InputError(f"--model-args is not JSON ({error}); pass an object such as '{{\"top_p\": 0.9}}'") from None
     if not is_object(value):
         raise InputError(f"--model-args must be a JSON object such as '{{\"top_p\": 0.9}}', not {text[:60]}")
     check_model_args(value)
     return dict(value)
 
 
-def check_model_args(given: Mapping[str, Any]) -> None:
+def check_model_args(arguments: Mapping[str, Any]) -> None:
     """Refuse arguments that hold a secret, which run.json would keep, or say what is not theirs to say.
 
     Raises
@@ -74,13 +74,17 @@ def check_model_args(given: Mapping[str, Any]) -> None:
     InputError : which of them, and why.
     """
     redact = redactor_of_process()
-    for name, value in _texts(given):
+    for name, value in _texts(arguments):
         # Numbers under such a name count tokens.
         if named_like_a_secret(name) or "auth" in name.lower() or redact(value) != value:
-            raise InputError(f"model_args: {name} holds a secret, which run.json would keep; give keys by environment")
-    body = given.get("extra_body")
+            raise InputError(
+                f"model_args: {name} holds a secret, and run.json would store it; set keys in the environment"
+            )
+    body = arguments.get("extra_body")
     if is_object(body) and (fixed := sorted(_FIXED_IN_BODY & body.keys())):
-        raise InputError(f"model_args: extra_body.{fixed[0]} is not theirs to say; see the options of run")
+        raise InputError(
+            f"model_args: extra_body.{fixed[0]} is set by an option of run or by the harness; leave it out"
+        )
 
 
 def fixed_config(options: ModelOptions) -> GenerateConfig:
@@ -103,7 +107,7 @@ def fixed_config(options: ModelOptions) -> GenerateConfig:
             max_tokens=options.max_tokens,
             reasoning_effort=options.reasoning_effort,  # pyright: ignore[reportArgumentType]
             timeout=math.ceil(options.request_timeout),
-            max_retries=RETRIES if options.batch else 0,
+            max_retries=BATCH_RETRIES if options.batch else 0,
             max_connections=_NO_LIMIT,
             batch=options.batch or None,
             **settings,
@@ -119,7 +123,7 @@ def constructor_arguments(options: ModelOptions) -> dict[str, Any]:
     return {name: value for name, value in options.model_args.items() if name not in SETTINGS}
 
 
-def check_constructor(name: str, given: Mapping[str, Any], adapter: object) -> None:
+def check_constructor(name: str, arguments: Mapping[str, Any], adapter: object) -> None:
     """Refuse arguments that the adapter of the model called `name` does not have: most take any and pass it on.
 
     Raises
@@ -128,10 +132,10 @@ def check_constructor(name: str, given: Mapping[str, Any], adapter: object) -> N
     """
     parameters = inspect.signature(type(adapter).__init__).parameters.values()
     known = {each.name for each in parameters if each.kind is not each.VAR_KEYWORD} - _FIXED_IN_CONSTRUCTOR
-    for each in given:
+    for each in arguments:
         if each not in known:
             like = get_close_matches(each, [*SETTINGS, *known], n=1)
-            nearest = f"; did you mean {like[0]}?" if like else f"; there are {', '.join([*SETTINGS, *sorted(known)])}"
+            nearest = f"; did you mean {like[0]}?" if like else f"; it has {', '.join([*SETTINGS, *sorted(known)])}"
             raise InputError(f"model_args: {name} has no argument {each!r}{nearest}")
 
 
@@ -154,10 +158,10 @@ class CallSettings:
         thinking = _thinking_tokens(self.adapter, made)
         if not thinking or thinking < 0:
             return made
-        room = min(thinking, limit * 3 // 4)
-        if room < _LEAST_THINKING:
+        budget = min(thinking, limit * 3 // 4)
+        if budget < _LEAST_THINKING:
             return made.model_copy(update={"reasoning_tokens": None, "reasoning_effort": "none"})
-        return made.model_copy(update={"reasoning_tokens": room})
+        return made.model_copy(update={"reasoning_tokens": budget})
 
 
 def _thinking_tokens(adapter: Any, config: GenerateConfig) -> int | None:

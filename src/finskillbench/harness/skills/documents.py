@@ -71,13 +71,13 @@ class _Loader(yaml.BaseLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event: Any = cast("Any", self).peek_event()
         if isinstance(event, yaml.AliasEvent):
-            raise yaml.MarkedYAMLError(problem="aliases are not read", problem_mark=event.start_mark)
+            raise yaml.MarkedYAMLError(problem="aliases are not allowed", problem_mark=event.start_mark)
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         mapping = super().construct_mapping(node, deep=deep)
         if len(mapping) < len(node.value):
-            raise yaml.MarkedYAMLError(problem="a field stands there twice", problem_mark=node.start_mark)
+            raise yaml.MarkedYAMLError(problem="a field appears twice", problem_mark=node.start_mark)
         return mapping
 
 

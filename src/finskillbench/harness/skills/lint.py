@@ -41,7 +41,7 @@ from finskillbench.sandbox.process import interpreter_environment, printable_tex
 _START, _END = "# /// script", "# ///"
 _TYPE = re.compile(r"# /// [a-zA-Z0-9-]+")
 _OLDEST = "3.11"
-_ASK = """\
+_QUERY = """\
 import importlib.metadata, json, platform
 found = [(each.metadata["Name"], each.version) for each in importlib.metadata.distributions()]
 print(json.dumps({"version": platform.python_version(), "installed": dict(pair for pair in found if pair[0])}))
@@ -71,15 +71,17 @@ def check_needs(packages: Iterable[SkillPackage], python: Path, *, remedy: str) 
     """
     for package in packages:
         for name in package.scripts:
-            there = _interpreter(python)
+            interpreter = _interpreter(python)
             path = package.root / name
             wanted, requirements = read_needs(path, script_text(package, name))
-            if there.version not in wanted:
-                raise InputError(f"{path}: needs Python {wanted}, {python} is {there.version}; name another: {remedy}")
+            if interpreter.version not in wanted:
+                raise InputError(
+                    f"{path}: needs Python {wanted}, {python} is {interpreter.version}; name another: {remedy}"
+                )
             for requirement in requirements:
-                if lacking := _lacking(requirement, there):
+                if lacking := _lacking(requirement, interpreter):
                     raise InputError(
-                        f"{path}: needs {requirement}, and {python} has {lacking}; nothing is installed here, name an "
+                        f"{path}: needs {requirement}, and {python} has {lacking}; a run installs nothing, name an "
                         f"interpreter that has it: {remedy}"
                     )
 
@@ -87,15 +89,15 @@ def check_needs(packages: Iterable[SkillPackage], python: Path, *, remedy: str) 
 @cache
 def _interpreter(python: Path) -> _Interpreter:
     try:
-        asked = subprocess.run(
-            [python, "-P", "-c", _ASK],
+        result = subprocess.run(
+            [python, "-P", "-c", _QUERY],
             env=interpreter_environment(python),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_ANSWER_SECONDS,
             check=False,
         )
-        found = msgspec.json.decode(asked.stdout, type=_Interpreter)
+        found = msgspec.json.decode(result.stdout, type=_Interpreter)
     except (OSError, subprocess.TimeoutExpired, msgspec.DecodeError):
         raise InputError(f"{python}: not an interpreter of Python {_OLDEST} or later") from None
     names = {str(canonicalize_name(name)): version for name, version in found.installed.items()}
@@ -147,11 +149,11 @@ def script_blocks(text: str) -> list[str]:
     return blocks
 
 
-def _lacking(requirement: Requirement, there: _Interpreter) -> str:
+def _lacking(requirement: Requirement, interpreter: _Interpreter) -> str:
     """Version that an interpreter has in place of a requirement; empty if it is met or not for this interpreter."""
-    if not _applies(requirement, there.version):
+    if not _applies(requirement, interpreter.version):
         return ""
-    version = there.installed.get(canonicalize_name(requirement.name))
+    version = interpreter.installed.get(canonicalize_name(requirement.name))
     if version is None:
         return "none"
     return "" if requirement.specifier.contains(version, prereleases=True) else version
@@ -244,12 +246,12 @@ def _references(package: SkillPackage, files: Mapping[str, bytes]) -> Iterator[s
 
 def _mentioned(package: SkillPackage, there: set[str]) -> Iterator[str]:
     """Yield the files that SKILL.md mentions by their path in the package and that are not in its folder."""
-    for name in sorted({path for word in _WORD.findall(package.body) if (path := _own_path(package.name, word))}):
+    for name in sorted({path for word in _WORD.findall(package.body) if (path := _package_path(package.name, word))}):
         if name not in there:
             yield f"SKILL.md mentions {name}, which is not in the package"
 
 
-def _own_path(package: str, word: str) -> str:
+def _package_path(package: str, word: str) -> str:
     """Return the path within the package that a word names; empty if it names none, or a file elsewhere."""
     for folder in (REFERENCES, SCRIPTS, "assets/"):
         before, found, after = word.partition(folder)

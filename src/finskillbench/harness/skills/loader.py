@@ -193,17 +193,17 @@ def script_path(package: SkillPackage, relative: object) -> Path:
     return path
 
 
-def _no_such_script(package: SkillPackage, asked: object) -> str:
+def _no_such_script(package: SkillPackage, requested: object) -> str:
     there = f"its scripts: {', '.join(package.scripts)}" if package.scripts else "it has no scripts"
-    if not isinstance(asked, str):
-        return f"{package.name}: a script is named by text, not by a {type(asked).__name__}; {there}"
-    shown = ascii(asked[:80])
+    if not isinstance(requested, str):
+        return f"{package.name}: a script is named by text, not by a {type(requested).__name__}; {there}"
+    shown = ascii(requested[:80])
     lower = {name.lower(): name for name in package.scripts}
-    if meant := lower.get(asked.lower()) or lower.get(f"{SCRIPTS}{asked}".lower()):
+    if meant := lower.get(requested.lower()) or lower.get(f"{SCRIPTS}{requested}".lower()):
         return f"{package.name}: no script {shown}; names are case-sensitive, did you mean {meant}?"
-    if asked.startswith("/") or ".." in asked or "\\" in asked or "\0" in asked or ":" in asked:
+    if requested.startswith("/") or ".." in requested or "\\" in requested or "\0" in requested or ":" in requested:
         return f"{package.name}: {shown} is not a path inside the package; {there}"
-    close = difflib.get_close_matches(asked[:80], package.scripts, n=1)
+    close = difflib.get_close_matches(requested[:80], package.scripts, n=1)
     hint = f", did you mean {close[0]}?" if close else ""
     return f"{package.name}: no script {shown}{hint}; {there}"
 

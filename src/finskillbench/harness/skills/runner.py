@@ -47,7 +47,7 @@ class MountedScripts:
         cold: dict[Path, ScriptRunner] = {}
         warm: ScriptRunner | None = None
         self._runners: dict[Path, ScriptRunner] = {}
-        self._others: list[SkillPackage] = []
+        self._user_packages: list[SkillPackage] = []
         for mounted in mounts:
             for package in mounted.packages.values() if mounted.arm.scripts else ():
                 if not package.scripts or package.root in self._runners:
@@ -58,7 +58,7 @@ class MountedScripts:
                 else:
                     runner = cold.setdefault(mounted.python, ScriptRunner(python=mounted.python, trusted=trusted))
                     self._runners[package.root] = runner
-                    self._others.append(package)
+                    self._user_packages.append(package)
         self._copies: dict[Path, Path] = {}
         self._stack = ExitStack()
 
@@ -66,7 +66,7 @@ class MountedScripts:
         with ExitStack() as stack:
             copies = Path(stack.enter_context(TemporaryDirectory(prefix="finskillbench-skills-")))
             copies.chmod(0o755)  # a superuser's scripts run as users of their own
-            for number, package in enumerate(self._others):
+            for number, package in enumerate(self._user_packages):
                 self._copies[package.root] = _copied(package, copies / str(number))
             for runner in dict.fromkeys(self._runners.values()):
                 stack.enter_context(runner)
@@ -121,11 +121,11 @@ def check_guards(mounts: Iterable[Mount], *, allow_unconfined: bool) -> Mapping[
     missing = ", ".join(name for name, held in guards.items() if not held)
     if missing:
         shipped = {package.root for package in curated().values()}
-        others = [*sorted(name for name, root in roots.items() if root not in shipped), *code]
-        if others and not allow_unconfined:
+        unconfined = [*sorted(name for name, root in roots.items() if root not in shipped), *code]
+        if unconfined and not allow_unconfined:
             raise InputError(
-                f"{', '.join(others)}: not ours, and this machine cannot confine it (missing: {missing}; see "
-                "finskillbench doctor); --allow-unconfined runs it all the same"
+                f"{', '.join(unconfined)}: not part of FinSkillBench, and this machine cannot confine it (missing: "
+                f"{missing}; see finskillbench doctor); --allow-unconfined runs it anyway"
             )
         _log.warning("scripts run without these guards of the sandbox: %s (see finskillbench doctor)", missing)
     return guards

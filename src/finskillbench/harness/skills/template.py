@@ -117,8 +117,8 @@ def package_files(name: str) -> dict[str, str]:
     """
     if not _NAME.fullmatch(name) or len(name) > _LONGEST:
         raise InputError(
-            f"{name!r} is no name of a skill, which its folder bears: lower-case letters, digits and single hyphens, "
-            f"at most {_LONGEST}"
+            f"{name!r} is not a valid skill name; name the folder with lower-case letters, digits and single hyphens, "
+            f"at most {_LONGEST} characters"
         )
     return {
         "SKILL.md": _DOCUMENT.format(name=name, title=name.replace("-", " ").capitalize()),

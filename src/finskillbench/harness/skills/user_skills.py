@@ -104,7 +104,7 @@ class SkillFolder:
     """
 
     folder: Path
-    beside: bool = False
+    keep_curated: bool = False
     python: Path = THIS_PYTHON
 
 
@@ -128,20 +128,22 @@ def parse_skills(skills: Sequence[str], pythons: Sequence[str] = ()) -> dict[str
     """
     found: dict[str, SkillFolder] = {}
     for text in skills:
-        name, folder = _halves(text, "--skills", "NAME=DIR, or NAME+=DIR beside the curated ones")
+        name, folder = _split_option(text, "--skills", "NAME=DIR, or NAME+=DIR to keep the curated ones")
         short = name.removesuffix("+")
         if short in found:
-            raise InputError(f"--skills {text}: {short!r} was given twice; choose another name")
-        found[short] = SkillFolder(Path(folder), beside=name != short)
+            raise InputError(f"--skills {text}: {short!r} is used twice; choose another name")
+        found[short] = SkillFolder(Path(folder), keep_curated=name != short)
     for text in pythons:
-        name, python = _halves(text, "--skill-python", "NAME=PATH of an interpreter")
+        name, python = _split_option(text, "--skill-python", "NAME=PATH of an interpreter")
         if name not in found:
             raise InputError(f"--skill-python {text}: there is no --skills {name}=DIR")
         found[name] = replace(found[name], python=Path(python))
     return found
 
 
-def read_user_skills(skills: Mapping[str, SkillFolder | Path | str], *, run_here: bool = True) -> dict[str, UserSkills]:
+def read_user_skills(
+    skills: Mapping[str, SkillFolder | Path | str], *, run_locally: bool = True
+) -> dict[str, UserSkills]:
     """Read the folders of skills, by NAME, into what each arm `skill:NAME` mounts.
 
     Parameters
@@ -155,24 +157,24 @@ def read_user_skills(skills: Mapping[str, SkillFolder | Path | str], *, run_here
         needs it does not have.
     SkillError : a package cannot be read.
     """
-    given: dict[str, UserSkills] = {}
+    found: dict[str, UserSkills] = {}
     pythons: dict[Path, Path] = {}
     for name, where in skills.items():
         chosen = where if isinstance(where, SkillFolder) else SkillFolder(Path(where))
         # Not resolved: the interpreter of a virtual environment is a link to one that knows nothing of it.
         python = Path(shutil.which(str(chosen.python)) or chosen.python).absolute()
-        own = by_name(map(load_package, package_folders(chosen.folder)))
-        if run_here:
-            check_needs(own.values(), python, remedy=f"--skill-python {name}=PATH")
-        for package in own.values():
+        loaded = by_name(map(load_package, package_folders(chosen.folder)))
+        if run_locally:
+            check_needs(loaded.values(), python, remedy=f"--skill-python {name}=PATH")
+        for package in loaded.values():
             if pythons.setdefault(package.root, python) != python:
-                raise InputError(f"{package.root}: was given two interpreters; run them one after the other")
-        packages = by_name([*curated().values(), *own.values()]) if chosen.beside else own
-        given[f"{USER_SKILLS_PREFIX}{name}"] = UserSkills(packages, python)
-    return given
+                raise InputError(f"{package.root}: was given two interpreters; use one run for each")
+        packages = by_name([*curated().values(), *loaded.values()]) if chosen.keep_curated else loaded
+        found[f"{USER_SKILLS_PREFIX}{name}"] = UserSkills(packages, python)
+    return found
 
 
-def _halves(text: str, option: str, form: str) -> tuple[str, str]:
+def _split_option(text: str, option: str, form: str) -> tuple[str, str]:
     name, _, value = text.partition("=")
     if not name or not value:
         raise InputError(f"{option} {text!r}: write {form}")

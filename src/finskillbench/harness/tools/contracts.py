@@ -12,12 +12,12 @@ from typing import Any
 
 import orjson
 
-from finskillbench.domains import subtask_named
 from finskillbench.domains import domain as registered
+from finskillbench.domains import subtask_named
 from finskillbench.domains.interactive import EpisodeBudget
 from finskillbench.domains.tables import MOST_ROWS
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import ALWAYS, Arm, Mount, expected_tools
+from finskillbench.harness.conditions import COMMON_TOOLS, Arm, Mount, expected_tools
 from finskillbench.harness.model import ToolSpec
 from finskillbench.harness.skills.user_skills import MAX_NAME_CHARS, MAX_SAVED_SKILLS
 from finskillbench.harness.tools.interpreters import LIBRARIES, LIMITS
@@ -127,11 +127,11 @@ _TABLE_PARAMETERS = _object(
 )
 READS_DATA = frozenset({GET_TASK_DATA.name, QUERY_XBRL.name, READ_TABLE})
 """The tools whose calls a budget of data calls counts."""
-_OF_DOMAINS = (QUERY_XBRL.name, READ_TABLE)
+_DOMAIN_TOOLS = (QUERY_XBRL.name, READ_TABLE)
 """The tools that a domain may name."""
 
 
-def tool_specs(mounted: Mount, domain: str, own: tuple[ToolSpec, ...] = ()) -> tuple[ToolSpec, ...]:
+def tool_specs(mounted: Mount, domain: str, subtask_specs: tuple[ToolSpec, ...] = ()) -> tuple[ToolSpec, ...]:
     """The tools on offer for an episode of `domain` under a mounted arm, in wire order; `own` are of its subtask.
 
     Raises
@@ -140,8 +140,8 @@ def tool_specs(mounted: Mount, domain: str, own: tuple[ToolSpec, ...] = ()) -> t
     """
     index = tuple((name, package.description) for name, package in sorted(mounted.loadable.items()))
     shared = _specs(mounted.arm, domain, index, mounted.script_index)
-    at = len(ALWAYS) + len(registered(domain).tools)
-    return (*shared[:at], *own, *shared[at:])
+    at = len(COMMON_TOOLS) + len(registered(domain).tools)
+    return (*shared[:at], *subtask_specs, *shared[at:])
 
 
 def subtask_tools(sub_task: str) -> tuple[ToolSpec, ...]:
@@ -169,8 +169,8 @@ def _specs(
 ) -> tuple[ToolSpec, ...]:
     named = registered(domain).tools
     for name in named:
-        if name not in _OF_DOMAINS:
-            raise InputError(f"domain {domain} names the tool {name!r}; those of a domain are {', '.join(_OF_DOMAINS)}")
+        if name not in _DOMAIN_TOOLS:
+            raise InputError(f"domain {domain}: tool {name!r} is unknown; a domain can name {', '.join(_DOMAIN_TOOLS)}")
     specs = (
         SUBMIT_ANSWER,
         GET_TASK_DATA,
@@ -238,8 +238,8 @@ def _run_python(arm: Arm) -> ToolSpec:
         "Run Python code and return what it prints and the value of its last expression. It finds the fields of the "
         f"task's input in the dict `task`, as get_task_data returns them, and {', '.join(LIBRARIES)} beside the "
         f"standard library{f'; {imports}' if arm.scripts else '. '}Each call starts afresh: no variable is kept, but "
-        f"files in the working folder are, {snippet.MOST_FILES} of {format_size(snippet.MOST_BYTES)} in all. No network, no "
-        f"processes; {LIMITS.wall_seconds:g} s and {format_size(LIMITS.memory_bytes)} of memory a call.",
+        f"files in the working folder are, {snippet.MOST_FILES} of {format_size(snippet.MOST_BYTES)} in all. No "
+        f"network, no processes; {LIMITS.wall_seconds:g} s and {format_size(LIMITS.memory_bytes)} of memory a call.",
         _object(["code"], code=_text("Python code.")),
     )
 
@@ -289,5 +289,5 @@ def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
 
 
 def _wanted(schema: Mapping[str, Any]) -> str:
-    words = {"string": "a string", "object": "a JSON object", "integer": "an integer"}
-    return words.get(schema["type"], "a list of strings")
+    descriptions = {"string": "a string", "object": "a JSON object", "integer": "an integer"}
+    return descriptions.get(schema["type"], "a list of strings")

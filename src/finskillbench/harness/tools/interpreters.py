@@ -75,7 +75,7 @@ list(found())
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class CodeResult:
     """What came of a piece of code: `value` and `printed` as they are shown, `error` where it failed, and its files.
 
     `files` are what the next piece finds (name to base64), `note` says why they are not those that the code left.
@@ -85,7 +85,7 @@ class Ran:
     printed: str
     error: str | None
     files: Mapping[str, str]
-    note: str | None
+    files_notice: str | None
 
 
 class Interpreter:
@@ -96,7 +96,7 @@ class Interpreter:
 
     async def run(
         self, code: str, names: Mapping[str, Any], files: Mapping[str, str], packages: Iterable[SkillPackage] = ()
-    ) -> Ran:
+    ) -> CodeResult:
         """Run `code`, which finds variables by their `names`, `files` of earlier pieces and scripts of `packages`."""
         roots = [package.root for package in packages]
         payload = {"code": code, "names": names, "files": files, "search": [str(root / SCRIPTS) for root in roots]}
@@ -105,9 +105,9 @@ class Interpreter:
         if len(printed.encode()) >= LIMITS.printed_bytes:
             printed += f"... (cut after {LIMITS.printed_bytes} bytes)"
         if result.output is None:
-            return Ran(None, printed, result.error, files, "the files are as they were before this call")
+            return CodeResult(None, printed, result.error, files, "the files are as they were before this call")
         out = result.output
-        return Ran(out.get("value"), printed, out.get("error"), out.get("files", files), out.get("note"))
+        return CodeResult(out.get("value"), printed, out.get("error"), out.get("files", files), out.get("note"))
 
 
 def code_runner(*, with_library: bool, limits: ScriptLimits = LIMITS, trusted: Sequence[Path] = ()) -> ScriptRunner:
@@ -152,7 +152,7 @@ class Interpreters:
     ) -> None:
         self._stack.close()
 
-    def of(self, arm: Arm) -> Interpreter | None:
+    def for_arm(self, arm: Arm) -> Interpreter | None:
         """The one that an arm's agents use; None where they have none."""
         return self._interpreters.get(arm.scripts) if arm.code else None
 
@@ -164,6 +164,6 @@ def _prove(interpreter: Interpreter) -> None:
     if ran.error is not None or ran.value:
         what = ran.error or f"it finds this library by {', '.join(ran.value)}"
         raise InputError(
-            f"condition code: an agent's code cannot be run as the arm promises: {' '.join(what.split())}; see "
+            f"condition code: this machine cannot keep an agent's code from the library: {' '.join(what.split())}; see "
             "finskillbench doctor"
         )

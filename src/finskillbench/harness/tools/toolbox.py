@@ -28,7 +28,7 @@ from finskillbench.harness.tools.contracts import (
     parse_arguments,
     shorten,
 )
-from finskillbench.harness.tools.interpreters import Ran
+from finskillbench.harness.tools.interpreters import CodeResult
 from finskillbench.harness.trace import CallOutcome
 from finskillbench.redaction import logger
 from finskillbench.scoring.values import is_array, is_object
@@ -61,7 +61,7 @@ class _Interpreter(Protocol):
 
     async def run(
         self, code: str, names: Mapping[str, Any], files: Mapping[str, str], packages: Iterable[SkillPackage]
-    ) -> Ran: ...
+    ) -> CodeResult: ...
 
 
 class Filings(Protocol):
@@ -103,14 +103,14 @@ class Toolbox:
     ) -> None:
         self._episode = episode
         self._task_data = task_data
-        self._stage = state
+        self._state = state
         self.data_calls_left = data_calls
         self._mounted = mounted
         self._runner = runner
         self._interpreter = interpreter
         self._files: Mapping[str, str] = {}
         self._filings = filings
-        self._own = WrittenSkills(scratch_root, memory.skills)
+        self._written = WrittenSkills(scratch_root, memory.skills)
         self._loaded = mounted.preloaded(episode.skill)
         self.answer: str | None = None
         self.skills_loaded: list[str] = []
@@ -118,22 +118,22 @@ class Toolbox:
 
     def close(self) -> None:
         """Remove the episode's scratch space, if one was made."""
-        self._own.close()
+        self._written.close()
 
     @property
     def record(self) -> JsonObject | None:
         """What was done so far in an episode that is played move by move; None of any other."""
-        return None if self._stage is None else self._stage.record
+        return None if self._state is None else self._state.record
 
     @property
     def saved_skills(self) -> dict[str, str]:
         """Texts of the agent's own skills by name; ask before `close`."""
-        return self._own.texts
+        return self._written.texts
 
     @property
     def loadable(self) -> list[str]:
         """Names that `load_skill` knows at this moment, sorted: mounted documents and the agent's own skills."""
-        return sorted({*self._mounted.loadable, *self._own.names})
+        return sorted({*self._mounted.loadable, *self._written.names})
 
     @property
     def runnable(self) -> list[str]:
@@ -197,8 +197,8 @@ class Toolbox:
                 return await self._run_python(arguments["code"])
             case "save_skill":
                 return self._save_skill(**arguments)
-            case name if self._stage is not None:
-                return self._stage.call(name, arguments)
+            case name if self._state is not None:
+                return self._state.call(name, arguments)
             case _:
                 raise ToolError(f"tool {spec.name!r} is declared but not served; please report it")
 
@@ -212,14 +212,14 @@ class Toolbox:
 
     def _load_skill(self, name: str) -> dict[str, Any]:
         package = self._find(name)
-        self.opened(name)
+        self.mark_loaded(name)
         if package is None:
-            return {"skill_name": name, "content": self._own.read(name)}
+            return {"skill_name": name, "content": self._written.read(name)}
         found: dict[str, Any] = {"skill_name": name, "content": package.body}
         found["references"] = {reference: len(text) for reference, text in sorted(package.references.items())}
         return found | ({"scripts": list(package.scripts)} if self._mounted.arm.scripts else {})
 
-    def opened(self, name: str) -> None:
+    def mark_loaded(self, name: str) -> None:
         """Note that the agent has read a document of the skill, here or in its own way: its scripts can be run."""
         package = self._mounted.loadable.get(name)
         if package is not None and self._mounted.arm.scripts:
@@ -236,7 +236,7 @@ class Toolbox:
             if name not in references:
                 raise ToolError(f"skill {skill_name!r} has no reference {shorten(file)!r}", references=list(references))
             references = {name: references[name]}
-        self.opened(skill_name)
+        self.mark_loaded(skill_name)
         return {"skill_name": skill_name, "references": references}
 
     def _find(self, name: str) -> SkillPackage | None:
@@ -247,14 +247,14 @@ class Toolbox:
             raise ToolError(f"skill {shorten(name)!r} not found", available=self.loadable)
         return self._mounted.loadable.get(name)
 
-    def _now(self) -> Mapping[str, Any]:
+    def _current_input(self) -> Mapping[str, Any]:
         """The input as it stands now: a stage moves fields of it on."""
-        return self._task_data() if self._stage is None else {**self._task_data(), **self._stage.fields}
+        return self._task_data() if self._state is None else {**self._task_data(), **self._state.fields}
 
     def _table(self, field: str) -> EpisodeTable:
-        found = self._now().get(field)
+        found = self._current_input().get(field)
         if not isinstance(found, EpisodeTable):
-            tables = [name for name, value in self._now().items() if isinstance(value, EpisodeTable)]
+            tables = [name for name, value in self._current_input().items() if isinstance(value, EpisodeTable)]
             raise ToolError(f"{shorten(field)!r} is no table of the task", tables=tables)
         return found
 
@@ -278,18 +278,18 @@ class Toolbox:
         """The task's data as an agent reads them: facts as they were filed, which only scripts are given derived."""
         reference = self._episode.input.get(field)
         if self._filings is None or not refers_to_facts(reference):
-            return self._now()
+            return self._current_input()
         return {**self._episode.input, field: self._filings.as_filed(reference)}
 
     @cached_property
-    def _opened(self) -> dict[str, Any]:
+    def _initial_fields(self) -> dict[str, Any]:
         """Every field as an agent reads it when the episode begins."""
         return {field: self._readable(field)[field] for field in self._task_data()}
 
     @property
-    def _visible(self) -> dict[str, Any]:
+    def _visible_fields(self) -> dict[str, Any]:
         """Every field of the task's data as an agent reads it now."""
-        return self._opened if self._stage is None else {**self._opened, **self._stage.fields}
+        return self._initial_fields if self._state is None else {**self._initial_fields, **self._state.fields}
 
     async def _run_script(
         self,
@@ -302,7 +302,7 @@ class Toolbox:
         skill, script = self._resolve(script_path)
         payload = dict(input_data or {})
         if inject_task_fields:
-            data = self._now()
+            data = self._current_input()
             unknown = [name for name in inject_task_fields if name not in data]
             if unknown:
                 raise ToolError(f"there is no field {shorten(unknown[0])!r} to inject", fields=list(data))
@@ -318,9 +318,15 @@ class Toolbox:
     async def _run_python(self, code: str) -> dict[str, Any]:
         if self._interpreter is None:
             raise ToolError("code cannot be run here")
-        ran = await self._interpreter.run(code, {"task": self._visible}, self._files, reversed(self._loaded.values()))
+        ran = await self._interpreter.run(
+            code, {"task": self._visible_fields}, self._files, reversed(self._loaded.values())
+        )
         self._files = ran.files
-        result = {"printed": ran.printed, "files": sorted(ran.files), **({"note": ran.note} if ran.note else {})}
+        result = {
+            "printed": ran.printed,
+            "files": sorted(ran.files),
+            **({"note": ran.files_notice} if ran.files_notice else {}),
+        }
         if ran.error is not None:
             raise ToolError(ran.error, **result)
         return {"value": ran.value, **result}
@@ -343,10 +349,10 @@ class Toolbox:
     def _save_skill(self, skill_name: str, content: str) -> dict[str, Any]:
         if problem := skill_problem(skill_name, content):
             raise ToolError(problem)
-        if skill_name not in self._own.names and len(self._own.names) >= MAX_SAVED_SKILLS:
+        if skill_name not in self._written.names and len(self._written.names) >= MAX_SAVED_SKILLS:
             raise ToolError(f"{MAX_SAVED_SKILLS} skills are saved already; save under one of their names to replace it")
-        self._own.save(skill_name, content)
-        return {"status": "saved", "skills": self._own.names}
+        self._written.save(skill_name, content)
+        return {"status": "saved", "skills": self._written.names}
 
 
 def _member_text(text: str, key: str) -> str:

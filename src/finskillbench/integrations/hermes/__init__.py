@@ -167,7 +167,7 @@ class _Worker:
                 prompt=sitting.expected.prompt,
                 tools=tools,
                 skills=sitting.expected.skills,
-                turns=sitting.seat.left.turns,
+                turns=sitting.seat.remaining.turns,
             )
             try:
                 return await self._awaited(sitting, asyncio.ensure_future(ended))
@@ -178,7 +178,7 @@ class _Worker:
                         await asyncio.wait_for(over.wait(), _GRACE_SECONDS)
 
     async def _awaited(self, sitting: HermesSession, ended: asyncio.Future[Ended]) -> Ended:
-        clock = sitting.seat.around.clock
+        clock = sitting.seat.resources.clock
         while not ended.done():
             await asyncio.wait({ended}, timeout=_STILL_SECONDS / 10)
             if not ended.done() and not sitting.is_asking and clock() - sitting.moved > _STILL_SECONDS:

@@ -115,7 +115,7 @@ class HermesSession:
     async def answer(self, what: str, body: bytes) -> Answer:
         """Answer a request of the worker or of Hermes; never raises."""
         serve = self._answers.get(what)
-        self.moved = self.seat.around.clock()
+        self.moved = self.seat.resources.clock()
         try:
             if serve is None:
                 raise InternalError(f"Hermes asks for {what[:80]!r}, which nobody has told it of")
@@ -127,7 +127,7 @@ class HermesSession:
             _LOG.warning("%s: a request of Hermes failed", self.seat.episode.task_id, exc_info=True)
             self.fail(ProviderError(f"Hermes: {type(error).__name__}: {error}", Cause.ADAPTER))
         finally:
-            self.moved = self.seat.around.clock()
+            self.moved = self.seat.resources.clock()
         return OVER
 
     def _end(self, ended: Ended) -> None:
@@ -169,7 +169,7 @@ class HermesSession:
         """Return a turn with calls as offered, whose ids Hermes can tell apart from all others and leaves alone."""
         calls: list[ToolCall] = []
         for i, made in enumerate(turn.tool_calls):
-            call = self.seat.understood(made, self._talk.offered)
+            call = self.seat.repaired(made, self._talk.offered)
             usual = _USUAL_ID.fullmatch(call.id) is not None and call.id not in self._order
             calls.append(call if usual else replace(call, id=f"call_{len(self.seat.calls)}_{i}"))
             self._order.append(calls[-1].id)
@@ -190,7 +190,7 @@ class HermesSession:
         else:
             served = await seat.serve(call, self._talk.offered)
         self._results[call.id] = served[0]
-        seat.record(turn, call, served)
+        seat.record_tool_call(turn, call, served)
         if seat.toolbox.answer is not None:
             self._end("submitted")
         return _told(served[0], over=self._ended.done())
@@ -210,7 +210,7 @@ class HermesSession:
             return "tool_failed"
         skill = result.get("name")
         if name == "skill_view" and skill in self.seat.toolbox.loadable:
-            self.seat.toolbox.opened(str(skill))
+            self.seat.toolbox.mark_loaded(str(skill))
         return "ok"
 
     async def _pause(self, body: bytes) -> Answer:
@@ -220,7 +220,7 @@ class HermesSession:
         if not self._ended.done() and turns == self._paused_at:
             self.fail(ProviderError(f"Hermes has given up: {error or 'without a reason'}", Cause.ADAPTER))
         self._paused_at = turns
-        if not self._ended.done() and not self.seat.left.turns:
+        if not self._ended.done() and not self.seat.remaining.turns:
             self._end("max_turns")
         return Answer(orjson.dumps({"say": None if self._ended.done() else REMINDER}))
 
@@ -234,7 +234,7 @@ class HermesSession:
         for call in self._talk.turn.tool_calls:
             if call.id in known:
                 continue
-            too_late = self.seat.toolbox.answer is not None or self.seat.left.is_overdrawn
+            too_late = self.seat.toolbox.answer is not None or self.seat.remaining.is_overdrawn
             fate = "not_run" if too_late else _why_declined(call, offered)
             if fate != "not_run":
                 self.seat.incidents.append(fate)

@@ -247,7 +247,7 @@ class Command:
             for usage, model in read_usage(folder / _name(USAGE_FILE)):
                 tools.spent(usage, served_model=model)
             if output.text:
-                tools.said(output.text)
+                tools.log(output.text)
             shutil.rmtree(folder, ignore_errors=True)
 
     async def _prepare(self, folder: Path, desk: EpisodeServer, task: Task, stack: AsyncExitStack) -> list[str]:

@@ -184,7 +184,7 @@ def _lines(edition: Edition, file: Path, out: Path, progress: console.Progress) 
             progress("Scoring", min(done, len(answers)), len(answers))
             yield entry
 
-    count = scoring.write_rows(rows(), out)
+    count = scoring.write_verdicts(rows(), out)
     missing = count - len(answers)
     return [
         f"{count} of {len(known)} episodes: {_counted(statuses)}" + (f" ({missing} unanswered: 0)" if missing else "")

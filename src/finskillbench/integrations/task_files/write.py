@@ -233,7 +233,7 @@ def hand_out(
     mounted, image = check_hand_out(condition, skills, layout, image)
     episodes = choose_episodes(edition.episodes(_foldable(edition, subtasks)), limit, sample)
     tasks = _folders(episodes)
-    offered = {domain: mounted.of(domain) for domain in sorted({episode.skill for episode in episodes})}
+    offered = {domain: mounted.for_domain(domain) for domain in sorted({episode.skill for episode in episodes})}
     mounts = {domain: each.digest for domain, each in offered.items()}
     record = Record(layout=layout, edition=edition.digest, condition=condition, mounts=mounts, tasks=tasks)
     with new_folder(out) as folder:
@@ -288,7 +288,7 @@ def check_hand_out(
     ------
     InputError : as of `hand_out`.
     """
-    mounted = mount_all([condition], read_user_skills(skills, run_here=False))[condition]
+    mounted = mount_all([condition], read_user_skills(skills, run_locally=False))[condition]
     if mounted.arm.own or mounted.arm.inline or mounted.arm.indexes_scripts or mounted.arm.code:
         raise InputError(
             f"condition {condition!r} takes tools of our loop, which a folder does not have; hand out no_skill, "

@@ -1,8 +1,8 @@
 """Choose one tag per metric and filing by the arithmetic of the statement.
 
-Filers tag totals and parts under names whose meaning differs between filings. A tag whose figures tie (revenue less
-cost is gross profit, gross profit less operating expenses is operating income) is the total; otherwise the tag that no
-other exceeds; then the order of the metrics table. Only the filing and earlier ones are used.
+Prefer a tag whose figures tie, such as revenue less cost is gross profit. Then prefer one that no other exceeds, then
+the
+order of the metrics table. Only past filings are used.
 """
 
 import polars as pl
@@ -10,7 +10,6 @@ import polars as pl
 from finskillbench.sources.edgar.numerals import METRICS, local_name
 
 PERIOD = ("symbol", "metric", "start", "end")
-"""Key of a figure."""
 EXPENSES = (
     *("cost_of_revenue", "sga", "rnd", "depreciation_amortization", "interest_expense", "capex"),
     *("operating_expenses", "costs_and_expenses"),
@@ -51,10 +50,7 @@ def _last_place(value: pl.Expr) -> pl.Expr:
 
 
 def one_tag_per_filing(raw: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
-    """Keep the figures under one tag per metric and filing.
-
-    raw : figures by metric, tag and filing, with `rank`, `weak` and `duration`.
-    """
+    """Keep the figures under one tag per metric and filing; `raw` has `rank`, `weak` and `duration`."""
     raw, judged = judge_tags(raw, notes)
     first = judged.unique([*_FILING, "metric"], keep="first", maintain_order=True)
     chosen = first.filter(~pl.col("apart") | pl.col("ties"))
@@ -64,8 +60,6 @@ def one_tag_per_filing(raw: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
 def judge_tags(raw: pl.DataFrame, notes: list[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the eligible figures, and the verdict on every tag by metric and filing.
 
-    Returns
-    -------
     The second table has symbol, accession, metric, tag, rank and flags: `covers` the report date; `rounded`, another
     figure is this one unrounded; `ties` with the statement; `below` a greater total; `apart` from the other part of the
     total, allowed only for tags that tie. It is sorted by these and by rank, and the first tag is chosen.
@@ -80,7 +74,7 @@ def judge_tags(raw: pl.DataFrame, notes: list[str]) -> tuple[pl.DataFrame, pl.Da
     rows = rows.with_columns(about=about.otherwise(pl.col("end").max().over(*_FILING, "metric")))
     tags = rows.group_by(by_tag).agg(pl.col("rank").first(), covers=(pl.col("end") == pl.col("about")).any())
     of_two = tags.filter(pl.len().over(*_FILING, "metric") > 1)
-    # # Most metrics have one tag per filing; only the others need a choice.
+    # Most metrics have one tag per filing; only the others need a choice.
     found = {
         "ties": _ties(raw),
         "rounded": _rounded(raw, of_two),
@@ -96,7 +90,6 @@ def judge_tags(raw: pl.DataFrame, notes: list[str]) -> tuple[pl.DataFrame, pl.Da
 
 
 def _without_negative(raw: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
-    """Drop expenses below zero and note their number."""
     wrong = pl.col("metric").is_in(EXPENSES) & (pl.col("value") < 0)
     counted = raw.filter(wrong).group_by("symbol", "metric").len().sort("symbol", "metric")
     for symbol, metric, count in counted.iter_rows():
@@ -130,7 +123,7 @@ def _ties(raw: pl.DataFrame) -> pl.DataFrame:
     revenue, cost, income = of("revenue"), of("cost_of_revenue"), of("operating_income")
     margin = revenue.join(cost, on=span)
     itemised = margin.join(income, on=span).join(of("sga"), on=span).join(of("rnd"), on=span, how="left")
-    # # Without a gross profit, some file all costs as operating expenses.
+    # Without a gross profit, some file all costs as operating expenses.
     everything = of("costs_and_expenses", "operating_expenses")
     total = revenue.join(everything, on=span).join(of("operating_income", "pretax_income"), on=span)
     tied = [
@@ -187,11 +180,10 @@ def _parts(raw: pl.DataFrame, of_two: pl.DataFrame, relation: str) -> pl.DataFra
 def _only_lines(raw: pl.DataFrame) -> pl.DataFrame:
     """Keep figures of depreciation and amortisation that belong to the cash flow statement.
 
-    Notes give the quarter with the year to date; the cash flow statement gives the year to date alone, unless it has
-    quarters too. A tag is a line of it if most interim reports so far show that. Terms of sums count only as such
-    lines,
-    or in any interim report where the metrics table allows it; annual reports alone prove nothing. A quarter in a note
-    does not count for a total that is a line, because it may be a part.
+    Notes give the quarter with the year to date; the statement usually gives the year to date alone. A tag is a line of
+    the statement if most interim reports so far show that. Terms of sums must be such lines, or in any interim report
+    where
+    the metrics table allows it. A quarter in a note does not count for a total that is a line: it may be a part.
     """
     aliases = [alias for metric in METRICS.values() for alias in metric.aliases]
     component_tags = [alias.tag for alias in aliases if alias.line or alias.interim]
@@ -220,9 +212,8 @@ def _only_lines(raw: pl.DataFrame) -> pl.DataFrame:
 
 
 def _exceeded(raw: pl.DataFrame) -> pl.DataFrame:
-    """Return symbol, accession, tag of totals exceeded by another total or by depreciation.
-
-    A total equal to the depreciation outside production is excluded too.
+    """Return symbol, accession, tag of totals below another total or depreciation, or equal to nonproduction
+    depreciation.
     """
     totals = raw.filter(pl.col("metric") == _DEPRECIATION)
     candidates = raw.filter(pl.col("metric").is_in([_DEPRECIATION, *_PARTS]))
@@ -235,10 +226,11 @@ def _exceeded(raw: pl.DataFrame) -> pl.DataFrame:
 def _with_amortization(raw: pl.DataFrame) -> pl.DataFrame:
     """Add the amortisation that a tag of depreciation and amortisation leaves out.
 
-    A total leaves it out from the first filing that shows it: it lowers an earlier figure by exactly its amortisation
-    (Home Depot and AMD in 2024), or equals the depreciation in a note, or amortisation is a separate line of the cash
-    flow statement. A later total that holds both ends this. The sum carries both tags; periods without amortisation
-    are dropped.
+    A total leaves it out if it lowers an earlier figure by just its amortisation (Home Depot and AMD in 2024), or
+    equals the
+    depreciation in a note, or amortisation is a separate line. This holds until a later total includes both. The sum
+    carries
+    both tags; periods without amortisation are dropped.
     """
     key, span = ["symbol", "start", "end"], list(_SPAN)
     totals = raw.filter(pl.col("metric") == _DEPRECIATION)

@@ -1,9 +1,8 @@
-"""Canonical metrics of every company as filed, bitemporal.
+"""Canonical metrics of every company as filed, bitemporal: one row per period and filing date with a new figure.
 
-One row per (symbol, metric, period, filing date) with a new figure; "as of d" is the latest row of a period with
-`filed` <= d. Restatements and amendments are separate rows; repeated comparatives are dropped. Quarters not reported
-are
-differences of year-to-date figures, filed with the later parent and renewed once both parents are restated.
+"As of d" is the latest row of a period with `filed` <= d. Quarters not reported are differences of year-to-date
+figures,
+filed with the later parent and renewed once both parents are restated.
 """
 
 from collections.abc import Mapping
@@ -55,7 +54,6 @@ COLUMNS: Mapping[str, PanelColumn] = {
 PANEL_SCHEMA = table_schema(COLUMNS)
 
 _FALLBACK_RANK = 1000
-"""Rank after every alias."""
 _POSITIVE = ("total_assets",)
 """Metrics other than share counts whose zeros are empty cells."""
 
@@ -64,12 +62,10 @@ _POSITIVE = ("total_assets",)
 class FactsPanel:
     """Facts panel with notes on excluded figures.
 
-    frame : PANEL_SCHEMA, sorted by symbol, metric, end, start, filed. start is null for instants. Derived rows have an
-        empty taxonomy, the tag of both parents or those of the terms joined by signs, and parents as "accession metric
-        start..end - accession metric start..end". form, accession, fiscal_year and fiscal_period describe the filing
-        (of
-        the parent filed last), not the period.
-    notes : one sentence each.
+    frame : PANEL_SCHEMA, sorted by symbol, metric, end, start, filed. Derived rows have an empty taxonomy, tags of
+        their
+        parents or terms, and parents as "accession metric start..end - accession metric start..end"; filing columns
+        describe the parent filed last. notes : one sentence each.
     """
 
     frame: pl.DataFrame
@@ -94,7 +90,7 @@ def build_facts(companies: Mapping[str, EdgarFacts]) -> FactsPanel:
     columns = [pl.col(name).cast(kind) for name, kind in PANEL_SCHEMA.items()]
     frame = pl.concat([part.select(columns) for part in (versions, derive_quarters(versions))])
     frame = frame.sort("symbol", "metric", "end", "start", "filed")
-    # # An identity in a later filing may repeat a subtracted quarter: drop the repetition.
+    # An identity in a later filing may repeat a subtracted quarter: drop the repetition.
     keys = frame.select(pl.struct(*PERIOD, "value", "tag")).to_series()
     frame = frame.filter(~(pl.col("derived") & (keys == keys.shift(1)).fill_null(False)))
     present = set(frame["symbol"].unique())
@@ -174,10 +170,7 @@ def _with_sums(reported: pl.DataFrame) -> pl.DataFrame:
 def _sums(
     present: pl.DataFrame, of: Mapping[str, pl.DataFrame], name: str, fallback: Fallback, rank: int
 ) -> pl.DataFrame:
-    """Return a metric as a sum of terms of the same filing and period, where the filing does not state it.
-
-    present : known figures of the metric. of : figures of each term.
-    """
+    """Return a metric as a sum of terms of the same filing and period, where it is not in `present`."""
     key = ["symbol", "start", "end", "accession"]
     text = pl.format("{} {} {}", "accession", "metric", _period())
     (first, sign), *remaining = fallback.terms.items()

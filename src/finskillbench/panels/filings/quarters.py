@@ -1,4 +1,4 @@
-"""Derive unreported quarters from year-to-date figures on one basis, and list the periodic reports of every company."""
+"""Derive unreported quarters from year-to-date figures, and list the periodic reports of every company."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -20,10 +20,9 @@ _OF_FILING = ("accession", "form", "fiscal_year", "fiscal_period")
 
 
 def versions_of(reported: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows where a period's figure or tag changed, one per filing date.
+    """Return the rows where a period's figure or tag changed, one per filing date; weak aliases do not restate.
 
-    A figure under a weak alias does not restate one under a better alias. `since` is the first date of the figure under
-    any tag.
+    `since` is the first date of the figure under any tag.
     """
     daily = (
         reported.sort("rank", "accession", descending=[False, True])
@@ -33,7 +32,7 @@ def versions_of(reported: pl.DataFrame) -> pl.DataFrame:
         .with_columns(best=pl.col("rank").cum_min().over("period"))
     )
     again = pl.col("period") == pl.col("period").shift(1)
-    # # The first row of a period has its best rank so far, so values never fill into another period.
+    # The first row of a period has its best rank so far, so values never fill into another period.
     best_value = pl.when(pl.col("rank") <= pl.col("best")).then("value").forward_fill().shift(1)
     daily = daily.with_columns(
         best_before=pl.when(again).then(pl.col("best").shift(1)), best_value=pl.when(again).then(best_value)
@@ -51,9 +50,8 @@ def versions_of(reported: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_recasts(versions: pl.DataFrame) -> pl.DataFrame:
-    """Add `recast`: the filing restates the same period of the year before by more than rounding.
-
-    Such a filing uses another basis (a discontinued business, a redefined line) than the reports on parts of that year.
+    """Add `recast`: the filing restates the same period of the year before, so the year is on another basis than its
+    parts.
     """
     key = ["symbol", "metric", "accession", "duration"]
     flows = versions.filter(pl.col("duration").is_in(list(_LONGER)))
@@ -68,11 +66,11 @@ def with_recasts(versions: pl.DataFrame) -> pl.DataFrame:
 
 
 def derive_quarters(versions: pl.DataFrame) -> pl.DataFrame:
-    """Derive quarters as differences of year-to-date figures, renewed once both parents are restated.
+    """Derive quarters as differences of year-to-date figures under one tag, renewed once both parents are restated.
 
-    A single restated parent would put the restatement of a year into one quarter. Parents must share a tag, a recast
-    year is not combined with earlier filings, and negative expenses or revenue are dropped. From the day on which a
-    quarter itself is reported, under any first day, derived rows are dropped.
+    A single restated parent would put the restatement of a year into one quarter. Negative expenses and revenue are
+    dropped,
+    and derived rows end on the day the quarter itself is reported.
     """
     rows = _unreported(_subtracted(_known_together(versions)), versions)
     rows = rows.filter(_both_parents_new(rows)).sort(*PERIOD, "filed", "first")
@@ -138,7 +136,7 @@ def _unreported(rows: pl.DataFrame, versions: pl.DataFrame) -> pl.DataFrame:
         .group_by("symbol", "metric", "end")
         .agg(reported=pl.col("filed").min())
     )
-    # # Where two year-to-date chains end on one day, the longer one is the fiscal year's.
+    # Where two year-to-date chains end on one day, the longer one is the fiscal year's.
     return (
         rows.join(reported, on=["symbol", "metric", "end"], how="left")
         .filter(pl.col("reported").is_null() | (pl.col("filed") < pl.col("reported")))
@@ -164,8 +162,7 @@ def _year_to_date_pairs(flows: pl.DataFrame) -> pl.DataFrame:
 def _both_parents_new(rows: pl.DataFrame) -> pl.Series:
     """Mark differences (sorted by chain and filing) that are first of their chain or have two newer parents.
 
-    A chain has one pair of periods. An equal difference under another tag means that both parents were refiled under
-    it.
+    An equal difference under another tag means that both parents were refiled under it.
     """
     retained: list[bool] = []
     last: date | None = None
@@ -197,9 +194,8 @@ REPORT_FORMS = ("10-Q", "10-K", "20-F", "40-F")
 def build_filings(submissions: Mapping[str, Submissions], facts: pl.DataFrame) -> pl.DataFrame:
     """Return one row per periodic report (FILINGS_SCHEMA), sorted by symbol, filed and accession.
 
-    facts : the facts panel, the source of reports missing in the submissions (which list about a thousand filings);
-        their
-        period is the latest one reported, except in cover-page share counts. Companies without facts are dropped.
+    Reports missing in the submissions (about a filer's last thousand) come from `facts`, with the latest period
+    reported.
     """
     symbols = sorted(set(facts["symbol"].unique()))
     listed = [

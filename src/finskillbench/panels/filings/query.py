@@ -1,12 +1,10 @@
-"""Facts public on a day, by company: the answers of `query_xbrl`, and the rows that episodes refer to.
+"""Facts public on a day, by company.
 
-`FiledStore` answers queries by XBRL tag with all versions. `FactStore` serves scripts, builds and checks by metric,
-with
-one tag chosen, quarters derived and restatements applied.
-
-Queries use NumPy on the rows of one company. Rows of one key (metric, start, end) are contiguous in order of filing,
-and
-the last one filed by a day is current. Members of an axis are replaced together by the latest filing of a period.
+`FiledStore` answers `query_xbrl` by XBRL tag with all versions. `FactStore` serves scripts, builds and checks by
+metric.
+Queries use NumPy on the rows of one company. Rows of one key are contiguous in order of filing, and the last one filed
+by
+a day is current; members of an axis are replaced together.
 """
 
 import re
@@ -44,7 +42,6 @@ LARGEST_LIMIT = 500
 """Maximum rows of an answer: at about 350 characters each, below the 262,144 of a tool's result."""
 
 QUERIED = (*AS_FILED, "taxonomy", "fiscal_year", "fiscal_period")
-"""Fields of a fact in an answer to a query."""
 
 _NEAR = 12
 """Number of period ends or tickers suggested when a request matches nothing."""
@@ -53,12 +50,7 @@ _PERIOD = re.compile(r"(\d{4})(?:-(\d{2}))?(?:-(\d{2}))?", re.ASCII)
 
 
 class FactStore:
-    """Facts and segments of many companies by metric, as they were public on a day.
-
-    Parameters
-    ----------
-    facts, filings, segments : the panels of these names (see `FundamentalPanels`); any may be empty.
-    """
+    """Facts and segments of many companies by metric, as they were public on a day; any panel may be empty."""
 
     _subject: ClassVar[tuple[str, ...]] = ("symbol", "metric", "end", "start")
     _later: ClassVar[tuple[str, ...]] = ("filed",)
@@ -81,14 +73,10 @@ class FactStore:
         return tuple(self._facts.companies)
 
     def visible(self, symbol: str, as_of: date, since: date | None = None) -> dict[str, list[dict[str, Any]]]:
-        """Return all current `facts` and `segments` of a company as of a day, of periods that end on or after `since`.
+        """Return the current `facts` and `segments` of a company as of a day, of periods that end on or after `since`.
 
         Rows have the fields `VISIBLE` and `MEMBERS` (of a `FiledStore` `AS_FILED` and `MEMBERS_AS_FILED`), the latest
-        period first.
-
-        Raises
-        ------
-        InputError : an unknown ticker.
+        period first. Raises InputError for an unknown ticker.
         """
         company = self._known(symbol)
         found: dict[str, list[dict[str, Any]]] = {}
@@ -112,12 +100,7 @@ class FactStore:
 
 
 class FiledStore(FactStore):
-    """Figures by tag in every version public on a day, without choice or derivation.
-
-    Parameters
-    ----------
-    filed, filings, segments : the panels of these names.
-    """
+    """Figures by tag in every version public on a day, without choice or derivation."""
 
     _subject = (*FIGURE, "filed")
     _later = ("accession",)
@@ -180,7 +163,6 @@ class FiledStore(FactStore):
         axis: str | None,
         limit: int,
     ) -> dict[str, Any]:
-        """Answer a validated query."""
         facts, segments = self._facts, self._segments
         visible = facts.current(company, as_of)
         chosen = facts.matching(visible, span, form, duration)
@@ -251,8 +233,6 @@ class FiledStore(FactStore):
 
 
 class _Filings:
-    """Filings of all companies by day."""
-
     def __init__(self, frame: pl.DataFrame) -> None:
         frame = sorted_by(frame, ("symbol", "filed", "accession"))
         self._companies = runs_by_name(frame["symbol"])
@@ -262,7 +242,6 @@ class _Filings:
         )
 
     def latest(self, company: str, as_of: date) -> list[dict[str, Any]]:
-        """Return the last few filings of a company by a day, the latest first."""
         first, stop = self._companies.get(company, (0, 0))
         after = first + int(np.searchsorted(self._filed[first:stop], ordinal(as_of), side="right"))
         recent = range(after - 1, max(first, after - _RECENT) - 1, -1)

@@ -1,7 +1,6 @@
 """Rows of filings as arrays and JSON objects, and removal of figures tagged in a wrong scale.
 
-`PeriodTable` keeps rows of one key contiguous in order of filing; the last one filed by a day is current. JSON rows are
-written by dict literals, which take a third of the time of `dict(zip(fields, row))` (a tenth of a build).
+JSON rows are written by dict literals, which take a third of the time of `dict(zip(fields, row))`.
 """
 
 from __future__ import annotations
@@ -20,11 +19,9 @@ from finskillbench.arrays import Booleans, Integers
 from finskillbench.panels.filings.concepts import PERIOD
 
 AS_FILED = ("tag", "unit", "start", "end", "duration", "value", "form", "filed", "accession")
-"""Fields of a fact as filed."""
 VISIBLE = ("metric", "start", "end", "duration", "value", "unit", "form", "filed", "accession", "tag", "derived")
 """Fields of an episode's facts."""
 MEMBERS = ("axis", "segment", "start", "end", "duration", "value", "form", "filed", "accession", "derived")
-"""Fields of segment revenue."""
 MEMBERS_AS_FILED = MEMBERS[:-1]
 """Fields of segment revenue as filed, without derived rows."""
 
@@ -116,10 +113,11 @@ _MAX_EPS = 750.0
 def without_misscaled(reported: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
     """Drop figures that a filer tagged in thousands or millions as if they were units, with a note.
 
-    No sign needs a later filing. A figure is a thousandth or millionth of the one filed earlier for its period. Or net
-    income is such a multiple of earnings per share x diluted shares: then shares are wrong if the product is too small,
-    dollars if it is too large. Shares are also wrong if they fall by such a factor, or if net income per share is not
-    credible, unless the filing's earnings per share agree. All figures of a share tag in the filing are dropped.
+    A figure is wrong if it is a thousandth or millionth of the one filed earlier for its period. Net income that is
+    such a
+    multiple of earnings per share x diluted shares proves an error too: in shares if too small, in dollars if too
+    large.
+    Shares are also wrong if they fall by such a factor or income per share is not credible. No later filing is used.
     """
     row = ["symbol", "metric", "accession", "start", "end"]
     earlier = reported.select(*PERIOD, before="filed", other="value")
@@ -158,9 +156,7 @@ def without_misscaled(reported: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
 def _of_fewer_shares(counts: pl.DataFrame, wrong: pl.DataFrame, borne_out: pl.DataFrame) -> pl.DataFrame:
     """Return symbol, metric, tag, accession with share counts out of scale with earlier filings.
 
-    counts : reported share counts. wrong : counts known to be out of scale; they exclude their tag in the filing and
-    are not compared with later filings. borne_out : symbol, accession of filings whose earnings per share agree with
-    their diluted shares.
+    wrong : counts out of scale, excluded as references. borne_out : filings whose earnings per share agree.
     """
     key = ["symbol", "metric", "tag", "accession"]
     condemned = set(wrong.select(key).iter_rows())
@@ -193,7 +189,6 @@ def _near(ratio: pl.Expr, scales: tuple[float, ...], tolerance: float) -> pl.Exp
 
 _1970 = date(1970, 1, 1).toordinal()
 _ALWAYS = np.iinfo(np.int32).min
-"""Start of an instant."""
 
 Places = NDArray[np.intp]
 
@@ -228,12 +223,11 @@ class Texts:
         arrow = cast("Any", column.to_arrow())  # pyarrow has no types
         encoded = arrow.dictionary_encode()
         self.names = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
-        # # By polars: pyarrow would import pandas, which takes a second.
+        # By polars: pyarrow would import pandas, which takes a second.
         codes = pl.Series(encoded.indices).fill_null(len(self.names) - 1).to_numpy()
         self.codes: Integers = codes.astype(np.min_scalar_type(len(self.names)))
 
     def at(self, places: Places) -> list[Any]:
-        """Return the values of some rows."""
         return self.names[self.codes[places]].tolist()
 
     def among(self, places: Places, wanted: set[str]) -> Booleans:
@@ -241,7 +235,6 @@ class Texts:
         return np.array([name in wanted for name in self.names])[self.codes[places]]
 
     def present(self, places: Places) -> set[Any]:
-        """Return the distinct values of some rows, without null."""
         counts = np.bincount(self.codes[places], minlength=len(self.names))
         return {self.names[code] for code in np.flatnonzero(counts[:-1]).tolist()}
 
@@ -249,12 +242,9 @@ class Texts:
 class PeriodTable:
     """Rows about periods as arrays (N,), in order of company, key and filing.
 
-    Parameters
-    ----------
-    frame : the rows.
-    subject : key columns, the company first; only the row filed last is current.
-    later : columns that order the rows of a key.
-    together : rows of a key with equal `later` are current together; otherwise one row is.
+    subject : key columns, the company first; only the row filed last is current. later : columns that order the rows of
+        a
+    key; with `together`, equal ones are current together.
     """
 
     def __init__(
@@ -329,7 +319,6 @@ def sorted_by(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
 
 
 def _runs(frame: pl.DataFrame, names: Sequence[str]) -> NDArray[np.uint32]:
-    """Return the number (N,) of each row's run of equal values in some columns."""
     return frame.select(pl.struct(names).rle_id()).to_series().to_numpy()
 
 

@@ -1,10 +1,8 @@
 """Statement figures known on a day, figures as filed by tag, and the build of all filing panels.
 
-Market statements carry period ends but no filing dates. A figure counts as known `REPORTING_LAG_DAYS` after its period:
-the longest deadline of a 10-K (90 days, non-accelerated filers; 10-Q 45). Restated figures keep their first date.
-
-The `filed` panel has one row per (symbol, tag, unit, period, filing date) with a new figure; repeated comparatives are
-dropped. Overlapping periods, totals and parts are all kept; the facts panel chooses among them.
+Market statements have no filing dates: figures count as known `REPORTING_LAG_DAYS` after their period, the longest 10-K
+deadline (90 days, non-accelerated filers; 10-Q 45). The `filed` panel has one row per new figure and filing date, with
+all periods, totals and parts.
 """
 
 from __future__ import annotations
@@ -49,7 +47,6 @@ COLUMNS: Mapping[str, PanelColumn] = {
 FILED_SCHEMA = table_schema(COLUMNS)
 
 FIGURE = ("symbol", "tag", "end", "start", "unit")
-"""Key of a figure."""
 
 
 def build_filed(companies: Mapping[str, EdgarFacts]) -> pl.DataFrame:
@@ -84,7 +81,6 @@ class Fact(NamedTuple):
     value: float
 
     def age(self, as_of: date) -> int:
-        """Return the days since the end of the period."""
         return (as_of - self.end).days
 
 
@@ -115,8 +111,7 @@ class Series:
 def trailing_year(quarterly: Series, annual: Series) -> Series:
     """Return a flow over the four quarters up to each period end.
 
-    The fourth quarter is the year less the three others; four consecutive quarters are summed. A fiscal year uses its
-    reported figure, also where quarters are missing.
+    The fourth quarter is the year less the three others. A fiscal year uses its reported figure.
     """
     quarters = dict(zip(quarterly.ends.tolist(), quarterly.values.tolist(), strict=True))
     years = dict(zip(annual.ends.tolist(), annual.values.tolist(), strict=True))
@@ -145,17 +140,13 @@ def _day(day: date) -> int:
 
 
 SCHEMAS = {"facts": PANEL_SCHEMA, "filings": FILINGS_SCHEMA, "segments": SEGMENTS_SCHEMA, "filed": FILED_SCHEMA}
-"""Schemas of the filing panels."""
 _COMPANIES_PER_PART = 60
 """Companies processed together. Every step copies its table: 3,000 at once would take several times the memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FundamentalPanels:
-    """Long tables by symbol, those of `SCHEMAS`; empty without company facts.
-
-    notes : one sentence each. unusable : companies whose facts cannot be used, with reason and remedy.
-    """
+    """Long tables by symbol, those of `SCHEMAS`; empty without company facts. `unusable` has reasons and remedies."""
 
     tables: Tables
     notes: tuple[str, ...] = ()
@@ -163,17 +154,11 @@ class FundamentalPanels:
 
     @classmethod
     def empty(cls, notes: tuple[str, ...] = (), unusable: tuple[str, ...] = ()) -> Self:
-        """Return tables without rows."""
         return cls(Tables({name: pl.DataFrame(schema=schema) for name, schema in SCHEMAS.items()}), notes, unusable)
 
 
 def build_fundamentals(data: FilingsData) -> FundamentalPanels:
-    """Build the panels of a collection's EDGAR files.
-
-    Raises
-    ------
-    SourceError : naming company, tag and accession, where the files cannot carry a panel.
-    """
+    """Build the panels of EDGAR files; SourceError names company, tag and accession of unusable data."""
     if not data.companies:
         return FundamentalPanels.empty(data.notes, data.unusable)
     parts = list(fundamentals_in_parts(data))
@@ -203,7 +188,6 @@ def _build_part(data: FilingsData) -> FundamentalPanels:
 
 
 def _unusable(companies: Mapping[str, EdgarFacts], usable: set[str]) -> Iterator[str]:
-    """Yield the reason and remedy for each company without a usable report."""
     forms = f"{', '.join(REPORT_FORMS[:-1])} or {REPORT_FORMS[-1]}"
     for symbol, one in companies.items():
         if symbol in usable:

@@ -67,9 +67,7 @@ def build_benchmark_weights(
 ) -> WeightsPanel:
     """Weigh names by close (T, n) x shares known by each session; `members` maps rows to places of names.
 
-    Raises
-    ------
-    SourceError : a name without a close, or without shares known by the date; later counts are never used.
+    Raises SourceError for a name without a close, or without shares known by the date; later counts are never used.
     """
     records: dict[str, list[object]] = {name: [] for name in COLUMNS}
     stale: dict[str, int] = {}

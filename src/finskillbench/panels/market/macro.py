@@ -1,7 +1,6 @@
 """Macro panel: the last value released by each session.
 
-Series keep the values of the vintage read. Revised ones (CPIAUCSL, UNRATE, DTWEXBGS) are dated by first release but
-carry that vintage's figures, because collections hold no original prints.
+Revised series (CPIAUCSL, UNRATE, DTWEXBGS) are dated by first release but carry the figures of the vintage read.
 """
 
 from collections.abc import Mapping
@@ -30,12 +29,9 @@ class Publication(Enum):
 class Release:
     """Publication rule of a series.
 
-    Attributes
-    ----------
-    publication : the rule. day : for `MONTHLY`, the day of the following month, the latest since 2016.
-    banking : no publication on days when banks close but exchanges trade.
-    late : months (first day) published later than the rule -> publication day.
-    column : unit, horizon and meaning of the panel's column.
+    day : for `MONTHLY`, the day of the following month, the latest since 2016. banking : no publication on days when
+        banks
+    close but exchanges trade. late : months (first day) published later than the rule -> publication day.
     """
 
     publication: Publication
@@ -62,9 +58,8 @@ def _daily(unit: str, meaning: str) -> PanelColumn:
     return PanelColumn(unit, "1 day, published the next working day", meaning)
 
 
-# # The federal shutdown of October and November 2025 stopped the Bureau of Labor Statistics: October's unemployment
-# rate
-# # and index were never measured, September's and November's came late.
+# The federal shutdown of October and November 2025 stopped the Bureau of Labor Statistics: October's unemployment rate
+# and index were never measured, September's and November's came late.
 _SHUTDOWN_UNEMPLOYMENT = {
     date(2025, 9, 1): date(2025, 11, 20),
     date(2025, 11, 1): date(2025, 12, 16),
@@ -132,12 +127,9 @@ MAX_AGE_DAYS: Mapping[Publication, int] = {
 def build_macro(sessions: tuple[date, ...], macro: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Return one row per session and one column per series present, in the order of `RELEASES` and FRED's units.
 
-    A value holds from the first session by which it was released to the next release. It is null before the first
-    release and once older than `MAX_AGE_DAYS`.
-
-    Parameters
-    ----------
-    macro : FRED id to date (increasing) and value; a null value is a holiday.
+    A value holds from the first session after its release to the next release or `MAX_AGE_DAYS`, else null. `macro`
+    maps
+    FRED ids to date (increasing) and value; a null value is a holiday.
     """
     days = np.array(sessions, dtype="datetime64[D]")
     banking = days[[not _bank_holiday(day) for day in sessions]]
@@ -153,7 +145,7 @@ def _known(days: np.ndarray, publishing: np.ndarray, rule: Release, table: pl.Da
     table = table.drop_nulls("value").sort("date")
     values = table["value"].cast(pl.Float64).to_numpy()
     earliest = np.array([rule.earliest(day) for day in table["date"].to_list()], dtype="datetime64[D]")
-    # # A delayed month holds back later ones: values are published in order.
+    # A delayed month holds back later ones: values are published in order.
     place = np.searchsorted(publishing, np.maximum.accumulate(earliest))
     later = place >= len(publishing)
     released, values = publishing[place[~later]], values[~later]

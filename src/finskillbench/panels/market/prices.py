@@ -16,7 +16,6 @@ from finskillbench.panels.tables import PriceGap
 from finskillbench.sources.market.collection import MarketData
 
 MAX_FILLED_SESSIONS = 5
-"""Maximum sessions a missing price is carried forward."""
 
 FIELDS = ("open", "high", "low", "close", "adj_close", "volume")
 _USD = "USD per share"
@@ -33,9 +32,8 @@ COLUMNS: Mapping[str, PanelColumn] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PriceGrid:
-    """Prices as arrays (T, n) per field, NaN if absent, with the report on filling.
-
-    observed : (T, n), true where the source has the price itself.
+    """Prices as arrays (T, n) per field, NaN if absent; `observed` (T, n) is true where the source has the price
+    itself.
     """
 
     symbols: tuple[str, ...]
@@ -56,14 +54,11 @@ class PriceGrid:
 
 
 def build_prices(market: MarketData) -> PriceGrid:
-    """Place prices on the grid of sessions and carry the last one over short gaps.
+    """Place prices on the grid of sessions and carry the last one over short gaps, forward only, with a volume of 0.
 
-    Prices are carried at most `MAX_FILLED_SESSIONS` sessions forward, never back, with a volume of 0. Longer gaps leave
-    nulls and are reported. Days that are no session are dropped.
-
-    Raises
-    ------
-    SourceError : a name without prices, prices of an unknown name, a price that is not positive.
+    Longer gaps leave nulls and are reported. Raises SourceError for a name without prices, prices of an unknown name,
+    or a
+    price that is not positive.
     """
     symbols = tuple(security.symbol for security in market.securities)
     strangers = set(market.prices["symbol"].unique()) - set(symbols)

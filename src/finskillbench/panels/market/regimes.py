@@ -1,9 +1,4 @@
-"""Dates of an edition, and the returns panel.
-
-Month-ends are the dates of portfolio tasks, risk dates those of risk tasks by market regime. Returns are simple and
-log,
-with 21-day volatility and drawdown, on the adjusted close.
-"""
+"""Dates of an edition (month-ends of portfolio tasks, risk dates by market regime), and the returns panel."""
 
 from __future__ import annotations
 
@@ -48,10 +43,7 @@ class ReturnArrays(NamedTuple):
 
 
 def build_returns(adj_close: Floats) -> ReturnArrays:
-    """Return returns of an adjusted close (T, n); NaN where a price is missing.
-
-    A return needs both prices, a volatility all 21 returns.
-    """
+    """Return returns of an adjusted close (T, n); NaN where a price is missing. A volatility needs all 21 returns."""
     simple, log = np.full_like(adj_close, np.nan), np.full_like(adj_close, np.nan)
     simple[1:] = (adj_close[1:] - adj_close[:-1]) / adj_close[:-1]
     log[1:] = np.log(adj_close[1:] / adj_close[:-1])
@@ -118,12 +110,9 @@ class RiskDates(NamedTuple):
 def choose_risk_dates(days: Sequence[date], complete: Booleans, last_year: Sequence[date]) -> RiskDates:
     """Choose at most `DATES_PER_REGIME` dates per regime, evenly spread over those with enough names.
 
-    Half of the normal dates are in the last full year, after every replayed window.
-
-    Parameters
-    ----------
-    days : month-ends, in order. complete : (len(days), n), names with every figure. last_year : month-ends of the last
-        full year.
+    Half of the normal dates are in the last full year, after every replayed window. complete : (len(days), n), names
+    with
+    every figure. last_year : month-ends of the last full year.
     """
     names = complete.shape[1]
     least = _min_names(names)
@@ -166,13 +155,7 @@ def with_user_dates(dates: RiskDates, user_dates: Mapping[date, Booleans]) -> Ri
 def choose_month_ends(days: Sequence[date], complete: Booleans) -> Mapping[date, NDArray[np.intp]]:
     """Choose `MONTH_ENDS` dates spread over those with enough names; return the places of complete names on each.
 
-    Parameters
-    ----------
-    days : month-ends, in order. complete : (len(days), n), names with every figure.
-
-    Raises
-    ------
-    SourceError : no date has enough names.
+    complete : (len(days), n), names with every figure. Raises SourceError if no date has enough names.
     """
     least = _min_names(complete.shape[1])
     fit = [place for place, count in enumerate(complete.sum(axis=1).tolist()) if count >= least]

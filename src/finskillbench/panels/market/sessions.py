@@ -46,12 +46,7 @@ COLUMNS: Mapping[str, PanelColumn] = {
 
 
 def build_factors(sessions: tuple[date, ...], factors: pl.DataFrame) -> pl.DataFrame:
-    """Return a row per session, null where the source has no value.
-
-    Parameters
-    ----------
-    factors : daily decimals with date, the six factors and rf.
-    """
+    """Return a row per session with date, six factors and rf, daily decimals; null where the source has no value."""
     days = pl.DataFrame({"date": pl.Series(sessions, dtype=pl.Date)})
     return days.join(factors.select(*COLUMNS), on="date", how="left", maintain_order="left")
 
@@ -63,13 +58,7 @@ _LATEST_FIRST_SESSION = 5
 def trading_sessions(prices: pl.DataFrame, names: int, factors: pl.DataFrame) -> tuple[date, ...]:
     """Return days on which at least half of the universe has an adjusted close, within the dates of the factors.
 
-    Parameters
-    ----------
-    prices : long, with symbol, date, adj_close. names : size of the universe. factors : with date.
-
-    Raises
-    ------
-    SourceError : if there is none.
+    Raises SourceError if there is none.
     """
     if factors.height:
         covered = factors["date"].sort()
@@ -77,7 +66,9 @@ def trading_sessions(prices: pl.DataFrame, names: int, factors: pl.DataFrame) ->
         if days:
             return days
     raise SourceError(
-        "prices", "no day has prices of half the universe and factor returns", remedy="check that the two overlap"
+        "prices",
+        "no day has both prices for half of the universe and factor returns",
+        remedy="supply prices and factors for the same dates",
     )
 
 
@@ -98,10 +89,7 @@ def refuse_short_series(market: MarketData) -> None:
     """Refuse factor or rate files that end before the last full year of the prices.
 
     Sessions are limited to the factor dates, so a short file would silently move every as-of date to an earlier year.
-
-    Raises
-    ------
-    SourceError : naming the file, its end and the missing days; or no fully covered year.
+    Raises SourceError naming the file, its end and the missing days; or no fully covered year.
     """
     days = price_days(market.prices, len(market.securities))
     if not days:
@@ -131,8 +119,7 @@ def rows_up_to(sessions: Sequence[date], days: Iterable[date]) -> list[int]:
 def month_end_rows(sessions: Sequence[date]) -> list[int]:
     """Return places of the sessions that end a month.
 
-    The last month counts once a later session is known, or if its last session is its last weekday. A month that ends
-    on a weekday holiday is therefore recognised one session late, never early.
+    The last month counts once a later session is known, or if its last session is its last weekday; never early.
     """
     ends = [
         row
@@ -145,10 +132,7 @@ def month_end_rows(sessions: Sequence[date]) -> list[int]:
 
 
 def last_full_year(sessions: Sequence[date]) -> tuple[date, ...]:
-    """Return the 12 month-ends of the last calendar year fully covered by the sessions.
-
-    Raises SourceError if there is none.
-    """
+    """Return the month-ends of the last calendar year fully covered by the sessions; SourceError if there is none."""
     ends = [sessions[row] for row in month_end_rows(sessions)]
     for year in range(sessions[-1].year, sessions[0].year - 1, -1):
         chosen = tuple(day for day in ends if day.year == year)
@@ -157,7 +141,7 @@ def last_full_year(sessions: Sequence[date]) -> tuple[date, ...]:
             return chosen
     raise SourceError(
         "prices",
-        f"no calendar year is covered whole: sessions run {sessions[0]} to {sessions[-1]}",
+        f"no calendar year is fully covered: sessions run from {sessions[0]} to {sessions[-1]}",
         remedy="add prices",
     )
 

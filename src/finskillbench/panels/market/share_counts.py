@@ -17,7 +17,6 @@ from finskillbench.panels.filings.statements import REPORTING_LAG_DAYS
 from finskillbench.sources.market.collection import Statements
 
 VOLUME_SESSIONS = 21
-"""Sessions of a month."""
 
 COLUMNS: Mapping[str, PanelColumn] = {
     "symbol": SYMBOL,
@@ -29,10 +28,7 @@ COLUMNS: Mapping[str, PanelColumn] = {
 
 
 def average_daily_volume(close: Floats, volume: Floats, row: int) -> Floats:
-    """Return the mean of close x volume (n,) over the 21 sessions up to a row of (T, n), USD; NaN unless complete.
-
-    Carried-forward prices count with their volume of 0.
-    """
+    """Return the mean of close x volume (n,) over the 21 sessions up to a row of (T, n), USD; NaN unless complete."""
     first = row - VOLUME_SESSIONS + 1
     if first < 0:
         return np.full_like(close[0], np.nan)
@@ -46,11 +42,9 @@ def build_liquidity(
     volume: Floats,
     members: Mapping[int, NDArray[np.intp]],
 ) -> pl.DataFrame:
-    """Return the average daily volume by date and symbol for the names given per row of the sessions.
+    """Return the average daily volume by date and symbol for the names (places) given per row of the sessions.
 
-    Parameters
-    ----------
-    close : (T, n) USD per share. volume : (T, n) shares. members : row to places among the symbols, both increasing.
+    close : (T, n) USD per share. volume : (T, n) shares.
     """
     names = pl.Series(symbols, dtype=pl.String)
     pieces = [
@@ -78,7 +72,6 @@ class ShareCount(NamedTuple):
     value: float
 
     def age(self, as_of: date) -> int:
-        """Return the days since they were counted."""
         return (as_of - self.end).days
 
 
@@ -115,7 +108,6 @@ class ShareCounts:
 def share_counts(
     statements: Mapping[str, Statements], splits: Mapping[str, pl.DataFrame], symbols: tuple[str, ...]
 ) -> dict[str, ShareCounts]:
-    """Return the counts of each symbol with statements."""
     return {symbol: ShareCounts(statements[symbol], splits.get(symbol)) for symbol in symbols if symbol in statements}
 
 

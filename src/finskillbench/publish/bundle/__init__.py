@@ -29,7 +29,7 @@ import msgspec
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ArmName
 from finskillbench.harness.models import ModelKey, canonical
-from finskillbench.harness.trace import OURS, Ended
+from finskillbench.harness.trace import BUILTIN_HARNESS, Ended
 from finskillbench.runs.plan.items import Item
 
 FORMAT = 1
@@ -162,7 +162,7 @@ class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     model_args: Mapping[str, Any] | None = None
     turns: int | None = None
     token_budget: int | None = None
-    harness: str = OURS
+    harness: str = BUILTIN_HARNESS
 
 
 def check_display_text(what: str, text: str) -> None:

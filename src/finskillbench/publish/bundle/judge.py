@@ -20,7 +20,7 @@ from finskillbench.harness.prompts.compose import wording_digest
 from finskillbench.publish.bundle import interactive_record
 from finskillbench.publish.bundle.read import Bundle
 from finskillbench.runs.plan.items import Item, choose_episodes
-from finskillbench.runs.store.rows import Row, judged_again
+from finskillbench.runs.store.rows import Row, with_verdict
 from finskillbench.runs.store.version import code_version, scorer_version
 from finskillbench.runs.verdicts import judge
 
@@ -112,7 +112,9 @@ def judge_bundle(
 def _refuse_mounts(bundle: Bundle) -> None:
     ours = mount_all([name for name in bundle.manifest.mounts if name in ARMS])
     for name, mounted in bundle.manifest.mounts.items():
-        if name in ours and any(ours[name].of(domain).digest != digest for domain, digest in mounted.digest.items()):
+        if name in ours and any(
+            ours[name].for_domain(domain).digest != digest for domain, digest in mounted.digest.items()
+        ):
             expected = ours[name].package_digests()
             differs = [package for package, digest in mounted.packages.items() if expected.get(package) != digest]
             detail = f" ({', '.join(differs)})" if differs else ""
@@ -158,7 +160,7 @@ def _judged(bundle: Bundle, place: int, episodes: Mapping[str, Episode], edition
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: {error} in its record; submit the run again") from None
     verdict = judge(submission, edition.truth(row.task_id), edition.full_input(episode))
-    again = judged_again(row, verdict, subtask_named(verdict.sub_task).verification.method)
+    again = with_verdict(row, verdict, subtask_named(verdict.sub_task).verification.method)
     _refuse_claims(where, row, again)
     return again
 

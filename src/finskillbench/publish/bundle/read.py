@@ -162,14 +162,14 @@ def _check_rows(path: Path, manifest: BundleManifest, rows: Sequence[Row], answe
         seen.add(row.item)
         if row.answer_digest != (None if answer.answer is None else answer_digest(answer.answer)):
             raise InputError(f"{where}: its answer is not the one that was judged; submit the run again")
-        if row.item.entry not in harnesses:
+        if row.item.model_key not in harnesses:
             raise InputError(f"{where}: the manifest names no such model with these arguments")
         mounted = manifest.mounts.get(row.condition)
         if mounted is None or row.mount != mounted.digest.get(row.domain):
             raise InputError(f"{where}: was run with other skills than the manifest lists under {row.condition}")
         if row.edition != manifest.edition:
             raise InputError(f"{where}: is of edition {row.edition[:12]}, not that of the manifest")
-        if row.harness != (stated := harnesses[row.item.entry]):
+        if row.harness != (stated := harnesses[row.item.model_key]):
             raise InputError(f"{where}: its harness is {row.harness[:80]!a}, but {stated!a} by its arguments")
         _check_amounts(where, row)
         for name in _SHOWN:
@@ -179,7 +179,7 @@ def _check_rows(path: Path, manifest: BundleManifest, rows: Sequence[Row], answe
                 except InputError as error:
                     raise InputError(f"{where}: {error}") from None
                 plain.add(text)
-    if unplayed := harnesses.keys() - {row.item.entry for row in rows}:
+    if unplayed := harnesses.keys() - {row.item.model_key for row in rows}:
         raise InputError(f"{path}: the manifest names {min(unplayed).model[:80]!a}, which has no rows")
 
 

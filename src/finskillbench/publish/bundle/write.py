@@ -41,7 +41,7 @@ from finskillbench.runs.plan.items import Item
 from finskillbench.runs.postprocess.rescore import read_run
 from finskillbench.runs.store.journal import read_history, read_trajectory
 from finskillbench.runs.store.record import RunRecord
-from finskillbench.runs.store.rows import Row, answer_digest, sealed, table_bytes, to_frame
+from finskillbench.runs.store.rows import Row, answer_digest, with_digest, table_bytes, to_frame
 
 Clean = Callable[[str], str]
 
@@ -103,7 +103,7 @@ def submit_run(
     record, rows = _rows(run, edition)
     _refuse_incomplete(run, rows, record, edition, partial)
     clean = cleaner()
-    for entry in dict.fromkeys(row.item.entry for row in rows):
+    for entry in dict.fromkeys(row.item.model_key for row in rows):
         check_entry(run, entry)
     answers, attachments = _submissions(run, rows, clean, with_trajectories=trajectories)
     files = {
@@ -192,7 +192,7 @@ def _shown(run: Path, row: Row, clean: Clean) -> Row:
     """Return a row without truth and secrets."""
     loose = ("error", "served_models", "skills_loaded", "scripts_run", "incidents")
     cleaned = {name: _cleaned(getattr(row, name), clean) for name in loose}
-    shown = sealed(replace(row, **WITHHELD_COLUMNS, **cleaned))
+    shown = with_digest(replace(row, **WITHHELD_COLUMNS, **cleaned))
     if any(clean(text) != text for text in (row.model, row.arguments)):
         raise InputError(f"{run}: the name or the arguments of {row.model!r} contain what looks like a key; rename it")
     return shown
@@ -212,7 +212,7 @@ def _manifest(
     cutoff: Cutoff,
     files: Mapping[str, bytes],
 ) -> BundleManifest:
-    entries = dict.fromkeys(row.item.entry for row in rows)
+    entries = dict.fromkeys(row.item.model_key for row in rows)
     conditions = dict.fromkeys(row.condition for row in rows)
     mounts = {name: record.mounts[name] for name in conditions}
     return BundleManifest(
@@ -238,4 +238,4 @@ def _digest(answer: str | None) -> str | None:
 
 
 def _item_label(item: Item) -> str:
-    return f"{item.task_id} of {item.entry} under {item.condition}, repeat {item.run_idx}"
+    return f"{item.task_id} of {item.model_key} under {item.condition}, repeat {item.run_idx}"

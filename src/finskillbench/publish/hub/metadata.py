@@ -166,7 +166,7 @@ By `datasets`: `load_dataset("<this repository>", "all", split="test")`; by Croi
 The folder `edition` is the public edition for agents:
 
     finskillbench data info edition
-    finskillbench read edition TASK_ID
+    finskillbench inspect edition TASK_ID
     finskillbench handout edition handed-out --condition curated
     finskillbench run --edition edition --model MODEL --condition no_skill --condition curated --out runs/mine
 

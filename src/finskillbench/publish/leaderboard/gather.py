@@ -63,7 +63,7 @@ class LeaderboardEntry:
         return self.parts[0].bundle.manifest.submitter.name
 
     def rows(self, part: JudgedBundle) -> list[Row]:
-        return [row for row in part.rows if row.item.entry == self.entry]
+        return [row for row in part.rows if row.item.model_key == self.entry]
 
     def under(self, condition: str) -> JudgedBundle:
         """Return the bundle in which it was run under a condition, by its label in tables."""
@@ -144,7 +144,7 @@ def list_entries(taken: Sequence[JudgedBundle]) -> tuple[LeaderboardEntry, ...]:
     """List every entry of every submitter under unique labels."""
     parts: dict[tuple[str, ModelKey], list[JudgedBundle]] = {}
     for judged in taken:
-        for entry in dict.fromkeys(row.item.entry for row in judged.rows):
+        for entry in dict.fromkeys(row.item.model_key for row in judged.rows):
             parts.setdefault((_owner(judged.bundle), entry), []).append(judged)
     named = zip(_labels(parts), parts.items(), strict=True)
     return tuple(LeaderboardEntry(label, owner, entry, tuple(each)) for label, ((owner, entry), each) in named)
@@ -202,7 +202,7 @@ def _refuse_again(taken: Sequence[Bundle], bundle: Bundle) -> None:
 
 
 def _played(bundle: Bundle) -> set[tuple[ModelKey, str]]:
-    return {(row.item.entry, row.condition) for row in bundle.rows}
+    return {(row.item.model_key, row.condition) for row in bundle.rows}
 
 
 def _named(progress: Progress | None, path: Path) -> Callable[[int, int], None] | None:

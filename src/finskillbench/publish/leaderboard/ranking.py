@@ -16,14 +16,14 @@ from finskillbench.harness.models import ModelKey
 from finskillbench.publish.leaderboard.gather import JudgedSubmissions, LeaderboardEntry, list_entries
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
 from finskillbench.reports.tables.common import (
-    NO_SKILL_MARK,
     MARKS,
+    NO_SKILL_MARK,
     NOTHING,
     PAIRED,
+    available_marks,
     gaps,
     gaps_of,
     headline_only,
-    available_marks,
     means,
     slug,
 )

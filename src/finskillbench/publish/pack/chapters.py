@@ -17,7 +17,7 @@ from finskillbench.harness.models import ModelKey, labels
 from finskillbench.reports.compare.gates import OF_ROWS, ThresholdMeasure, ThresholdResult
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Cell, Column, Kind, Table
-from finskillbench.reports.tables.common import table_from_frame, hosted_models
+from finskillbench.reports.tables.common import hosted_models, table_from_frame
 from finskillbench.reports.tables.episodes.endings import failures_table, incidents_table, status_table
 from finskillbench.runs.postprocess.failures import failures_of
 

@@ -19,11 +19,11 @@ from finskillbench.reports.tables.common import (
     Scope,
     compared,
     every_subtask,
-    table_from_frame,
     headline_only,
     hosted_models,
     order_of,
     slug,
+    table_from_frame,
     without_baselines,
 )
 from finskillbench.reports.tables.episodes.conduct import repeats_table
@@ -60,7 +60,7 @@ _P = (
 
 
 def mean_scores(results: Results) -> pl.DataFrame:
-    """Return `verdict_coverage` and mean score of each model, harness and condition; groups without a score have nulls."""
+    """Return `verdict_coverage` and mean score by model, harness and condition; groups without a score have nulls."""
     chosen = without_baselines(results)
     means = estimate_means(chosen.episodes, "score", GROUP)
     groups = verdict_coverage(chosen, GROUP).drop("mean").join(means, on=GROUP, how="left", maintain_order="left")

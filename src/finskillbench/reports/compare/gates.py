@@ -78,8 +78,8 @@ def parse_floor(text: str) -> Threshold:
         least = -1.0
     if not (equals and part and 0.0 <= least <= 1.0):
         raise InputError(
-            f"--fail-under {text}: write it as headline=0.6, with a domain or subtask as risk_management=0.6, "
-            "and a condition behind an @; the number is a mean score from 0 to 1"
+            f"--fail-under {text}: write headline=0.6, or a domain or subtask as in risk_management=0.6, with an "
+            "optional @condition; the number is a mean score from 0 to 1"
         )
     return Threshold(part, condition or None, least)
 
@@ -113,7 +113,7 @@ def _bounded(results: Results, threshold: Threshold, models: Collection[str]) ->
         return results.rows if rows.is_empty() else rows
     if threshold.model not in results.models:
         there = ", ".join(results.models)
-        raise InputError(f"{threshold.where}: no row is of the model {threshold.model!r}; the models are {there}")
+        raise InputError(f"{threshold.where}: no rows of model {threshold.model!r}; choose from {there}")
     return results.rows.filter(pl.col("model") == threshold.model)
 
 
@@ -125,7 +125,7 @@ def _check(rows: pl.DataFrame, threshold: Threshold) -> Iterator[ThresholdResult
     chosen = rows.filter(part & counted)
     if chosen.is_empty():
         there = ", ".join([HEADLINE, *distinct_values(rows, "domain"), *distinct_values(rows, "sub_task")])
-        raise InputError(f"{threshold.where}: nothing of {name} was run under {condition}; there are {there}")
+        raise InputError(f"{threshold.where}: no rows of {name} under {condition}; choose from {there}")
     for (model, harness), each in chosen.group_by("model", "harness", maintain_order=True):
         by = str(model) if rows["harness"].n_unique() == 1 else f"{model} in {harness}"
         judge = _judge_rows if threshold.measure in OF_ROWS else _judge_scores
@@ -139,14 +139,14 @@ def _condition(rows: pl.DataFrame, threshold: Threshold) -> str:
     if threshold.condition is not None:
         if threshold.condition not in there:
             raise InputError(
-                f"{threshold.where}: nothing was run under {threshold.condition!r}; there are {', '.join(there)}"
+                f"{threshold.where}: no rows under condition {threshold.condition!r}; choose from {', '.join(there)}"
             )
         return threshold.condition
     if len(there) == 1:
         return there[0]
     if CURATED in there:
         return CURATED
-    raise InputError(f"{threshold.where}: the condition of {threshold.part} must be one of {', '.join(there)}; name it")
+    raise InputError(f"{threshold.where}: name the condition of {threshold.part}, one of {', '.join(there)}")
 
 
 def _judge_scores(what: str, rows: pl.DataFrame, threshold: Threshold) -> tuple[float | None, Outcome]:
@@ -196,7 +196,7 @@ def _judge_rows(what: str, rows: pl.DataFrame, threshold: Threshold) -> tuple[fl
 
 
 def gates_table(outcomes: Sequence[Outcome]) -> Table:
-    columns = (Column("gate", "Gate"), Column("told", "Because"))
+    columns = (Column("gate", "Gate"), Column("told", "Reason"))
     return Table(
         "gates", "Gates", columns, tuple(("holds" if each.holds else "fails", each.reason) for each in outcomes)
     )

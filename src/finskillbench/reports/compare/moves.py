@@ -83,8 +83,8 @@ def score_changes_table(paired: Paired, cuts: Sequence[Cut] = DEFAULT_CUTS) -> T
 
 
 _INTERVALS = (
-    "Better and worse count the episodes whose score moved. Intervals are 95 % and count what episodes share (market "
-    "date, mandate, company) once; none where too few such clusters were run, or too few moved apart from the rest."
+    "Better and worse count the episodes whose score changed. Intervals are 95 %, clustered by what episodes share "
+    "(market date, mandate, company); there is none with too few clusters or changes."
 )
 
 
@@ -98,7 +98,7 @@ def readable_table(table: Table) -> Table:
     rows = [row for row in table.rows if any(row[i] for i in counts) or not all(_is_nothing(row[i]) for i in changes)]
     remarks: list[str] = []
     if left := len(table.rows) - len(rows):
-        remarks.append(f"{left} of {len(table.rows)} lines, in which nothing moved, are left out (--all shows them).")
+        remarks.append(f"{left} of {len(table.rows)} lines without changes are omitted (--all shows them).")
     kept: list[int] = []
     for i, column in enumerate(table.columns):
         values = {row[i] for row in rows}
@@ -141,13 +141,9 @@ def resource_changes_table(paired: Paired) -> Table:
             change = Estimate(line["mean"], line["low"], line["high"])
             ratio = line["b"] / line["a"] if line["a"] else None
             rows.append((title, *group, line["pairs"], line["a"], line["b"], change, ratio))
-    columns = (Column("what", "Mean of an episode"), *key_columns(paired), *_AMOUNTS)
-    notes = (
-        [f"Pairs of which a side is unknown, and which are left out of a line: {', '.join(unknown)}."]
-        if unknown
-        else []
-    )
-    return Table("took", "What an episode took", columns, tuple(rows), tuple(notes))
+    columns = (Column("what", "Mean per episode"), *key_columns(paired), *_AMOUNTS)
+    notes = [f"Pairs omitted because one side is unknown: {', '.join(unknown)}."] if unknown else []
+    return Table("took", "Resources per episode", columns, tuple(rows), tuple(notes))
 
 
 def _of(cut: Cut, frame: pl.DataFrame) -> pl.DataFrame:
@@ -155,7 +151,7 @@ def _of(cut: Cut, frame: pl.DataFrame) -> pl.DataFrame:
         return frame
     frame = frame.filter("headline")
     if cut is Cut.CONDITION and not frame["program"].all():
-        return frame.filter(~pl.col("program"))  # programs are no contenders: their mean with models says nothing
+        return frame.filter(~pl.col("program"))  # means of models and programs together are meaningless
     return frame
 
 
@@ -226,7 +222,7 @@ def within_budget_table(paired: Paired) -> Table:
         Column("difference", "B - A", Kind.DIFFERENCE, interval=True),
     )
     footnote = (
-        "An answer that took more counts 0; output tokens are with reasoning, and episodes those of the headline."
+        "An answer over budget counts as 0; output tokens include reasoning, and episodes are those of the headline."
     )
     return Table("within", "Score within a budget of output tokens", columns, tuple(rows), (footnote,))
 
@@ -240,9 +236,7 @@ def cheaper_table(paired: Paired) -> Table:
         Column("b", "Tokens of B", Kind.COUNT),
         Column("times", "Times cheaper", Kind.NUMBER, interval=True),
     )
-    footnote = (
-        f"The score is {NEARLY:.0%} of what A reaches in the end; above 1 B needs fewer tokens for it, below 1 more."
-    )
+    footnote = f"The score is {NEARLY:.0%} of A's final score; above 1 B needs fewer tokens for it, below 1 more."
     return Table("cheaper", "Output tokens for the same score", columns, tuple(_savings(paired)), (footnote,))
 
 

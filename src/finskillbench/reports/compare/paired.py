@@ -120,12 +120,12 @@ def _why_none(sides: Sides) -> str:
     a, b = sides.a.results.episodes, sides.b.results.episodes
     for side, episodes in (("A", a), ("B", b)):
         if episodes.is_empty():
-            return f"no episode of {side} has a score; the command that started the run runs those in error again"
+            return f"no episode of {side} has a score; run it again to repeat the episodes in error"
     for name in sides.keys:
         there = distinct_values(a, name), distinct_values(b, name)
         if not {*there[0]} & {*there[1]}:
             differing = f"A has the {name} {', '.join(there[0])}, B {', '.join(there[1])}"
-            remedy = f"; to compare these: --over {name} {there[0][0]!r} {there[1][0]!r}"
+            remedy = f"; to compare these: --compare {name} {there[0][0]!r} {there[1][0]!r}"
             return f"the sides have no {name} in common: {differing}{remedy if name in DIMENSIONS else ''}"
     return "no episode has a score on both sides; run the same subtasks with the same --limit on both"
 
@@ -224,10 +224,10 @@ def flips_table(flips: list[_Flip]) -> Table:
         Column("a", "A", Kind.SCORE),
         Column("b", "B", Kind.SCORE),
         Column("change", "B - A", Kind.DIFFERENCE),
-        Column("show_a", "Shown by (A)"),
-        Column("show_b", "Shown by (B)"),
+        Column("show_a", "Command (A)"),
+        Column("show_b", "Command (B)"),
     )
-    return Table("flips", "Episodes whose score moved, the worst first", columns, tuple(rows))
+    return Table("flips", "Score changes by episode, largest loss first", columns, tuple(rows))
 
 
 LEVEL = 0.05
@@ -278,7 +278,7 @@ def check_regression(paired: Paired, margin: float = 0.0) -> Outcome:
             )
     absent = _absent_in_b(paired)
     unseen = f"; {absent} of the {paired.sides.a.results.episodes.height} episodes of A are not in B" if absent else ""
-    return Outcome(True, f"nothing fell by more than {margin:g} beyond chance{unseen}")
+    return Outcome(True, f"no significant fall of more than {margin:g}{unseen}")
 
 
 def _rejected_text(found: Rejected, margin: float) -> str:

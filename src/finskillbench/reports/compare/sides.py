@@ -90,7 +90,7 @@ def make_sides(
     runs = [replace(run, rows=fill_columns(run.rows).with_columns(run=pl.lit(str(run.path)))) for run in runs]
     if over is None:
         if len(runs) != 2 or len({run.path.resolve() for run in runs}) != 2:
-            raise InputError("compare takes two runs; to compare within one, say over what: --over model A B")
+            raise InputError("compare takes two different runs; to compare within one, add --compare model A B")
         a, b = (_chosen(table, choice) for table in _common_names([run.rows for run in runs]))
         names = (str(runs[0].path), str(runs[1].path))
     else:
@@ -114,7 +114,7 @@ def _chosen(rows: pl.DataFrame, choice: RowFilter) -> pl.DataFrame:
         if wanted:
             rows = rows.filter(pl.col(column).is_in(list(wanted)))
     if rows.is_empty():
-        raise InputError("nothing is left of what was chosen; choose less narrowly")
+        raise InputError("no rows match the selection; widen it")
     return rows
 
 
@@ -149,19 +149,19 @@ def _common_names(tables: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
 
 def _split(rows: pl.DataFrame, over: SideDimension) -> tuple[pl.DataFrame, pl.DataFrame]:
     if over.what not in DIMENSIONS:
-        raise InputError(f"--over {over.what}: compare over one of {', '.join(DIMENSIONS)}")
+        raise InputError(f"--compare {over.what}: choose one of {', '.join(DIMENSIONS)}")
     if over.a == over.b:
-        raise InputError(f"--over {over.what}: both sides are {over.a}; name two")
+        raise InputError(f"--compare {over.what}: both sides are {over.a}; name two")
     found: list[pl.DataFrame] = []
     for name in (over.a, over.b):
         side = rows.filter(pl.col(over.what) == name)
-        if side.is_empty() and over.what == "model":  # by its plain name, if that tells one
+        if side.is_empty() and over.what == "model":  # by its plain name, if it is unique
             side = rows.filter(pl.col("entry_model") == name)
             if len(several := distinct_values(side, "model")) > 1:
                 raise InputError(f"{name} has several entries; name one of {'; '.join(several)}")
         if side.is_empty():
             there = ", ".join(distinct_values(rows, over.what))
-            raise InputError(f"--over {over.what}: no row is of {name!r}; there are {there}")
+            raise InputError(f"--compare {over.what}: no rows of {name!r}; choose from {there}")
         found.append(side)
     return found[0], found[1]
 
@@ -172,11 +172,10 @@ def _of_common_editions(a: pl.DataFrame, b: pl.DataFrame) -> tuple[pl.DataFrame,
     if not common:
         editions_text = [", ".join(sorted(name[:8] for name in each)) for each in editions]
         raise InputError(
-            f"the sides are of other editions (A {editions_text[0]}, B {editions_text[1]}), so that no episode is the same; "
-            "run both on one edition"
+            f"the sides have no edition in common (A {editions_text[0]}, B {editions_text[1]}); run both on one edition"
         )
     notes = [
-        f"{rows.height - kept} rows of {side} are of an edition that the other side has none of, and are left out."
+        f"{rows.height - kept} rows of {side} are omitted: the other side has no rows of their edition."
         for side, rows in (("A", a), ("B", b))
         if (kept := rows.filter(pl.col("edition").is_in(common)).height) < rows.height
     ]
@@ -189,8 +188,8 @@ def _refuse_other_scorers(names: tuple[str, str], a: pl.DataFrame, b: pl.DataFra
     if len({*versions[0], *versions[1]}) > 1:
         versions_text = [f"{name}: {', '.join(each) or 'unknown'}" for name, each in zip(names, versions, strict=True)]
         raise InputError(
-            f"the sides were judged by other scorers ({'; '.join(versions_text)}); judge the runs again with finskillbench "
-            "rescore, then compare"
+            f"the sides have scores of different scorers ({'; '.join(versions_text)}); update the runs with "
+            "finskillbench rescore, then compare"
         )
 
 
@@ -215,11 +214,14 @@ def _notes(over: str, a: Side, b: Side) -> Iterator[str]:
         for model in [name for name in a.results.models if name in b.results.models]:
             arguments = [_of_model(side.results.rows, model, "entry_arguments") for side in (a, b)]
             if arguments[0] != arguments[1]:
-                yield f"{model} was called with other arguments: A {', '.join(arguments[0])}; B {', '.join(arguments[1])}."
+                yield (
+                    f"{model} was called with different arguments: A {', '.join(arguments[0])}; "
+                    f"B {', '.join(arguments[1])}."
+                )
     for column, what in (("code_version", "versions of this package"), ("commit", "commits of this package")):
         values = [_known(side.results.rows, column) for side in (a, b)]
         if values[0] and values[1] and values[0] != values[1]:
-            yield f"The sides ran with other {what}: A {', '.join(values[0])}; B {', '.join(values[1])}."
+            yield f"The sides ran with different {what}: A {', '.join(values[0])}; B {', '.join(values[1])}."
 
 
 def _other_mounts(over: str, a: pl.DataFrame, b: pl.DataFrame) -> Iterator[str]:
@@ -229,7 +231,7 @@ def _other_mounts(over: str, a: pl.DataFrame, b: pl.DataFrame) -> Iterator[str]:
         mounts = [_known(rows.filter(pl.col("condition") == condition), "mount") for rows in (a, b)]
         if mounts[0] != mounts[1]:
             mounts_text = f"A {', '.join(mounts[0])}; B {', '.join(mounts[1])}"
-            yield f"Under {condition} the sides mounted other packages: {mounts_text}."
+            yield f"Under {condition} the sides mounted different packages: {mounts_text}."
 
 
 def _of_runs(runs: Sequence[RunRows]) -> Iterator[str]:
@@ -238,7 +240,7 @@ def _of_runs(runs: Sequence[RunRows]) -> Iterator[str]:
             yield f"{run.path} is not finished: {run.missing} episodes have no row yet."
     digests = {run.record.prompts_digest for run in runs if run.record is not None}
     if len(digests) > 1:
-        yield "The runs were asked in other words (their prompts differ)."
+        yield "The runs used different prompts."
 
 
 def _of_model(rows: pl.DataFrame, model: str, column: str) -> list[str]:

@@ -146,7 +146,7 @@ def _warnings(view: View) -> Iterator[str]:
         yield f"Without {', '.join(results.excluded)}."
     failed = rows.filter(pl.col("failed")).height
     if failed:
-        yield f"{failed:,} of {rows.height:,} episodes ended in an error: they have no score and are in no mean."
+        yield f"{failed:,} of {rows.height:,} episodes ended in an error and are excluded from means."
     other = [
         f"{name} ({profile.value})" for name, profile in results.profiles.items() if profile is not results.profile
     ]
@@ -154,7 +154,7 @@ def _warnings(view: View) -> Iterator[str]:
         yield f"No {results.profile.value} scores for: {', '.join(other)}."
     for column, noun in {"edition": "editions", "scorer_version": "scorers", "commit": "states of the code"}.items():
         if column in rows.columns and len(distinct_values(rows, column)) > 1:
-            yield f"The rows are of {len(distinct_values(rows, column))} {noun}; means over them mix what may not be alike."
+            yield f"The rows have {len(distinct_values(rows, column))} {noun}; means may mix unlike rows."
     aside = distinct_values(rows.filter(~pl.col("headline")), "sub_task")
     if aside:
         yield f"Not in the headline: {', '.join(aside)}."

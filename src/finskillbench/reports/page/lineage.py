@@ -19,7 +19,7 @@ from finskillbench.reports.page.render import episode_page
 from finskillbench.reports.page.view import Located, View
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Cell, Column, Kind, Table
-from finskillbench.runs.postprocess.show import Line, comparison, conversation, known_by_id
+from finskillbench.runs.postprocess.show import Line, comparison, conversation, labelled_task_by_id
 from finskillbench.runs.store.journal import read_trajectory
 from finskillbench.runs.store.rows import Row, from_frame
 from finskillbench.runs.store.version import make_folder, write_atomic
@@ -91,10 +91,10 @@ def _episode_lines(found: Located, row: Row, editions: Mapping[str, Edition | st
     if isinstance(edition, str):
         yield Line(f"expected:  {edition}")
     elif not edition.has_truth:
-        yield Line("expected:  the edition was handed out without it")
+        yield Line("expected:  the edition has no truth")
     else:
         yield from comparison(
-            known_by_id(edition, row.task_id), trajectory.trace.submission, width=_WIDTH, most=4 * LINES
+            labelled_task_by_id(edition, row.task_id), trajectory.trace.submission, width=_WIDTH, most=4 * LINES
         )
 
 
@@ -129,7 +129,7 @@ def editions_of(runs: Sequence[RunRows]) -> dict[str, Edition | str]:
 
 def _opened(folder: Path, digest: str) -> Edition | str:
     if not (folder / MANIFEST).is_file():
-        return "the edition of the run is no longer where it was"
+        return "the edition of the run was moved or deleted"
     try:
         edition = load_edition(folder)
     except FinSkillBenchError as error:
@@ -148,15 +148,15 @@ def lineage_of(
     rows = view.rows
     facts = [("Profile", view.results.profile.value), ("Rows", f"{rows.height:,}")]
     for column, name in {
-        "code_version": "Version of the program",
-        "commit": "Commit of the code",
+        "code_version": "Program version",
+        "commit": "Code commit",
         "scorer_version": "Scorers",
         "edition": "Edition (SHA-256)",
         "harness": "Harness",
     }.items():
         if column in rows.columns:
             values = [str(each) for each in distinct_values(rows, column) if each]
-            facts.append((name, ", ".join(values) or "not known"))
+            facts.append((name, ", ".join(values) or "unknown"))
     for run in runs:
         if run.record is not None:
             facts.append(("Prompts (SHA-256)", run.record.prompts_digest))
@@ -172,11 +172,9 @@ def lineage_of(
         notes += edition.manifest["notes"]
     tables += [_checks(each) for each in (validation, audit) if each is not None]
     if validation is None:
-        notes.append(
-            "Whether every label derives again is not known here: finskillbench data validate EDITION says it."
-        )
+        notes.append("Label checks are not included; run finskillbench data validate EDITION.")
     if audit is None:
-        notes.append("What an outside examiner would find is not known here: finskillbench audit EDITION says it.")
+        notes.append("Audit results are not included; run finskillbench audit EDITION.")
     return Lineage(tuple(dict.fromkeys(facts)), tuple(tables), tuple(notes))
 
 
@@ -189,7 +187,7 @@ def _facts(edition: Edition) -> list[tuple[str, str]]:
         ("Seed", "none" if seed is None else str(seed)),
         ("Companies", str(len(manifest["universe"]))),
         ("Market dates", f"{len(days)}, {days[0]} to {days[-1]}" if days else "none"),
-        ("Files under digests", f"{len(manifest['files'])}, each found as the manifest says"),
+        ("Verified files", f"{len(manifest['files'])}, each with the digest in the manifest"),
         ("Built with", ", ".join(f"{name} {version}" for name, version in manifest["versions"].items())),
     ]
 
@@ -199,7 +197,7 @@ def _labels(edition: Edition) -> Table:
     columns = (
         Column("sub_task", "Subtask"),
         Column("episodes", "Episodes", Kind.COUNT),
-        Column("proofs", "Proofs of its labels"),
+        Column("proofs", "Proofs of labels"),
     )
     rows: list[tuple[Cell, ...]] = []
     for name, count in edition.manifest["counts"].items():
@@ -209,7 +207,7 @@ def _labels(edition: Edition) -> Table:
                 str(edition.truth(each.task_id).proof.get("kind", "stated")) for each in edition.episodes([name])
             )
         rows.append((name, count, ", ".join(f"{kind} {number:,}" for kind, number in kinds.most_common()) or None))
-    notes = () if edition.has_truth else ("The edition was handed out without its truth: proofs are not known.",)
+    notes = () if edition.has_truth else ("The edition has no truth, so proofs are unknown.",)
     return Table("labels", "Labels of the edition", columns, tuple(rows), notes)
 
 
@@ -232,4 +230,4 @@ def _checks(report: CheckReport) -> Table:
         for check in report.checks
     )
     name = "audit" if Level.AUDIT in report.levels else "validation"
-    return Table(name, f"What the {name} of edition {report.digest[:12]} found", columns, rows)
+    return Table(name, f"Findings of the {name} of edition {report.digest[:12]}", columns, rows)

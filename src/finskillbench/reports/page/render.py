@@ -32,7 +32,7 @@ _TEMPLATES = Path(__file__).with_name("templates")
 
 def index_page(content: Mapping[str, object], data: bytes) -> str:
     """Render the report page with the episodes of `pack_episodes`."""
-    # Safe: `packed` writes <, > and & as escapes of JSON.
+    # Safe: `pack_episodes` writes <, > and & as escapes of JSON.
     style = f"{_text('page.css')}\n{rules(dark=None)}"
     return _page("index.html", style, _text("page.js"), {**content, "data": Markup(data.decode())})
 

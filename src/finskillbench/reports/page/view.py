@@ -83,7 +83,9 @@ class View:
         """Note for figures that show only some entries."""
         if len(self.drawn) == len(self.entries):
             return ()
-        return (f"Drawn are the {len(self.drawn)} of {len(self.entries)} with the highest means; the table has all.",)
+        return (
+            f"Only the {len(self.drawn)} of {len(self.entries)} with the highest means are drawn; the table has all.",
+        )
 
     @property
     def conditions(self) -> tuple[str, ...]:

@@ -42,7 +42,6 @@ class WrittenPage:
     size: int
 
 
-# Longer than a screen for its arguments, each of which is named and explained once, here.
 def write_page(
     results: Results,
     out: Path,
@@ -87,7 +86,7 @@ def write_page(
         "calibration": CALIBRATION if view.only_programs else "",
         "suites": suites,
         "lineage": lineage_of(view, runs, editions, validation, audit),
-        "packed_words": _trajectories_sentence(view, len(pages), trajectories, with_causes=causes is not None),
+        "trajectories": _trajectories_sentence(view, len(pages), trajectories, with_causes=causes is not None),
         "filters": [
             *((short, label) for short, (label, _) in _FILTERS.items()),
             *([("ca", "Cause of failure")] if any(failures) else []),
@@ -111,7 +110,7 @@ def _prepare(out: Path) -> None:
     make_folder(out)
     strangers = sorted(path.name for path in out.iterdir() if path.name not in (INDEX, FIGURES, EPISODES))
     if strangers:
-        raise InputError(f"{out}: not empty and no page ({strangers[0]} is there); choose another --out")
+        raise InputError(f"{out}: neither empty nor a report page (it has {strangers[0]}); choose another --out")
     (out / INDEX).unlink(missing_ok=True)
     for name in (FIGURES, EPISODES):
         shutil.rmtree(out / name, ignore_errors=True)
@@ -181,19 +180,19 @@ def _subtitle(view: View) -> str:
 
 def _trajectories_sentence(view: View, pages: int, trajectories: int | None, *, with_causes: bool) -> str:
     if not pages:
-        return "No trajectories came with this page; where a run has them, a row says the command that shows one."
+        return "This page has no trajectories; if a run has them, each row has a command that shows one."
     if pages == view.rows.height:
-        return "Every trajectory came with this page. A cell of the heat map leads to its episodes here."
+        return "This page has every trajectory. Cells of the heat map link to their episodes here."
     examples = "an example of each cause of failure, " if with_causes else ""
     rule = (
-        f"of every cell (model, condition, subtask) the worst, {examples}the best and the one in the middle, as far as "
-        "there is room"
+        f"for each cell (model, condition, subtask) the worst, {examples}the best and the median one, up to a size "
+        "limit"
         if trajectories is None
-        else f"{trajectories} of every cell (model, condition, subtask), from the worst to the best"
+        else f"{trajectories} for each cell (model, condition, subtask), from the worst to the best"
     )
     if not with_causes:
-        rule += "; causes of failure were not looked for"
+        rule += "; causes of failure were not classified"
     return (
-        f"{pages:,} of {view.rows.height:,} trajectories came with this page: {rule}. For any other, its row says the "
-        "command that shows it. A cell of the heat map leads to its episodes here."
+        f"This page has {pages:,} of {view.rows.height:,} trajectories: {rule}. Every other row has a command that "
+        "shows its trajectory. Cells of the heat map link to their episodes here."
     )

@@ -120,7 +120,7 @@ def _otherwise(table: Table) -> list[str]:
         for each in paper_values().release
         if each.table == table.name and each.column in columns
     ]
-    return [f"The release's own recomputation displays otherwise: {'; '.join(differences)}."] if differences else []
+    return [f"The release's recomputation shows: {'; '.join(differences)}."] if differences else []
 
 
 def _text(cell: Cell) -> str | None:

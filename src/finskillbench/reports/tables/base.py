@@ -176,7 +176,7 @@ def cell_text(column: Column, cell: Cell, *, absent: str = ABSENT) -> str:
         return "".join(each if each.isprintable() else "?" for each in " ".join(cell.split()))
     if not isinstance(cell, Estimate):
         return _number(column, cell, column.decimals)
-    if cell.low is None or cell.high is None or cell.low == cell.high:  # a width of nothing is no certainty
+    if cell.low is None or cell.high is None or cell.low == cell.high:  # zero width does not mean certainty
         return f"{_number(column, cell.value, column.decimals)} [n/a]"
     decimals = _enough(column, cell.low, cell.high)
     value, low, high = (_number(column, each, decimals) for each in (cell.value, cell.low, cell.high))
@@ -202,7 +202,7 @@ def _enough(column: Column, low: float, high: float) -> int:
 
 
 def _number(column: Column, value: float, decimals: int) -> str:
-    value += 0.0  # a negative zero is none
+    value += 0.0  # avoid negative zero
     match column.kind:
         case Kind.COUNT:
             return f"{value:,.0f}"

@@ -226,7 +226,7 @@ MARKS = (
     Mark("ceiling", "Ceiling", "baseline/reference", CURATED),
 )
 """The best constant answer, the best fixed recipe, and a program that follows the curated skills."""
-NO_SKILL_MARK = Mark("by_hand", "By hand", "baseline/reference", REFERENCE)
+NO_SKILL_MARK = Mark("by_hand", "No skill", "baseline/reference", REFERENCE)
 NOTHING = Mark("nop", "Nulls", "baseline/nop", REFERENCE)
 WRONG = (
     Mark("textbook", "Textbook", "baseline/textbook", CURATED),
@@ -255,8 +255,8 @@ def mark_means(
 
 
 PAIRED = (
-    "Differences are paired by episode, with 95 % intervals that count what episodes share (market date, mandate, "
-    "scenario, company) once; no interval where fewer than three such clusters were run or too little varies."
+    "Differences are paired by episode, with 95 % intervals clustered by what episodes share (market date, mandate, "
+    "scenario, company); there is no interval with fewer than three clusters or too little variation."
 )
 
 
@@ -266,9 +266,7 @@ def notes(results: Results, *, differences: bool = True) -> tuple[str, ...]:
     if differences and results.comparisons:
         sentences.append(PAIRED)
     elif differences:
-        sentences.append(
-            f"No differences: they are against {REFERENCE}, and the rows have no two conditions to compare."
-        )
+        sentences.append(f"No differences: the rows have no two conditions to compare ({REFERENCE} is the reference).")
     return tuple(sentences)
 
 
@@ -285,7 +283,7 @@ def _place(results: Results) -> list[str]:
     """Note that a program replaces models."""
     if not results.rows["program"].all():
         return []
-    return [f"No language model was run: {hosted_models(results)[0]}, a program, stands in its place."]
+    return [f"No language model was run: {hosted_models(results)[0]}, a program, replaces it."]
 
 
 def _profiles(results: Results) -> list[str]:
@@ -296,9 +294,7 @@ def _profiles(results: Results) -> list[str]:
     if other:
         sentences.append(f"No {results.profile} scores for: {', '.join(other)}.")
     if above := distinct_values(results.rows.filter(pl.col("score") > 1.0), "sub_task"):
-        sentences.append(
-            f"{', '.join(sorted(above))}: scores may exceed 1, as the paper's formula for ranked lists has it."
-        )
+        sentences.append(f"{', '.join(sorted(above))}: scores may exceed 1 by the paper's formula for ranked lists.")
     aside = distinct_values(results.rows.filter(~pl.col("headline")), "sub_task")
     if aside:
         sentences.append(f"Not in the headline: {', '.join(sorted(aside))}.")
@@ -309,14 +305,14 @@ def _mixed(results: Results) -> list[str]:
     """Note rows of different editions, scorers, harnesses or versions."""
     sentences: list[str] = []
     for column, what in (("edition", "editions"), ("scorer_version", "scorers")):
-        found = [value[:8] or "not told" for value in distinct_values(results.rows, column)]
+        found = [value[:8] or "unknown" for value in distinct_values(results.rows, column)]
         if len(found) > 1:
-            sentences.append(f"The rows are of several {what}: {', '.join(found)}.")
+            sentences.append(f"The rows have several {what}: {', '.join(found)}.")
     compared = results.rows.filter(pl.col("model").is_in(hosted_models(results)))
     harnesses = distinct_values(compared, "harness")
     if len(harnesses) > 1:
         sentences.append(
-            f"The rows are of several harnesses: {', '.join(harnesses)}; only tables that name them keep them apart."
+            f"The rows have several harnesses: {', '.join(harnesses)}; only tables with a harness column separate them."
         )
     if EDITION in distinct_values(results.rows, "edition"):
         sentences.append(RELEASE_FOOTNOTE)
@@ -324,7 +320,7 @@ def _mixed(results: Results) -> list[str]:
         made = results.rows.group_by("code_version", "commit").len().sort("code_version", "commit")
         if made.height > 1:
             each = [
-                f"{count} by {version or 'not told'} ({commit or 'no commit'})"
+                f"{count} by {version or 'unknown'} ({commit or 'no commit'})"
                 for version, commit, count in made.iter_rows()
             ]
             sentences.append(f"The rows were made by several versions of this program: {', '.join(each)}.")
@@ -338,7 +334,7 @@ def _errors(results: Results) -> list[str]:
     everything = results.rows.height
     if failed == everything:
         return [f"All {everything} rows ended in an error: there is no score. Run again to repeat them."]
-    return [f"{failed} of {everything} rows ended in an error and are in no mean; run again to repeat them."]
+    return [f"{failed} of {everything} rows ended in an error and are excluded from means; run again to repeat them."]
 
 
 def _reused(results: Results) -> list[str]:
@@ -350,7 +346,7 @@ def _reused(results: Results) -> list[str]:
         return []
     return [
         f"{reused:,} of {int(results.rows['turns'].sum()):,} model calls were answered from a response cache: rows "
-        f"that share answers are no draws of their own, their seconds are not the model's, and {saved:,.2f} US dollars "
+        f"that share answers are not independent, their seconds are not the model's, and {saved:,.2f} US dollars "
         "of the costs were not paid."
     ]
 
@@ -363,4 +359,4 @@ def _uneven(results: Results) -> list[str]:
     if all(counts.get(name, 0) == every for name in results.conditions):
         return []
     each = ", ".join(f"{name} {counts.get(name, 0):,}" for name in results.conditions)
-    return [f"Means of conditions are not over the same episodes ({each}); differences are."]
+    return [f"Means of conditions are over different episodes ({each}); differences are over the same ones."]

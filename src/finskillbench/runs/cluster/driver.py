@@ -19,7 +19,7 @@ from finskillbench.harness.models import ModelKey, Participant
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.prices import NO_CHARGE
 from finskillbench.harness.skills.user_skills import Memory
-from finskillbench.runs.cluster.worker import Order, Result, WorkerConfig, build_context, play
+from finskillbench.runs.cluster.worker import AttemptRequest, Result, WorkerConfig, build_context, play
 from finskillbench.runs.execute.backend import CACHED_EPISODES, AttemptLimits, PlayedEpisode
 from finskillbench.runs.execute.executor import Job
 from finskillbench.runs.execute.metered import Reservation, price_of, reserve_of_attempt
@@ -28,10 +28,10 @@ from finskillbench.runs.store.record import NOTHING, Dropped, Expense
 
 MAX_ATTEMPTS = 4
 """Attempts at an episode: one that loses four workers may be killing them."""
-LOOK_SECONDS = 1.0
-WAIT_SECONDS = 60.0
+POLL_WORKERS_SECONDS = 1.0
+WORKER_WAIT_SECONDS = 60.0
 """Seconds that a run without a worker waits for one: a nanny restarts a killed worker within seconds."""
-_STEP = 16
+_LOAD_STEP = 16
 """Episodes more or less that make no worker busier: one that has prepared a task gets it again."""
 
 
@@ -41,7 +41,7 @@ class WorkerHandle:
     def __init__(self, address: str, context: Any, token: str) -> None:
         self.address, self.context, self.token = address, context, token
         self.playing, self.futures, self.turns = 0, set[Any](), asyncio.Semaphore(2)
-        self.waiting: list[tuple[Order, asyncio.Future[Result | None]]] = []
+        self.waiting: list[tuple[AttemptRequest, asyncio.Future[Result | None]]] = []
 
 
 class RemoteAttempt:
@@ -53,7 +53,7 @@ class RemoteAttempt:
             backend,
             item,
             limits,
-            backend.participants[item.entry],
+            backend.participants[item.model_key],
         )
 
     @property
@@ -68,32 +68,32 @@ class RemoteAttempt:
     async def play(self, memory: Memory) -> PlayedEpisode:
         """Play it; raises `RunStoppedError` where the budget does not reach or no worker is left."""
         item, limits, backend = self._item, self._limits, self._backend
-        participant = backend.participants[item.entry]
+        participant = backend.participants[item.model_key]
         sub_task, max_tokens = backend.by_id[item.task_id].sub_task, backend.config.max_tokens
-        share = reserve_of_attempt(participant, item.entry, sub_task, max_tokens, limits.largest_cost)
+        reserve = reserve_of_attempt(participant, item.model_key, sub_task, max_tokens, limits.largest_cost)
         budget, is_agent = None if price_of(participant) == NO_CHARGE else limits.budget, isinstance(participant, Agent)
         for _ in range(MAX_ATTEMPTS):
-            holding = nullcontext(Reservation()) if budget is None else budget.holding(share, partly=not is_agent)
-            async with holding as held:
+            holding = nullcontext(Reservation()) if budget is None else budget.holding(reserve, partly=not is_agent)
+            async with holding as reservation:
                 handle = await backend.choose(item.task_id)
-                self.calls_begun, held.unanswered, self._expense = 1, held.amount, Expense(lost_usd=held.amount)
-                if held.amount:
+                self.calls_begun, reservation.unanswered, self._expense = 1, reservation.amount, Expense(lost_usd=reservation.amount)
+                if reservation.amount:
                     limits.on_expense(self._expense)
                 result = await backend.submit(
-                    handle, (item, memory, None if budget is None else held.amount), participant
+                    handle, (item, memory, None if budget is None else reservation.amount), participant
                 )
                 if result is not None:  # else its worker was lost, which costs all that is held
                     self.calls_begun, self._expense = result.calls_begun, result.expense
-                    held.cost = ((result.trace if is_agent else None) or result.expense).usage.paid_usd
-                    self.lost_usd = held.unanswered = result.expense.lost_usd
+                    reservation.cost = ((result.trace if is_agent else None) or result.expense).usage.paid_usd
+                    self.lost_usd = reservation.unanswered = result.expense.lost_usd
             if result is not None and result.trace is not None:
                 return PlayedEpisode(result.trace, partial(bytes, result.trajectory), backend.full_input(item.task_id))
-            if result is not None and held.amount < share:
+            if result is not None and reservation.amount < reserve:
                 raise RunStoppedError(result.stopped)
             if self._expense != NOTHING:
                 why = "worker lost" if result is None else "share of the budget spent"
                 backend.job.on_event(Dropped(item, why, self._expense))
-            share, self.calls_begun, self._expense = share if result is None else float("inf"), 0, NOTHING
+            reserve, self.calls_begun, self._expense = reserve if result is None else float("inf"), 0, NOTHING
         reason = f"{item.task_id} was in play when {MAX_ATTEMPTS} workers were lost; see what kills them (memory?)"
         raise RunStoppedError(f"{reason}, the same command goes on")
 
@@ -117,7 +117,7 @@ class DaskBackend:
             return edition.full_input(by_id[task_id])
 
         self.full_input = lru_cache(CACHED_EPISODES)(full_input)
-        self._connection, self._numbers, self._gone = connection, count(1), ""
+        self._connection, self._numbers, self._failure = connection, count(1), ""
         self._handles, self._seen, self._ready = dict[str, WorkerHandle](), set[str](), asyncio.Event()
 
     @property
@@ -133,25 +133,25 @@ class DaskBackend:
         """Build a context on each worker; raises `InputError` where one cannot play."""
         self._seen.update(workers)
         keys = {worker: f"{self.config.run}-context-{next(self._numbers)}" for worker in workers}
-        on, config = self._connection.on, self.config
-        futures = {worker: on(worker, build_context, config, key, key=key) for worker, key in keys.items()}
-        for worker, end in (await self._connection.outcomes(futures)).items():
-            if isinstance(end, FinSkillBenchError):
-                raise InputError(f"worker {worker}: {end}")
-            if not isinstance(end, BaseException):  # else it is gone again
-                self._handles[worker] = WorkerHandle(worker, futures[worker], end[0])
-                self.guards = {name: held and self.guards.get(name, True) for name, held in end[1].items()}
+        submit_to, config = self._connection.on, self.config
+        futures = {worker: submit_to(worker, build_context, config, key, key=key) for worker, key in keys.items()}
+        for worker, outcome in (await self._connection.outcomes(futures)).items():
+            if isinstance(outcome, FinSkillBenchError):
+                raise InputError(f"worker {worker}: {outcome}")
+            if not isinstance(outcome, BaseException):  # else it is gone again
+                self._handles[worker] = WorkerHandle(worker, futures[worker], outcome[0])
+                self.guards = {name: held and self.guards.get(name, True) for name, held in outcome[1].items()}
         self._ready.set()
 
     @asynccontextmanager
     async def playing(self, job: Job) -> AsyncGenerator[DaskBackend]:
         """Play episodes of some work."""
         self.job = job
-        look = asyncio.create_task(self._look())
+        watch = asyncio.create_task(self._watch_workers())
         try:
             yield self
         finally:
-            look.cancel()
+            watch.cancel()
             for model in {entry.model for entry in self.participants}:
                 with suppress(*GONE):
                     await self._connection.client.scheduler.semaphore_close(name=f"{self.config.run}-{model}")
@@ -159,52 +159,52 @@ class DaskBackend:
     async def choose(self, task_id: str) -> WorkerHandle:
         """Return a worker with few episodes, the same for a task if it may; raises `RunStoppedError`."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._ready.wait(), WAIT_SECONDS)
-        if self._gone or not self._handles:
-            reason = self._gone or f"no worker is left at {self._connection.address}; start some"
+            await asyncio.wait_for(self._ready.wait(), WORKER_WAIT_SECONDS)
+        if self._failure or not self._handles:
+            reason = self._failure or f"no worker is left at {self._connection.address}; start some"
             raise RunStoppedError(f"{reason}; the same command goes on")
-        return min(self._handles.values(), key=lambda each: (each.playing // _STEP, hash((task_id, each.address))))
+        return min(self._handles.values(), key=lambda each: (each.playing // _LOAD_STEP, hash((task_id, each.address))))
 
     def _has(self, handle: WorkerHandle) -> bool:
         return self._handles.get(handle.address) is handle
 
-    async def submit(self, handle: WorkerHandle, order: Order, participant: Participant) -> Result | None:
+    async def submit(self, handle: WorkerHandle, request: AttemptRequest, participant: Participant) -> Result | None:
         """Have an episode played on a worker, those of programs several in a future; None if it is lost."""
         handle.playing += 1
         try:
             if not isinstance(participant, Program):
-                return (await self._submit(handle, [order]))[0]
-            handle.waiting.append(own := (order, asyncio.get_running_loop().create_future()))
+                return (await self._submit(handle, [request]))[0]
+            handle.waiting.append(queued := (request, asyncio.get_running_loop().create_future()))
             await asyncio.sleep(0)  # others may come in this turn of the loop
             async with handle.turns:
-                if own in handle.waiting:
+                if queued in handle.waiting:
                     batch, handle.waiting = handle.waiting, []
-                    ends = await self._submit(handle, [each for each, _ in batch])
-                    for (_, done), end in zip(batch, ends, strict=True):
-                        done.set_result(end)
-            return await own[1]
+                    results = await self._submit(handle, [each for each, _ in batch])
+                    for (_, done), result in zip(batch, results, strict=True):
+                        done.set_result(result)
+            return await queued[1]
         finally:
             handle.playing -= 1
 
-    async def _submit(self, handle: WorkerHandle, orders: list[Order]) -> list[Result] | list[None]:
+    async def _submit(self, handle: WorkerHandle, requests: list[AttemptRequest]) -> list[Result] | list[None]:
         if not self._has(handle):
-            return [None] * len(orders)
-        key = f"play-{self.config.run}", orders[0][0].trajectory, next(self._numbers)
-        handle.futures.add(future := self._connection.on(handle.address, play, handle.token, key, orders, key=key))
+            return [None] * len(requests)
+        key = f"play-{self.config.run}", requests[0][0].trajectory, next(self._numbers)
+        handle.futures.add(future := self._connection.on(handle.address, play, handle.token, key, requests, key=key))
         try:
-            end = await self._connection.outcome(future)
+            outcome = await self._connection.outcome(future)
         finally:
             handle.futures.discard(future)
-        if isinstance(end, list):
-            return cast("list[Result]", end)
-        if isinstance(end, FinSkillBenchError):
-            raise type(end)(f"worker {handle.address}: {end}")
-        if not isinstance(end, CancelledError | KilledWorker):
-            raise InternalError(f"worker {handle.address}: {end!r}")
-        await self._lose(handle)
-        return [None] * len(orders)
+        if isinstance(outcome, list):
+            return cast("list[Result]", outcome)
+        if isinstance(outcome, FinSkillBenchError):
+            raise type(outcome)(f"worker {handle.address}: {outcome}")
+        if not isinstance(outcome, CancelledError | KilledWorker):
+            raise InternalError(f"worker {handle.address}: {outcome!r}")
+        await self._drop_worker(handle)
+        return [None] * len(requests)
 
-    async def _lose(self, handle: WorkerHandle) -> None:
+    async def _drop_worker(self, handle: WorkerHandle) -> None:
         if self._has(handle):
             del self._handles[handle.address]
             if not self._handles:
@@ -214,23 +214,23 @@ class DaskBackend:
             with suppress(*GONE):
                 await self._connection.client.cancel([handle.context, *handle.futures], force=True)
 
-    async def _look(self) -> None:
+    async def _watch_workers(self) -> None:
         """Notice workers that are gone and workers that have come, until the scheduler is gone."""
         try:
             async with asyncio.TaskGroup() as joining:
                 while True:
-                    await asyncio.sleep(LOOK_SECONDS)
+                    await asyncio.sleep(POLL_WORKERS_SECONDS)
                     there = set(await self._connection.workers())
                     for handle in [each for each in self._handles.values() if each.address not in there]:
-                        await self._lose(handle)
+                        await self._drop_worker(handle)
                     self._seen &= there
                     for worker in there - self._seen:
                         self._seen.add(worker)
                         joining.create_task(self._join(worker))
         except* Exception as errors:  # noqa: BLE001 - a driver that does not look would wait for ever
-            self._gone = str(errors.exceptions[0]).removesuffix("; start it and rerun the command to resume")
+            self._failure = str(errors.exceptions[0]).removesuffix("; start it and rerun the command to resume")
             for handle in tuple(self._handles.values()):
-                await self._lose(handle)
+                await self._drop_worker(handle)
             self._ready.set()
 
     async def _join(self, worker: str) -> None:

@@ -27,7 +27,7 @@ from finskillbench.harness.conditions import mount_all
 from finskillbench.harness.models import ModelKey
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.hosted import Hosted
-from finskillbench.harness.serialization import Sendable, deserialized
+from finskillbench.harness.serialization import Sendable, deserialize
 from finskillbench.harness.skills.runner import check_guards
 from finskillbench.harness.skills.user_skills import Memory, SkillFolder, read_user_skills
 from finskillbench.harness.trace import Trace
@@ -40,7 +40,7 @@ from finskillbench.runs.store.record import Expense
 EDITION = "FINSKILLBENCH_CLUSTER_EDITION"
 """Variable of a worker's environment: where the edition is there, if not at the driver's path."""
 POLL_SECONDS = 0.5
-Order: TypeAlias = tuple[Item, Memory, float | None]
+AttemptRequest: TypeAlias = tuple[Item, Memory, float | None]
 """An episode to play, and what is reserved for it in US dollars, None without a budget."""
 
 
@@ -81,40 +81,40 @@ class _Context:
         self._limiters = {entry: self._limiter(entry.model) for entry in models}
 
     @property
-    def is_wanted(self) -> bool:
+    def is_active(self) -> bool:
         """Return True while the client holds the future of this context."""
         task = self._worker.state.tasks.get(self._key)
         return task is not None and task.state in ("executing", "memory")
 
     def _limiter(self, model: str) -> SharedLimiter:
         most, name = self._config.max_concurrency, f"{self._config.run}-{model}"
-        return SharedLimiter(most, cast("Any", Semaphore)(most, name=name), lambda: self.is_wanted)
+        return SharedLimiter(most, cast("Any", Semaphore)(most, name=name), lambda: self.is_active)
 
-    def start(self, doing: Any) -> asyncio.Task[Any]:
+    def start(self, coroutine: Any) -> asyncio.Task[Any]:
         """Start a task that ends with the context."""
-        self._tasks.add(task := asyncio.create_task(doing))
+        self._tasks.add(task := asyncio.create_task(coroutine))
         task.add_done_callback(self._tasks.discard)
         return task
 
     async def keep(self, resources: ExitStack) -> None:
         """Cancel everything once the context is no longer wanted, and close what it used."""
         with resources:
-            while self.is_wanted:
+            while self.is_active:
                 await asyncio.sleep(POLL_SECONDS)
             del _contexts[self.token]
-            for task in (others := self._tasks - {asyncio.current_task()}):
+            for task in (running := self._tasks - {asyncio.current_task()}):
                 task.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
+            await asyncio.gather(*running, return_exceptions=True)
             for participant in self._backend.participants.values():
                 if isinstance(participant, Hosted):
                     await participant.close()
 
-    async def play(self, order: Order) -> Result:
+    async def play(self, request: AttemptRequest) -> Result:
         """Play an episode, and spend no more than its share of the budget."""
-        (item, memory, share), most = order, self._config.max_cost
-        is_agent = isinstance(self._backend.participants[item.entry], Agent)
+        (item, memory, share), most = request, self._config.max_cost
+        is_agent = isinstance(self._backend.participants[item.model_key], Agent)
         budget = None if most is None or share is None else Budget(share) if is_agent else Budget(most, most - share)
-        limits = AttemptLimits(self._limiters.get(item.entry), budget, share or 0.0, lambda expense: None)
+        limits = AttemptLimits(self._limiters.get(item.model_key), budget, share or 0.0, lambda expense: None)
         attempt = self._backend.attempt(item, limits)
         try:
             played = await attempt.play(memory)
@@ -132,10 +132,10 @@ async def build_context(config: WorkerConfig, key: str) -> tuple[str, Mapping[st
     """Build what a run needs in this process, errors included; return its token and the guards of its sandbox."""
     edition = await asyncio.to_thread(open_edition, config.edition, config.digest)
     mounts, allow = mount_all(config.mounts, read_user_skills(config.skills)), config.allow_unconfined
-    if others := [name for name, each in mounts.items() if each.digest != config.mounts[name]]:
-        raise InputError(f"the skills of {others[0]} differ from the driver's; bring the same folder to every worker")
+    if differing := [name for name, each in mounts.items() if each.digest != config.mounts[name]]:
+        raise InputError(f"the skills of {differing[0]} differ from the driver's; bring the same folder to every worker")
     guards = check_guards(mounts.values(), allow_unconfined=allow)
-    participants = {entry: deserialized(each) for entry, each in config.models}
+    participants = {entry: deserialize(each) for entry, each in config.models}
     with ExitStack() as stack:
         stack.enter_context(threadpool_limits(1))  # a machine has a worker for each core
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="finskillbench-worker-")))
@@ -148,7 +148,7 @@ async def build_context(config: WorkerConfig, key: str) -> tuple[str, Mapping[st
     return context.token, dict(guards)
 
 
-async def play(token: str, key: object, orders: Sequence[Order]) -> list[Result]:
+async def play(token: str, key: object, requests: Sequence[AttemptRequest]) -> list[Result]:
     """Play episodes once; refuse as cancelled what Dask begins again or elsewhere, since it may have been paid."""
     context = _contexts.get(token)
     if context is None or key in context.begun:
@@ -157,7 +157,7 @@ async def play(token: str, key: object, orders: Sequence[Order]) -> list[Result]
     # As `distributed.secede`, which is for threads: others begin while this one waits.
     secede = cast("Any", SecedeEvent)(key=key, compute_duration=0.0, stimulus_id=f"secede-{key}")
     cast("Any", get_worker()).handle_stimulus(secede)
-    return await asyncio.gather(*(context.start(context.play(each)) for each in orders))
+    return await asyncio.gather(*(context.start(context.play(each)) for each in requests))
 
 
 @lru_cache(maxsize=4)

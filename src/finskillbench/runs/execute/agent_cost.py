@@ -28,7 +28,7 @@ class AgentCost:
     def __init__(self, budget: Budget | None, largest_cost: float, on_expense: Callable[[Expense], None]) -> None:
         self.calls_begun = 0
         self.lost_usd = 0.0
-        self._budget, self._dearest, self._note = budget, largest_cost, on_expense
+        self._budget, self._largest_cost, self._on_expense = budget, largest_cost, on_expense
 
     async def begin(self) -> None:
         """Set aside what the episode may cost.
@@ -38,16 +38,16 @@ class AgentCost:
         RunStoppedError : the budget does not reach.
         """
         if self._budget is not None:
-            await self._budget.reserve(self._dearest)
-            self.lost_usd = self._dearest
-            self._note(self.expense())
+            await self._budget.reserve(self._largest_cost)
+            self.lost_usd = self._largest_cost
+            self._on_expense(self.expense())
         self.calls_begun = 1
 
     def end(self, usage: Usage) -> None:
         """Take what it has cost, or what was set aside where it does not say."""
         if self._budget is not None:
-            self.lost_usd = self._dearest if usage.cost_usd is None else 0.0
-            self._budget.settle(self._dearest, usage.cost_usd or 0.0, self.lost_usd)
+            self.lost_usd = self._largest_cost if usage.cost_usd is None else 0.0
+            self._budget.settle(self._largest_cost, usage.cost_usd or 0.0, self.lost_usd)
 
     def expense(self) -> Expense:
         """What the episode may have cost so far."""

@@ -20,7 +20,7 @@ from finskillbench.edition import Edition
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, play_episode
-from finskillbench.harness.allowance import FULL, Allowance
+from finskillbench.harness.allowance import DEFAULT_ALLOWANCE, Allowance
 from finskillbench.harness.conditions import Mount
 from finskillbench.harness.episode_state import EpisodeSpec, Resources
 from finskillbench.harness.loop import Play, run_episode
@@ -35,7 +35,7 @@ from finskillbench.runs.execute.agent_cost import AgentCost
 from finskillbench.runs.execute.limiter import Limiter
 from finskillbench.runs.execute.metered import Budget, Metered
 from finskillbench.runs.plan.items import Item
-from finskillbench.runs.store.journal import encoded, packed
+from finskillbench.runs.store.journal import encode_trajectory, compress_trajectory
 from finskillbench.runs.store.record import Expense
 
 
@@ -49,7 +49,7 @@ class PreparedEpisode:
     open_state: Callable[[], InteractiveState | None] = lambda: None
 
     def spec(
-        self, mounted: Mount, memory: Memory = EMPTY, *, allowance: Allowance = FULL, repeat: int = 0
+        self, mounted: Mount, memory: Memory = EMPTY, *, allowance: Allowance = DEFAULT_ALLOWANCE, repeat: int = 0
     ) -> EpisodeSpec:
         """Return the specification of the episode under a condition."""
         return EpisodeSpec(
@@ -182,11 +182,11 @@ class LocalBackend:
 
     def attempt(self, item: Item, limits: AttemptLimits) -> LocalAttempt:
         """Return a new attempt at an episode."""
-        participant = self.participants[item.entry]
+        participant = self.participants[item.model_key]
         if isinstance(participant, Agent):
             cost = AgentCost(limits.budget, limits.largest_cost, limits.on_expense)
             return LocalAttempt(self, item, cost, partial(self._play_agent, participant, cost))
-        max_tokens = item.entry.named_arguments.get("max_tokens", self.max_tokens)
+        max_tokens = item.model_key.named_arguments.get("max_tokens", self.max_tokens)
         calls = Metered(participant, limits.limiter, limits.budget, max_tokens, limits.on_expense, self.resources.clock)
         return LocalAttempt(self, item, calls, partial(self.play, calls))
 
@@ -215,11 +215,11 @@ class LocalAttempt:
     async def play(self, memory: Memory) -> PlayedEpisode:
         """Play the episode to its end; raises as `finskillbench.harness.loop.run_episode`."""
         backend, item = self._backend, self._item
-        prepared, allowance = backend.prepared(item.task_id), allowance_of(item.entry)
+        prepared, allowance = backend.prepared(item.task_id), allowance_of(item.model_key)
         spec = prepared.spec(backend.mounts[item.condition], memory, allowance=allowance, repeat=item.run_idx)
         trace = await self._play(spec, backend.resources)
-        data = encoded(item, prepared.episode, trace, edition_digest=backend.edition.digest)
-        return PlayedEpisode(trace, partial(packed, data), prepared.full_input)
+        data = encode_trajectory(item, prepared.episode, trace, edition_digest=backend.edition.digest)
+        return PlayedEpisode(trace, partial(compress_trajectory, data), prepared.full_input)
 
 
 @contextmanager

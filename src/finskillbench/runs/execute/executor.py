@@ -24,7 +24,7 @@ from finskillbench.episode import Episode, JsonObject, Status, Submission, Truth
 from finskillbench.errors import Cause, InputError, RunStoppedError
 from finskillbench.garbage import frozen
 from finskillbench.harness.agents import Agent
-from finskillbench.harness.failures import PROVIDER
+from finskillbench.harness.failures import PROVIDER_POLICIES
 from finskillbench.harness.model import Usage
 from finskillbench.harness.models import ModelKey, Participant, labels
 from finskillbench.harness.programs.program import Program
@@ -38,7 +38,7 @@ from finskillbench.runs.execute.limiter import Limiter
 from finskillbench.runs.execute.metered import Budget, price_of
 from finskillbench.runs.execute.progress import Progress, start_progress
 from finskillbench.runs.plan.items import Item, Plan
-from finskillbench.runs.plan.streams import Stream, feedback, make_streams, missing, remembered, with_past
+from finskillbench.runs.plan.streams import Stream, feedback, make_streams, missing, restore_memory, extend_streams
 from finskillbench.runs.store.journal import Journal, read_history, remove_parts, write_trajectory
 from finskillbench.runs.store.record import AnyEvent, Call, Dropped, Expense, Finished
 from finskillbench.runs.store.rows import ROWS, Row, make_row
@@ -47,7 +47,7 @@ from finskillbench.runs.verdicts import judge, unjudged
 
 
 @contextmanager
-def interrupts(ask: Callable[[], None], order: Callable[[], None]) -> Generator[None]:
+def signal_handlers(on_first_interrupt: Callable[[], None], on_repeat: Callable[[], None]) -> Generator[None]:
     """While this lasts, the first SIGINT calls `ask`, each later one and SIGTERM call `order`, in the running loop.
 
     Outside the main thread, which alone receives signals, nothing changes.
@@ -56,16 +56,16 @@ def interrupts(ask: Callable[[], None], order: Callable[[], None]) -> Generator[
         yield
         return
     loop = asyncio.get_running_loop()
-    asked = False
+    already_interrupted = False
 
-    def interrupted() -> None:
-        nonlocal asked
-        (order if asked else ask)()
-        asked = True
+    def on_interrupt() -> None:
+        nonlocal already_interrupted
+        (on_repeat if already_interrupted else on_first_interrupt)()
+        already_interrupted = True
 
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    loop.add_signal_handler(signal.SIGINT, interrupted)
-    loop.add_signal_handler(signal.SIGTERM, order)
+    loop.add_signal_handler(signal.SIGINT, on_interrupt)
+    loop.add_signal_handler(signal.SIGTERM, on_repeat)
     try:
         yield
     finally:
@@ -140,7 +140,7 @@ class Executor:
         self.rows = {item: row for item, row in found.items() if (out / item.trajectory).is_file()}
         self.to_run = {
             stream: rest
-            for stream in with_past(streams, self.rows, edition.episodes())
+            for stream in extend_streams(streams, self.rows, edition.episodes())
             if (rest := missing(stream, self.rows, self.planned, retry_errors=limits.retry_errors))
         }
         self._pending = {item for rest in self.to_run.values() for item in rest}
@@ -149,17 +149,17 @@ class Executor:
         self.stopped: dict[str, str] = {}
         self.progress = start_progress((item.model for item in plan.items if item in self.planned), kept)
         self.budget = None if limits.max_cost is None else Budget(limits.max_cost, self._spent())
-        played = (row for item, row in found.items() if isinstance(models.get(item.entry), Agent))
+        played = (row for item, row in found.items() if isinstance(models.get(item.model_key), Agent))
         self._largest_cost = max((row.cost_usd or 0.0 for row in played), default=0.0)
         self._verdicts: dict[tuple[str, str | None, str], Verdict] = {}
         self._in_flight = 0
-        self._why_dropped = "stopped"
+        self._drop_reason = "stopped"
         self._tasks: list[asyncio.Task[None]] = []
 
     def _spent(self) -> float:
         """US dollars that the folder has cost, also for models that are not run now."""
         amounts = self._history.amounts()
-        prices = {model: self.config.options.charged.of(model) for model, _ in amounts}
+        prices = {model: self.config.options.charged.price_of(model) for model, _ in amounts}
         prices |= {entry.model: price_of(model) for entry, model in self.models.items()}
         for model, expense in amounts:
             if expense.usage.cost_usd is None and prices[model] is None and expense.usage.input_tokens:
@@ -169,17 +169,17 @@ class Executor:
                 )
         return self._history.spent(prices)
 
-    def _other_arguments(self) -> str:
+    def _changed_arguments_notice(self) -> str:
         """Which models the folder has under other arguments alone: whoever resumes may not have meant to."""
-        known = {item.entry for item in self.rows}
+        known = {item.model_key for item in self.rows}
         models = {entry.model for entry in known}
         names = labels([*known, *self.models])
-        anew = [names[entry] for entry in self.models if entry not in known and entry.model in models]
-        return f"run anew, since {self.out} has other arguments of the model: {', '.join(anew)}" if anew else ""
+        changed = [names[entry] for entry in self.models if entry not in known and entry.model in models]
+        return f"run anew, since {self.out} has other arguments of the model: {', '.join(changed)}" if changed else ""
 
     async def run(self) -> None:
         """Run every missing item of the plan; on return all finished episodes are on disk."""
-        self._notify(self._other_arguments())
+        self._notify(self._changed_arguments_notice())
         if not self.to_run:
             return
         _log.info("%s: %d episodes to run, %d finished before", self.out, len(self._pending), self.kept)
@@ -193,15 +193,15 @@ class Executor:
             stack.callback(shutil.rmtree, scratch, ignore_errors=True)
             for arm in {item.arm for item in self._pending}:
                 make_folder(self.out / "trajectories" / arm)
-            self._writing = stack.enter_context(ThreadPoolExecutor(_WRITERS, "writing"))
-            self._judging = stack.enter_context(ThreadPoolExecutor(1, "judging"))
+            self._writers = stack.enter_context(ThreadPoolExecutor(_WRITERS, "writing"))
+            self._judge_thread = stack.enter_context(ThreadPoolExecutor(1, "judging"))
             self._journal = stack.enter_context(Journal(self.out))
             for event in self._history.killed():
                 self._journal.append(event)
             job = Job({item.condition for item in self._pending}, scratch, self._journal.append, self._notify)
             self._backend = await stack.enter_async_context(self._open_backend(job))
             stack.enter_context(frozen())
-            stack.enter_context(interrupts(self._ask_to_stop, self._drop_all))
+            stack.enter_context(signal_handlers(self._finish_in_flight, self._cancel_in_flight))
             await self._run_queues()
 
     async def _run_queues(self) -> None:
@@ -212,36 +212,36 @@ class Executor:
         queues: dict[str, list[Stream]] = {}
         for stream in self.to_run:
             item = stream.items[0]
-            queues.setdefault(PROGRAMS if isinstance(self.models[item.entry], Program) else item.model, []).append(
+            queues.setdefault(PROGRAMS if isinstance(self.models[item.model_key], Program) else item.model, []).append(
                 stream
             )
-        most = self.config.limits.max_concurrency
+        max_concurrency = self.config.limits.max_concurrency
         for name, streams in queues.items():
-            limiter = None if name == PROGRAMS else Limiter(most, self.sleep)
+            limiter = None if name == PROGRAMS else Limiter(max_concurrency, self.sleep)
             queue = iter(streams)
             # Programs wait for nothing but a processor, and each machine has its own.
-            at_once = min(most, _PROGRAMS_AT_ONCE) * self._backend.machines if name == PROGRAMS else most
-            for _ in range(min(at_once, len(streams))):
+            concurrency = min(max_concurrency, _PROGRAMS_AT_ONCE) * self._backend.machines if name == PROGRAMS else max_concurrency
+            for _ in range(min(concurrency, len(streams))):
                 self._tasks.append(asyncio.create_task(self._take_streams(queue, limiter)))
         try:
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
         finally:
             for task in self._tasks:
                 task.cancel()
-            ends = await asyncio.gather(*self._tasks, return_exceptions=True)
-        for end in ends:
-            if isinstance(end, BaseException) and not isinstance(end, asyncio.CancelledError):
-                raise end
+            outcomes = await asyncio.gather(*self._tasks, return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException) and not isinstance(outcome, asyncio.CancelledError):
+                raise outcome
 
     async def _take_streams(self, queue: Iterator[Stream], limiter: Limiter | None) -> None:
         for stream in queue:
-            if self._may_start(stream.items[0].entry):
+            if self._may_start(stream.items[0].model_key):
                 await self._run_stream(stream, limiter)
 
     async def _run_stream(self, stream: Stream, limiter: Limiter | None) -> None:
-        memory = remembered(stream, self.rows, self.out)
+        memory = restore_memory(stream, self.rows, self.out)
         for item in self.to_run[stream]:
-            if not self._may_start(item.entry):
+            if not self._may_start(item.model_key):
                 return
             attempt = self._attempt(item, limiter)
             before = self.rows.get(item)
@@ -255,7 +255,7 @@ class Executor:
             except BaseException:
                 if self.rows.get(item) is before:
                     try:
-                        self._drop(item, self._why_dropped, attempt)
+                        self._drop(item, self._drop_reason, attempt)
                     except InputError:  # the disk that stopped the run may not take this line either
                         _log.debug("%s: not noted as dropped", item, exc_info=True)
                 raise
@@ -273,7 +273,7 @@ class Executor:
 
         return self._backend.attempt(item, AttemptLimits(limiter, self.budget, self._largest_cost, on_expense))
 
-    def _paid(self, item: Item, participant: Agent, usage: Usage) -> None:
+    def _record_agent_cost(self, item: Item, participant: Agent, usage: Usage) -> None:
         """Take in what an agent says that its episode has cost."""
         self._largest_cost = max(self._largest_cost, usage.cost_usd or 0.0)
         if self.budget is not None and usage.cost_usd is None and not self._largest_cost:
@@ -281,15 +281,15 @@ class Executor:
 
     async def _run_item(self, item: Item, attempt: Attempt, memory: Memory = EMPTY) -> tuple[Row, Mapping[str, str]]:
         """Run, judge and write one episode; returns its row and the skills that it left."""
-        episode, participant = self.by_id[item.task_id], self.models[item.entry]
+        episode, participant = self.by_id[item.task_id], self.models[item.model_key]
         played = await attempt.play(memory)
         trace = played.trace
         if isinstance(participant, Agent):
-            self._paid(item, participant, trace.usage)
+            self._record_agent_cost(item, participant, trace.usage)
         # The loop is over: only now does the truth come in.
-        verdict = await self._verdict(trace.submission, episode, played.full_input)
+        verdict = await self._verdict_on(trace.submission, episode, played.full_input)
         digest = self.edition.digest
-        await asyncio.get_running_loop().run_in_executor(self._writing, self._write, item, played)
+        await asyncio.get_running_loop().run_in_executor(self._writers, self._write, item, played)
         method = subtask_named(verdict.sub_task).verification.method
         row = make_row(item, episode, trace, verdict, method=method, edition_digest=digest)
         self._journal.append(Finished(row, attempt.cost.lost_usd))
@@ -298,21 +298,21 @@ class Executor:
         self.progress.models[item.model].ran += 1
         self.progress.models[item.model].add(row)
         self.on_progress(self.progress, row)
-        if trace.error_cause is not None and PROVIDER[Cause(trace.error_cause)].stops == "model":
-            self._stop(self.labels[item.entry], f"{trace.error_cause}: {trace.error}")
+        if trace.error_cause is not None and PROVIDER_POLICIES[Cause(trace.error_cause)].stops == "model":
+            self._stop(self.labels[item.model_key], f"{trace.error_cause}: {trace.error}")
         return row, trace.saved_skills
 
     def _write(self, item: Item, played: PlayedEpisode) -> None:
         """Write a trajectory; in a thread, since packing and the disk take a quarter of an episode of a program."""
         write_trajectory(self.out, item, played.trajectory())
 
-    async def _verdict(self, submission: Submission, episode: Episode, full_input: JsonObject) -> Verdict:
+    async def _verdict_on(self, submission: Submission, episode: Episode, full_input: JsonObject) -> Verdict:
         """What the truth says of a submission; without a score where the edition was handed out without it."""
         if not self._has_truth:
             return unjudged(submission, episode.sub_task)
-        return await self._judged(submission, self.edition.truth(submission.task_id), full_input)
+        return await self._judge(submission, self.edition.truth(submission.task_id), full_input)
 
-    async def _judged(self, submission: Submission, truth: Truth, full_input: JsonObject) -> Verdict:
+    async def _judge(self, submission: Submission, truth: Truth, full_input: JsonObject) -> Verdict:
         """Judge, a long answer and a case with a budget in a thread: what is slow to judge must hold up no other."""
         short = len(submission.answer or "") < _LONG_ANSWER
         if short and submission.record is None and budget_of(truth.sub_task) is None:
@@ -324,36 +324,36 @@ class Executor:
                     del self._verdicts[next(iter(self._verdicts))]
             return self._verdicts[known]
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._judging, judge, submission, truth, full_input)
+        return await loop.run_in_executor(self._judge_thread, judge, submission, truth, full_input)
 
-    def _may_start(self, entry: ModelKey) -> bool:
-        return RUN not in self.stopped and self.labels[entry] not in self.stopped
+    def _may_start(self, model_key: ModelKey) -> bool:
+        return RUN not in self.stopped and self.labels[model_key] not in self.stopped
 
-    def _stop(self, what: str, why: str) -> None:
-        if what not in self.stopped:
-            self.stopped[what] = why
+    def _stop(self, scope: str, reason: str) -> None:
+        if scope not in self.stopped:
+            self.stopped[scope] = reason
             if any(map(self._may_start, self.labels)):  # else the end of the run follows, and states it
-                self._notify(f"{what} is stopped: {why}")
+                self._notify(f"{scope} is stopped: {reason}")
 
     def _notify(self, notice: str) -> None:
         self.progress.notice = notice
         self.on_progress(self.progress, None)
 
-    def _ask_to_stop(self) -> None:
+    def _finish_in_flight(self) -> None:
         """Start nothing more, and let what is in flight finish."""
         self.stopped[RUN] = INTERRUPTED
-        self._why_dropped = INTERRUPTED
+        self._drop_reason = INTERRUPTED
         self._notify(f"interrupted: finishing {self._in_flight} episodes in flight; interrupt again to drop them")
 
-    def _drop_all(self) -> None:
+    def _cancel_in_flight(self) -> None:
         """Start nothing more, and drop what is in flight."""
         self.stopped[RUN] = INTERRUPTED
-        self._why_dropped = INTERRUPTED
+        self._drop_reason = INTERRUPTED
         for task in self._tasks:
             task.cancel()
 
-    def _drop(self, item: Item, why: str, attempt: Attempt) -> None:
+    def _drop(self, item: Item, reason: str, attempt: Attempt) -> None:
         if not attempt.cost.calls_begun:
             return  # the budget stood before its first call: the episode was not begun
         self.dropped += 1
-        self._journal.append(Dropped(item, why, attempt.cost.expense()))
+        self._journal.append(Dropped(item, reason, attempt.cost.expense()))

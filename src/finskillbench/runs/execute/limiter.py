@@ -40,62 +40,62 @@ class Limiter:
 
     async def acquire(self) -> int:
         """Wait for a slot; returns the round, which `release` wants back."""
-        if self._waiting or not self._has_room():
-            turn = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
+        if self._waiting or not self._has_free_slot():
+            slot = asyncio.get_running_loop().create_future()
+            self._waiting.append(slot)
             try:
-                await turn
+                await slot
             except asyncio.CancelledError:
-                if turn in self._waiting:
-                    self._waiting.remove(turn)
-                elif not turn.cancelled():  # handed a slot in the very moment of the cancellation
+                if slot in self._waiting:
+                    self._waiting.remove(slot)
+                elif not slot.cancelled():  # handed a slot in the very moment of the cancellation
                     self._in_flight -= 1
-                    self._hand_on()
+                    self._grant_waiting()
                 raise
         else:
             self._in_flight += 1
         return self._round
 
-    def release(self, begun: int, outcome: Outcome, retry_after: float | None = None) -> None:
+    def release(self, round_begun: int, outcome: Outcome, retry_after: float | None = None) -> None:
         """Give a slot back and say how the call went; `retry_after` is the wait in seconds that the provider asked for.
 
         `begun` is the round in which the slot was taken.
         """
         self._in_flight -= 1
         if outcome == "limited":
-            self._close(FIRST_BACKOFF_SECONDS if retry_after is None else retry_after)
-            if begun == self._round:
+            self._start_pause(FIRST_BACKOFF_SECONDS if retry_after is None else retry_after)
+            if round_begun == self._round:
                 self._round += 1
                 self._answers = 0
                 self.limit = max(1, self.limit // 2)
-        elif outcome == "answered" and begun == self._round:
+        elif outcome == "answered" and round_begun == self._round:
             self._answers += 1
             if self._answers >= self.limit:
                 self._answers = 0
                 self.limit = min(self.most, self.limit + 1)
-        self._hand_on()
+        self._grant_waiting()
 
-    def _has_room(self) -> bool:
+    def _has_free_slot(self) -> bool:
         return self._in_flight < self.limit and not self._pauses
 
-    def _hand_on(self) -> None:
-        while self._waiting and self._has_room():
-            turn = self._waiting.popleft()
-            if not turn.done():
+    def _grant_waiting(self) -> None:
+        while self._waiting and self._has_free_slot():
+            slot = self._waiting.popleft()
+            if not slot.done():
                 self._in_flight += 1
-                turn.set_result(None)
+                slot.set_result(None)
 
-    def _close(self, seconds: float) -> None:
+    def _start_pause(self, seconds: float) -> None:
         pause = asyncio.create_task(self._pause(min(max(seconds, 0.0), LONGEST_WAIT_SECONDS)))
         self._pauses.add(pause)
-        pause.add_done_callback(self._open)
+        pause.add_done_callback(self._end_pause)
 
     async def _pause(self, seconds: float) -> None:
         await self._sleep(seconds)
 
-    def _open(self, pause: asyncio.Task[None]) -> None:
+    def _end_pause(self, pause: asyncio.Task[None]) -> None:
         self._pauses.discard(pause)
-        self._hand_on()
+        self._grant_waiting()
 
 
 class SharedLimiter(Limiter):
@@ -107,27 +107,27 @@ class SharedLimiter(Limiter):
     is_wanted : whether the run still goes on.
     """
 
-    def __init__(self, most: int, semaphore: Any, is_wanted: Callable[[], bool]) -> None:
+    def __init__(self, most: int, semaphore: Any, is_active: Callable[[], bool]) -> None:
         super().__init__(most)
-        self._semaphore, self._is_wanted = semaphore, is_wanted
+        self._semaphore, self._is_active = semaphore, is_active
         self._releases: set[asyncio.Future[Any]] = set()
 
     async def acquire(self) -> int:
         """Wait for a slot here and for one of all; raises `RunStoppedError` once the run is over."""
-        begun = await super().acquire()
+        round_begun = await super().acquire()
         try:
             await self._semaphore.acquire()
         except BaseException:
-            super().release(begun, "failed")
+            super().release(round_begun, "failed")
             raise
-        if not self._is_wanted():
-            self.release(begun, "failed")
+        if not self._is_active():
+            self.release(round_begun, "failed")
             raise RunStoppedError("the driver is lost")
-        return begun
+        return round_begun
 
-    def release(self, begun: int, outcome: Outcome, retry_after: float | None = None) -> None:
+    def release(self, round_begun: int, outcome: Outcome, retry_after: float | None = None) -> None:
         """Give both slots back."""
-        super().release(begun, outcome, retry_after)
+        super().release(round_begun, outcome, retry_after)
         release = asyncio.ensure_future(self._semaphore.release())
         self._releases.add(release)
         release.add_done_callback(self._releases.discard)

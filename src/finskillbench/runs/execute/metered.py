@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import orjson
 
 from finskillbench.errors import Cause, ProviderError, RunStoppedError
-from finskillbench.harness.model import FREE, Message, Model, ToolSpec, Turn, Usage, is_recalling, is_tuned, possible
+from finskillbench.harness.model import FREE, Message, Model, ToolSpec, Turn, Usage, is_recalling, is_tuned, is_possible
 from finskillbench.harness.models import ModelKey, Participant, allowance_of
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
@@ -31,11 +31,11 @@ from finskillbench.runs.store.record import Expense
 
 
 @dataclass(eq=False, slots=True)
-class _Waiting:
+class _PendingReservation:
     bound: float
     invested: float
     granted: asyncio.Future[None]
-    partly: bool = False
+    partial: bool = False
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class Budget:
         self._reserved = 0.0
         self._unanswered = 0.0
         self._calls = 0
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_PendingReservation] = []
 
     async def reserve(self, bound: float, invested: float = 0.0) -> None:
         """Set `bound` aside, after waiting while others may give some of theirs back.
@@ -73,23 +73,23 @@ class Budget:
         ------
         RunStoppedError : what is left does not reach, whatever the others give back.
         """
-        await self._wait(_Waiting(bound, invested, asyncio.get_running_loop().create_future()))
+        await self._wait(_PendingReservation(bound, invested, asyncio.get_running_loop().create_future()))
 
     @asynccontextmanager
-    async def holding(self, bound: float, *, partly: bool) -> AsyncGenerator[Reservation]:
+    async def holding(self, bound: float, *, partial: bool) -> AsyncGenerator[Reservation]:
         """Set `bound` aside and settle what the reservation says in the end; errors as of `reserve`.
 
         `partly` takes all that is left where that is less, once no others hold any of it.
         """
-        waiting = _Waiting(bound, 0.0, asyncio.get_running_loop().create_future(), partly)
+        waiting = _PendingReservation(bound, 0.0, asyncio.get_running_loop().create_future(), partial)
         await self._wait(waiting)
-        held = Reservation(waiting.bound)
+        reservation = Reservation(waiting.bound)
         try:
-            yield held
+            yield reservation
         finally:
-            self.settle(held.amount, held.cost, held.unanswered)
+            self.settle(reservation.amount, reservation.cost, reservation.unanswered)
 
-    async def _wait(self, waiting: _Waiting) -> None:
+    async def _wait(self, waiting: _PendingReservation) -> None:
         self._waiting.append(waiting)
         self._grant()
         try:
@@ -116,9 +116,9 @@ class Budget:
         for waiting in tuple(self._waiting):
             if waiting.granted.done():  # cancelled; it removes itself
                 continue
-            if waiting.partly:
+            if waiting.partial:
                 waiting.bound = min(waiting.bound, max(self.most - self.spent, 0.0))
-            if self.spent + waiting.bound > self.most and not waiting.partly:
+            if self.spent + waiting.bound > self.most and not waiting.partial:
                 self._waiting.remove(waiting)
                 message = f"--max-cost {self.most:g} is reached: {self.spent:.2f} USD are spent"
                 if self._unanswered:
@@ -141,7 +141,7 @@ HIDDEN_TOKENS = 1_024
 """More than what providers add to a request by themselves, such as the instructions for calling tools."""
 CONTEXT_TOKENS = 50_000
 """Input of a call that the reserve of a whole episode allows for."""
-_UNPAID = frozenset(
+_UNBILLED = frozenset(
     {
         *(Cause.RATE_LIMIT, Cause.SERVER, Cause.CONNECTION, Cause.BAD_REQUEST),
         *(Cause.AUTH, Cause.QUOTA, Cause.UNKNOWN_MODEL),
@@ -156,7 +156,7 @@ def price_of(model: Participant) -> Price | None:
 
 
 def reserve_of_attempt(
-    participant: Participant, entry: ModelKey, sub_task: str, max_tokens: int, largest_cost: float
+    participant: Participant, model_key: ModelKey, sub_task: str, max_tokens: int, largest_cost: float
 ) -> float:
     """Return US dollars to reserve for an episode before its first call; nearly all stay below.
 
@@ -165,8 +165,8 @@ def reserve_of_attempt(
     price = price_of(participant)
     if price is None:
         return largest_cost
-    turns = allowance_of(entry).within(budget_of(sub_task)).turns
-    output = entry.named_arguments.get("max_tokens", max_tokens) * price.output
+    turns = allowance_of(model_key).within(budget_of(sub_task)).turns
+    output = model_key.named_arguments.get("max_tokens", max_tokens) * price.output
     return turns * (CONTEXT_TOKENS * max(price.input, price.cached_input, price.cache_write) + output) / 1e6
 
 
@@ -204,11 +204,11 @@ class Metered:
         self.calls = 0
         self.lost_usd = 0.0
         self._model, self._limiter, self._max_tokens = model, limiter, max_tokens
-        self._note, self._clock = on_expense, clock
+        self._on_expense, self._clock = on_expense, clock
         self.price = price_of(model)
         self._budget = None if self.price == NO_CHARGE else budget
-        self._seen = 0
-        self._last = 0
+        self._messages_before = 0
+        self._input_tokens_before = 0
 
     def expense(self, *, reserved_usd: float = 0.0) -> Expense:
         """What the episode has cost so far, with what is set aside for a call under way."""
@@ -230,18 +230,18 @@ class Metered:
         RunStoppedError : the budget does not reach.
         """
 
-        async def ask() -> Turn:
+        async def call_model() -> Turn:
             if is_tuned(self._model):
                 return await self._model.generate(messages, tools, tool_choice, max_tokens=max_tokens, repeat=repeat)
             return await self._model.generate(messages, tools, tool_choice)
 
         limit = self._max_tokens if max_tokens is None else min(max_tokens, self._max_tokens)
-        bound = 0.0 if self.price in (None, NO_CHARGE) else self._bound(self.price, messages, tools, limit)
-        turn = self._recalled(messages, tools, tool_choice, max_tokens, repeat) or await self._paid(ask, bound)
-        self._seen, self._last = len(messages), turn.usage.input_tokens or 0
+        bound = 0.0 if self.price in (None, NO_CHARGE) else self._cost_bound(self.price, messages, tools, limit)
+        turn = self._recalled_turn(messages, tools, tool_choice, max_tokens, repeat) or await self._call_within_budget(call_model, bound)
+        self._messages_before, self._input_tokens_before = len(messages), turn.usage.input_tokens or 0
         return turn
 
-    def _recalled(
+    def _recalled_turn(
         self,
         messages: Sequence[Message],
         tools: Sequence[ToolSpec],
@@ -259,46 +259,46 @@ class Metered:
             self.usage += turn.usage
         return turn
 
-    async def _paid(self, ask: Callable[[], Awaitable[Turn]], bound: float) -> Turn:
+    async def _call_within_budget(self, call_model: Callable[[], Awaitable[Turn]], bound: float) -> Turn:
         """Make a call with its upper bound set aside."""
         if self._budget is None:
-            return await self._limited(ask, bound)
+            return await self._call_within_limit(call_model, bound)
         await self._budget.reserve(bound, self.usage.paid_usd + self.lost_usd)
-        before = self.usage.paid_usd, self.lost_usd
+        cost_before = self.usage.paid_usd, self.lost_usd
         try:
-            if self._note is not None:
-                self._note(self.expense(reserved_usd=bound))
-            return await self._limited(ask, bound)
+            if self._on_expense is not None:
+                self._on_expense(self.expense(reserved_usd=bound))
+            return await self._call_within_limit(call_model, bound)
         finally:
-            self._budget.settle(bound, self.usage.paid_usd - before[0], self.lost_usd - before[1])
-            if self._note is not None:
-                self._note(self.expense())
+            self._budget.settle(bound, self.usage.paid_usd - cost_before[0], self.lost_usd - cost_before[1])
+            if self._on_expense is not None:
+                self._on_expense(self.expense())
 
-    async def _limited(self, ask: Callable[[], Awaitable[Turn]], bound: float) -> Turn:
+    async def _call_within_limit(self, call_model: Callable[[], Awaitable[Turn]], bound: float) -> Turn:
         if self._limiter is None:
-            return await self._call(ask, bound)
-        begun = await self._limiter.acquire()
+            return await self._call(call_model, bound)
+        round_begun = await self._limiter.acquire()
         outcome: Outcome = "failed"
-        asked: float | None = None
+        retry_after: float | None = None
         try:
-            turn = await self._call(ask, bound)
+            turn = await self._call(call_model, bound)
             outcome = "answered"
             return turn
         except ProviderError as error:
             if error.cause is Cause.RATE_LIMIT:
-                outcome, asked = "limited", error.retry_after
+                outcome, retry_after = "limited", error.retry_after
             raise
         finally:
-            self._limiter.release(begun, outcome, asked)
+            self._limiter.release(round_begun, outcome, retry_after)
 
-    async def _call(self, ask: Callable[[], Awaitable[Turn]], bound: float) -> Turn:
+    async def _call(self, call_model: Callable[[], Awaitable[Turn]], bound: float) -> Turn:
         self.calls_begun += 1
         started = self._clock()
         try:
-            turn = await ask()
+            turn = await call_model()
         except ProviderError as error:
             error.seconds = self._clock() - started
-            if error.cause not in _UNPAID:
+            if error.cause not in _UNBILLED:
                 self.lost_usd += bound
             raise
         except (Exception, asyncio.CancelledError):
@@ -306,7 +306,7 @@ class Metered:
             raise
         if turn.seconds is None:
             turn = replace(turn, seconds=self._clock() - started)
-        if not possible(turn.usage):
+        if not is_possible(turn.usage):
             turn = replace(turn, usage=Usage())
         if turn.usage.cost_usd is None and self.price is not None:
             if turn.usage.is_known or self.price == NO_CHARGE:
@@ -317,18 +317,18 @@ class Metered:
         self.calls += 1
         return turn
 
-    def _bound(self, price: Price, messages: Sequence[Message], tools: Sequence[ToolSpec], limit: int) -> float:
+    def _cost_bound(self, price: Price, messages: Sequence[Message], tools: Sequence[ToolSpec], limit: int) -> float:
         """An upper bound of what the next call costs that may generate `limit` tokens, in US dollars.
 
         No tokeniser makes more tokens than there are bytes. What the provider counted of the conversation so far
         is a closer bound than its bytes; what it generated itself is in the new messages again.
         """
-        if self._last:
-            tokens = self._last + sum(map(_message_bound, messages[self._seen :])) + HIDDEN_TOKENS
+        if self._input_tokens_before:
+            tokens = self._input_tokens_before + sum(map(_message_bound, messages[self._messages_before :])) + HIDDEN_TOKENS
         else:
             tokens = sum(map(_message_bound, messages)) + sum(map(_tool_bound, tools)) + HIDDEN_TOKENS
-        dearest = max(price.input, price.cached_input, price.cache_write)
-        return (tokens * dearest + limit * price.output) / 1e6
+        input_price = max(price.input, price.cached_input, price.cache_write)
+        return (tokens * input_price + limit * price.output) / 1e6
 
 
 def _message_bound(message: Message) -> int:

@@ -16,7 +16,7 @@ from finskillbench.harness.loop import Play
 from finskillbench.harness.models import ModelKey, Participant
 from finskillbench.harness.skills.runner import check_guards
 from finskillbench.harness.skills.user_skills import SkillFolder
-from finskillbench.harness.trace import OURS
+from finskillbench.harness.trace import BUILTIN_HARNESS
 from finskillbench.runs.config import RunConfig
 from finskillbench.runs.execute.backend import Backend, LocalBackend, open_resources
 from finskillbench.runs.execute.executor import Job, OpenBackend
@@ -47,12 +47,12 @@ async def open_backend(
         async with config.harness.opened() as play:
             yield partial(_open_local, participants, config, sleep, play), guards
         return
-    if config.harness.name != OURS:
+    if config.harness.name != BUILTIN_HARNESS:
         raise InputError(f"--cluster cannot use the harness {config.harness.name}; leave --harness out")
     from finskillbench.cluster.connection import connected, require_cluster_extra
 
     require_cluster_extra()
-    from finskillbench.harness.serialization import serializable
+    from finskillbench.harness.serialization import serialize
     from finskillbench.runs.cluster.driver import DaskBackend
     from finskillbench.runs.cluster.worker import WorkerConfig
 
@@ -65,7 +65,7 @@ async def open_backend(
         edition=str(edition.path.resolve()),
         digest=edition.digest,
         models=tuple(
-            (key, serializable(each, model))
+            (key, serialize(each, model))
             for (key, model), each in zip(participants.models.items(), configured, strict=True)
         ),
         mounts={name: each.digest for name, each in mounts.items()},

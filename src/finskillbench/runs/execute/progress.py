@@ -94,21 +94,21 @@ class NotebookProgress:
         self._bar, self._started = Bar(), time.monotonic()
         self._shown = -_SECONDS_BETWEEN_UPDATES  # the first call is shown at once
 
-    def __call__(self, board: RunProgress, row: Row | None) -> None:
+    def __call__(self, progress: RunProgress, row: Row | None) -> None:
         """Show the board, at most twice a second and at the end."""
         seconds = time.monotonic() - self._started
-        if seconds - self._shown >= _SECONDS_BETWEEN_UPDATES or board.done == board.planned:
+        if seconds - self._shown >= _SECONDS_BETWEEN_UPDATES or progress.done == progress.planned:
             self._shown = seconds
-            self._bar.show(board.total.summary(seconds), board.done, board.planned)
+            self._bar.show(progress.total.summary(seconds), progress.done, progress.planned)
 
 
 def start_progress(planned: Iterable[str], kept: Iterable[Row]) -> RunProgress:
     """A board at the start: the model of each planned episode, and the rows of those finished before."""
-    board = RunProgress()
+    progress = RunProgress()
     for model in planned:
-        board.models.setdefault(model, _Counts()).planned += 1
+        progress.models.setdefault(model, _Counts()).planned += 1
     for row in kept:
-        counts = board.models[row.model]
+        counts = progress.models[row.model]
         counts.kept += 1
         counts.add(row)
-    return board
+    return progress

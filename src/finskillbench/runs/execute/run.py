@@ -26,13 +26,13 @@ from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, Solve, as_agent
 from finskillbench.harness.allowance import MAX_TURNS
 from finskillbench.harness.conditions import arm_of, mount_all, parse_condition
-from finskillbench.harness.loop import Harness, OurLoop
+from finskillbench.harness.loop import Harness, BuiltinLoop
 from finskillbench.harness.models import ModelConfig, ModelKey, ModelOptions, Participant, get_participant, key_of
 from finskillbench.harness.proof import prove_arms
 from finskillbench.harness.providers.hosted import Hosted
 from finskillbench.harness.providers.prices import PROGRAMS
 from finskillbench.harness.skills.user_skills import SkillFolder, read_user_skills
-from finskillbench.harness.trace import OURS
+from finskillbench.harness.trace import BUILTIN_HARNESS
 from finskillbench.redaction import redactor_of_process, without_keys
 from finskillbench.runs.config import (
     DEFAULT_CONCURRENCY,
@@ -77,8 +77,8 @@ class RunResult:
 
     def __repr__(self) -> str:
         counts = {"ran": self.ran, "kept": self.kept, "errors": self.errors, "dropped": self.dropped}
-        told = ", ".join(f"{name} {count}" for name, count in {**counts, "not run": self.not_run}.items() if count)
-        return f"RunResult({str(self.folder)!r}: {self.rows.height} rows; {told or 'nothing planned'})"
+        outcome = ", ".join(f"{name} {count}" for name, count in {**counts, "not run": self.not_run}.items() if count)
+        return f"RunResult({str(self.folder)!r}: {self.rows.height} rows; {outcome or 'nothing planned'})"
 
     def _repr_html_(self) -> str:
         counts = self.rows.group_by("model", "condition", "status", maintain_order=True).len("rows")
@@ -188,7 +188,7 @@ async def arun(
             allow_unconfined=allow_unconfined,
         ),
         options=options or ModelOptions(seed=seed),
-        harness=harness or OurLoop(),
+        harness=harness or BuiltinLoop(),
         cluster=cluster,
         out=out,
     )
@@ -204,7 +204,7 @@ async def aexecute(
 ) -> RunResult:
     """Run a configuration; arguments, result and errors as those of `arun`."""
     chosen, harness, out = config.episodes, config.harness, config.out
-    models = _with_harness(harness, make_models(config.models, config.options, config.limits))
+    models = _keyed_by_harness(harness, make_models(config.models, config.options, config.limits))
     user_skills = read_user_skills(config.skills)
     conditions = [
         parse_condition(name)
@@ -309,14 +309,14 @@ async def _run(executor: Executor) -> None:
                 await model.close()
 
 
-def _with_harness(harness: Harness, participants: Mapping[ModelKey, Participant]) -> dict[ModelKey, Participant]:
+def _keyed_by_harness(harness: Harness, participants: Mapping[ModelKey, Participant]) -> dict[ModelKey, Participant]:
     """The models of a run as those of a harness; ours goes without saying.
 
     Raises
     ------
     InputError : one is an agent with a loop of its own.
     """
-    if harness.name == OURS:
+    if harness.name == BUILTIN_HARNESS:
         return dict(participants)
     for participant in participants.values():
         if isinstance(participant, Agent):

@@ -51,7 +51,7 @@ def choose_episodes(
     InputError : a number below 1, no episode, fewer than `sample`, an unknown task, or tasks beside a number.
     """
     if tasks is not None:
-        return _named(episodes, tasks, numbered=limit is not None or sample is not None)
+        return _select_tasks(episodes, tasks, numbered=limit is not None or sample is not None)
     for name, value in (("limit", limit), ("sample", sample)):
         if value is not None and value < 1:
             raise InputError(f"{name} is {value}; it must be at least 1")
@@ -86,14 +86,14 @@ def playable(edition: Edition, sub_tasks: Sequence[str] | None = None) -> tuple[
         for episode in episodes[:1]:
             edition.truth(episode.task_id)  # refused before anything is run
         return episodes
-    moved = {each.name for each in subtasks() if each.open_interactive_state is not None}
+    interactive = {each.name for each in subtasks() if each.open_interactive_state is not None}
     for episode in episodes:
-        if sub_tasks is not None and episode.sub_task in moved:
+        if sub_tasks is not None and episode.sub_task in interactive:
             edition.open_interactive_state(episode)  # says why not
-    return tuple(episode for episode in episodes if episode.sub_task not in moved)
+    return tuple(episode for episode in episodes if episode.sub_task not in interactive)
 
 
-def _named(episodes: Sequence[Episode], tasks: Sequence[str], *, numbered: bool) -> tuple[Episode, ...]:
+def _select_tasks(episodes: Sequence[Episode], tasks: Sequence[str], *, numbered: bool) -> tuple[Episode, ...]:
     if numbered:
         raise InputError("single tasks are named: leave out limit and sample")
     if not tasks:
@@ -114,17 +114,17 @@ def _sample(episodes: Sequence[Episode], count: int) -> frozenset[str]:
     by_subtask: dict[str, list[Episode]] = defaultdict(list)
     for episode in episodes:
         by_subtask[episode.sub_task].append(episode)
-    queues = [_spread(each) for each in by_subtask.values()]
+    queues = [_stratified_order(each) for each in by_subtask.values()]
     rounds = (queue[turn] for turn in range(len(episodes)) for queue in queues if turn < len(queue))
     return frozenset(task_id for task_id, _ in zip(rounds, range(count), strict=False))
 
 
-def _spread(episodes: Sequence[Episode]) -> list[str]:
+def _stratified_order(episodes: Sequence[Episode]) -> list[str]:
     """Task ids in an order of which every beginning is like the whole, by difficulty and by what episodes share."""
     strata: dict[str, list[Episode]] = defaultdict(list)
-    for episode in sorted(episodes, key=_lot):
+    for episode in sorted(episodes, key=_random_key):
         strata[episode.difficulty].append(episode)
-    placed: list[tuple[float, str, str]] = []
+    ranked: list[tuple[float, str, str]] = []
     for stratum in strata.values():
         seen: Counter[str] = Counter()
         repeats: list[tuple[int, Episode]] = []
@@ -134,11 +134,11 @@ def _spread(episodes: Sequence[Episode]) -> list[str]:
             seen[cluster] += 1
         repeats.sort(key=lambda pair: pair[0])
         for rank, (_, episode) in enumerate(repeats):
-            placed.append(((rank + 0.5) / len(stratum), _lot(episode), episode.task_id))
-    return [task_id for _, _, task_id in sorted(placed)]
+            ranked.append(((rank + 0.5) / len(stratum), _random_key(episode), episode.task_id))
+    return [task_id for _, _, task_id in sorted(ranked)]
 
 
-def _lot(episode: Episode) -> str:
+def _random_key(episode: Episode) -> str:
     """What decides by chance, the same in every run."""
     return hashlib.sha256(episode.task_id.encode()).hexdigest()
 
@@ -154,14 +154,14 @@ class Item:
     run_idx: int
 
     @property
-    def entry(self) -> ModelKey:
+    def model_key(self) -> ModelKey:
         """The model with its arguments."""
         return ModelKey(self.model, self.arguments)
 
     @property
     def arm(self) -> str:
         """Name of the trajectory folder."""
-        return arm_folder(self.entry, self.condition)
+        return arm_folder(self.model_key, self.condition)
 
     @property
     def trajectory(self) -> str:
@@ -169,12 +169,12 @@ class Item:
         return f"trajectories/{self.arm}/{file_name(self.task_id)}__{self.run_idx}.json.gz"
 
 
-def arm_folder(entry: ModelKey, condition: str) -> str:
+def arm_folder(model_key: ModelKey, condition: str) -> str:
     """Name of the folder with the trajectories of an entry under a condition."""
-    name = f"{file_name(entry.model)}__{file_name(condition)}"
-    if entry.arguments == NO_ARGUMENTS:
+    name = f"{file_name(model_key.model)}__{file_name(condition)}"
+    if model_key.arguments == NO_ARGUMENTS:
         return name
-    return f"{name}__{hashlib.sha256(entry.arguments.encode()).hexdigest()[:8]}"
+    return f"{name}__{hashlib.sha256(model_key.arguments.encode()).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,14 +186,14 @@ class Plan:
 
 
 @cache
-def place_of_entry(entry: ModelKey) -> tuple[int, ModelKey]:
+def model_rank(model_key: ModelKey) -> tuple[int, ModelKey]:
     """Where an entry stands among others: models by name, then the programs in the order of `BASELINES`."""
     programs = tuple(BASELINES)
-    return (programs.index(entry.model) + 1 if entry.model in programs else 0), entry
+    return (programs.index(model_key.model) + 1 if model_key.model in programs else 0), model_key
 
 
 @cache
-def place_of_condition(condition: str) -> tuple[int, str]:
+def condition_rank(condition: str) -> tuple[int, str]:
     """Where a condition stands among others: those that are always there as in `Condition`, then skills by name."""
     known = [each.value for each in Condition]
     return (known.index(condition) if condition in known else len(known)), condition
@@ -208,8 +208,8 @@ def in_order(items: Iterable[Item], places: Mapping[str, int]) -> tuple[Item, ..
         sorted(
             items,
             key=lambda item: (
-                place_of_entry(item.entry),
-                place_of_condition(item.condition),
+                model_rank(item.model_key),
+                condition_rank(item.condition),
                 item.run_idx,
                 places[item.task_id],
             ),
@@ -219,7 +219,7 @@ def in_order(items: Iterable[Item], places: Mapping[str, int]) -> tuple[Item, ..
 
 def check_names(items: Collection[Item]) -> None:
     """Refuse, as `InputError`, items that would share a file."""
-    arms = [arm_folder(*arm) for arm in {(item.entry, item.condition) for item in items}]
+    arms = [arm_folder(*arm) for arm in {(item.model_key, item.condition) for item in items}]
     tasks = [file_name(task) for task in {item.task_id for item in items}]
     for what, names in (("models", arms), ("task ids", tasks)):
         # Compared without case: some file systems do not tell Run-1 from run-1.
@@ -230,7 +230,7 @@ def check_names(items: Collection[Item]) -> None:
 
 def make_plan(
     episodes: Sequence[Episode],
-    entries: Sequence[ModelKey],
+    model_keys: Sequence[ModelKey],
     conditions: Sequence[str],
     *,
     limit: int | None = None,
@@ -255,17 +255,17 @@ def make_plan(
     """
     if epochs < 1:
         raise InputError(f"epochs is {epochs}; it must be at least 1")
-    for what, given in (("model", [str(entry) for entry in entries]), ("condition", conditions)):
-        if not given:
+    for what, chosen_names in (("model", [str(entry) for entry in model_keys]), ("condition", conditions)):
+        if not chosen_names:
             raise InputError(f"no {what} was chosen; name at least one")
-        if len(set(given)) < len(given):
-            raise InputError(f"a {what} was given twice: {', '.join(given)}")
+        if len(set(chosen_names)) < len(chosen_names):
+            raise InputError(f"a {what} was given twice: {', '.join(chosen_names)}")
     if unknown := sorted({*limits} - {*conditions}):
         raise InputError(f"there is a limit for {unknown[0]!r}, which is none of the conditions")
     chosen = {each: choose_episodes(episodes, limits.get(each, limit), sample, tasks) for each in conditions}
     items = [
         Item(entry.model, entry.arguments, condition, episode.task_id, epoch)
-        for entry in entries
+        for entry in model_keys
         for condition in conditions
         for epoch in range(epochs)
         for episode in chosen[condition]
@@ -277,7 +277,7 @@ def make_plan(
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Asked:
+class RunRequest:
     """Every entry under every condition on every task, `epochs` times; each in the order of a plan."""
 
     entries: tuple[ModelKey, ...]
@@ -296,14 +296,14 @@ class Asked:
         )
 
 
-def asked_by(plan: Plan) -> tuple[Asked, ...]:
+def requests_of(plan: Plan) -> tuple[RunRequest, ...]:
     """What a plan asks for, condition by condition: they may differ in their tasks."""
     by_condition: dict[ArmName, list[Item]] = {}
     for item in plan.items:
         by_condition.setdefault(item.condition, []).append(item)
     return tuple(
-        Asked(
-            entries=tuple(dict.fromkeys(item.entry for item in items)),
+        RunRequest(
+            entries=tuple(dict.fromkeys(item.model_key for item in items)),
             conditions=(condition,),
             tasks=tuple(dict.fromkeys(item.task_id for item in items)),
             epochs=1 + max(item.run_idx for item in items),
@@ -312,20 +312,20 @@ def asked_by(plan: Plan) -> tuple[Asked, ...]:
     )
 
 
-def joined(asked: Iterable[Asked], places: Mapping[str, int]) -> tuple[Asked, ...]:
+def merge_requests(requests: Iterable[RunRequest], places: Mapping[str, int]) -> tuple[RunRequest, ...]:
     """The same with those left out that others hold, and any two made one that differ in one respect alone."""
-    left = list(dict.fromkeys(asked))
-    while pair := next(((a, b, whole) for a, b in combinations(left, 2) if (whole := _one(a, b, places))), None):
-        first, second, whole = pair
-        left = [each for each in left if each not in (first, second)] + [whole]
-    return tuple(sorted(left))
+    merged = list(dict.fromkeys(requests))
+    while pair := next(((a, b, whole) for a, b in combinations(merged, 2) if (whole := _union(a, b, places))), None):
+        one, other, whole = pair
+        merged = [each for each in merged if each not in (one, other)] + [whole]
+    return tuple(sorted(merged))
 
 
-def _one(a: Asked, b: Asked, places: Mapping[str, int]) -> Asked | None:
+def _union(a: RunRequest, b: RunRequest, places: Mapping[str, int]) -> RunRequest | None:
     """What holds exactly what both hold, if one `Asked` can."""
-    whole = Asked(
-        tuple(sorted({*a.entries, *b.entries}, key=place_of_entry)),
-        tuple(sorted({*a.conditions, *b.conditions}, key=place_of_condition)),
+    whole = RunRequest(
+        tuple(sorted({*a.entries, *b.entries}, key=model_rank)),
+        tuple(sorted({*a.conditions, *b.conditions}, key=condition_rank)),
         tuple(sorted({*a.tasks, *b.tasks}, key=places.__getitem__)),
         max(a.epochs, b.epochs),
     )

@@ -62,15 +62,15 @@ def default_edition(progress: Progress, suite: str = PAPER_SUITE, *, small: bool
     if not folder.exists():
         from finskillbench.edition import build_edition
 
-        with _alone(folder.with_name(f"{folder.name}.lock"), progress):
+        with _file_lock(folder.with_name(f"{folder.name}.lock"), progress):
             if not folder.exists():
                 names, episodes = (_SMALL, 1) if small else (None, None)
-                build_edition(suite=suite, names=names, episodes=episodes, out=folder, progress=progress)
+                build_edition(suite=suite, companies=names, episodes=episodes, out=folder, progress=progress)
     return folder
 
 
 @contextmanager
-def _alone(path: Path, progress: Progress) -> Generator[None]:
+def _file_lock(path: Path, progress: Progress) -> Generator[None]:
     """Hold a lock, after waiting for whoever holds it; it is let go when the process ends, however it ends."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ class Shard:
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
 
-    def holds(self, stream: Stream) -> bool:
+    def contains(self, stream: Stream) -> bool:
         """Whether a stream belongs to this part; depends on its first item alone, not on the rest of the plan."""
         first = stream.items[0]
         key = orjson.dumps([first.model, first.arguments, first.condition, first.task_id, first.run_idx])
@@ -138,44 +138,44 @@ def make_streams(plan: Plan, shard: Shard | None = None) -> tuple[Stream, ...]:
     of an episode is made once.
     """
     sub_tasks = {episode.task_id: episode.sub_task for episode in plan.episodes}
-    keeping: dict[_Key, list[Item]] = {}
+    with_memory: dict[_Key, list[Item]] = {}
     single: dict[tuple[int, str], list[Item]] = {}
     for item in plan.items:
         if arm_of(item.condition).kept:
-            keeping.setdefault(_key(item, sub_tasks), []).append(item)
+            with_memory.setdefault(_key(item, sub_tasks), []).append(item)
         else:
             single.setdefault((item.run_idx, item.task_id), []).append(item)
-    longest_first = sorted(keeping.values(), key=len, reverse=True)
+    longest_first = sorted(with_memory.values(), key=len, reverse=True)
     streams = (
         *(Stream(tuple(items), has_memory=True) for items in longest_first),
         *(Stream((item,)) for items in single.values() for item in items),
     )
-    return tuple(stream for stream in streams if shard is None or shard.holds(stream))
+    return tuple(stream for stream in streams if shard is None or shard.contains(stream))
 
 
-def with_past(streams: Iterable[Stream], rows: Iterable[Item], episodes: Sequence[Episode]) -> tuple[Stream, ...]:
+def extend_streams(streams: Iterable[Stream], rows: Iterable[Item], episodes: Sequence[Episode]) -> tuple[Stream, ...]:
     """Streams with what a folder already has of them: those with a memory take in the items of its `rows`.
 
     `episodes` are all of the edition, in its order.
     """
     sub_tasks = {episode.task_id: episode.sub_task for episode in episodes}
     places = {episode.task_id: place for place, episode in enumerate(episodes)}
-    past: dict[_Key, list[Item]] = {}
+    finished: dict[_Key, list[Item]] = {}
     for item in rows:
         if arm_of(item.condition).kept:
-            past.setdefault(_key(item, sub_tasks), []).append(item)
+            finished.setdefault(_key(item, sub_tasks), []).append(item)
 
-    def whole(stream: Stream) -> Stream:
+    def extended(stream: Stream) -> Stream:
         if not stream.has_memory:
             return stream
-        items = {*stream.items, *past.get(_key(stream.items[0], sub_tasks), ())}
+        items = {*stream.items, *finished.get(_key(stream.items[0], sub_tasks), ())}
         return Stream(tuple(sorted(items, key=lambda item: places[item.task_id])), has_memory=True)
 
-    return tuple(map(whole, streams))
+    return tuple(map(extended, streams))
 
 
 def missing(
-    stream: Stream, rows: Mapping[Item, Row], asked: Collection[Item], *, retry_errors: bool
+    stream: Stream, rows: Mapping[Item, Row], requested: Collection[Item], *, retry_errors: bool
 ) -> tuple[Item, ...]:
     """The items of a stream that are still to be run, of those that are `asked` for.
 
@@ -190,20 +190,20 @@ def missing(
     if not stream.has_memory:
         return tuple(item for item in stream.items if item not in rows or (retry_errors and _failed(rows[item])))
     done = 0
-    while done < len(stream.items) and _remembers(rows.get(stream.items[done])):
+    while done < len(stream.items) and _is_finished(rows.get(stream.items[done])):
         done += 1
     rest = stream.items[done:]
-    while rest and rest[-1] not in asked and not _remembers(rows.get(rest[-1])):
+    while rest and rest[-1] not in requested and not _is_finished(rows.get(rest[-1])):
         rest = rest[:-1]
     for later in rest[1:]:
-        if _remembers(rows.get(later)):
+        if _is_finished(rows.get(later)):
             raise InputError(
                 f"{JOURNAL}: {later.task_id} is finished under {later.arm} and {rest[0].task_id}, which comes before "
                 f"it in its stream, is not: a stream grows at its end; restore {rest[0].trajectory} if it was there, "
                 "or choose another --out"
             )
     for earlier in rest:
-        if earlier not in asked:
+        if earlier not in requested:
             raise InputError(
                 f"{JOURNAL}: {earlier.task_id} ended in an error under {earlier.arm}, and {rest[-1].task_id} comes "
                 "after it in its stream; ask for both, or choose another --out"
@@ -213,11 +213,11 @@ def missing(
     return tuple(takewhile(lambda item: item not in rows, rest))
 
 
-def remembered(stream: Stream, rows: Mapping[Item, Row], folder: Path) -> Memory:
+def restore_memory(stream: Stream, rows: Mapping[Item, Row], folder: Path) -> Memory:
     """What an agent remembers where its stream goes on: of every item finished so far, the verdict; of the last, the
     skills that its trajectory in the run folder holds.
     """
-    finished = [item for item in stream.items if _remembers(rows.get(item))] if stream.has_memory else []
+    finished = [item for item in stream.items if _is_finished(rows.get(item))] if stream.has_memory else []
     if not finished:
         return EMPTY
     skills = read_trajectory(folder / finished[-1].trajectory).trace.saved_skills
@@ -230,12 +230,12 @@ def feedback(row: Row) -> Feedback:
 
 
 def _key(item: Item, sub_tasks: Mapping[str, str]) -> _Key:
-    return item.entry, item.condition, item.run_idx, sub_tasks[item.task_id]
+    return item.model_key, item.condition, item.run_idx, sub_tasks[item.task_id]
 
 
 def _failed(row: Row) -> bool:
     return row.status is Status.ERROR
 
 
-def _remembers(row: Row | None) -> bool:
+def _is_finished(row: Row | None) -> bool:
     return row is not None and not _failed(row)

@@ -31,7 +31,7 @@ from finskillbench.harness.skills.runner import check_guards
 from finskillbench.harness.skills.user_skills import NO_USER_SKILLS, UserSkills
 from finskillbench.harness.trace import BUILTIN_HARNESS
 from finskillbench.runs.plan.items import Item, Plan
-from finskillbench.runs.plan.streams import Shard, make_streams, missing, with_past
+from finskillbench.runs.plan.streams import Shard, make_streams, missing, extend_streams
 from finskillbench.runs.store import record
 from finskillbench.runs.store.journal import read_history
 from finskillbench.runs.store.rows import Row
@@ -57,11 +57,11 @@ class Amount:
         )
 
 
-def amount(calls: float, read: float, written: float, price: Price | None, cached: float = 0.0) -> Amount:
+def amount(calls: float, input_tokens: float, output_tokens: float, price: Price | None, cached_tokens: float = 0.0) -> Amount:
     """Calls and tokens with their price; `cached` is the part of the input that comes from a provider's cache."""
-    usage = Usage(input_tokens=round(read), cached_tokens=min(round(cached), round(read)), output_tokens=round(written))
+    usage = Usage(input_tokens=round(input_tokens), cached_tokens=min(round(cached_tokens), round(input_tokens)), output_tokens=round(output_tokens))
     cost = None if price is None else price.cost(usage)
-    return Amount(round(calls), round(read), round(written), cost)
+    return Amount(round(calls), round(input_tokens), round(output_tokens), cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,9 @@ class Forecast:
     high: Amount
     basis: str = ""
 
-    def within(self, most_written: int, price: Price | None) -> Forecast:
+    def capped(self, max_output_tokens: int, price: Price | None) -> Forecast:
         """The same where no more than so many tokens may be written."""
-        expected, low, high = (_cut(each, most_written, price) for each in (self.expected, self.low, self.high))
+        expected, low, high = (_cut(each, max_output_tokens, price) for each in (self.expected, self.low, self.high))
         return Forecast(expected, low, high, self.basis)
 
     def __add__(self, other: Forecast) -> Forecast:
@@ -83,8 +83,8 @@ class Forecast:
         return Forecast(self.expected + other.expected, self.low + other.low, self.high + other.high)
 
 
-def _cut(used: Amount, most_written: int, price: Price | None) -> Amount:
-    over = max(0, used.output_tokens - most_written)
+def _cut(used: Amount, max_output_tokens: int, price: Price | None) -> Amount:
+    over = max(0, used.output_tokens - max_output_tokens)
     saved = 0.0 if price is None else price.cost(Usage(output_tokens=over))
     cost = None if used.cost_usd is None else used.cost_usd - saved
     return Amount(used.calls, used.input_tokens, used.output_tokens - over, cost)
@@ -103,7 +103,7 @@ PUBLISHED: Mapping[Condition, _Published] = {
     Condition.CURATED: _Published(22_546, 35_378, 7.30),
     Condition.SELF_GENERATED: _Published(40_034, 63_606, 9.29),
 }
-WRITTEN, LEAST_WRITTEN, MOST_WRITTEN = 0.1, 0.05, 0.2
+OUTPUT_SHARE, MIN_OUTPUT_SHARE, MAX_OUTPUT_SHARE = 0.1, 0.05, 0.2
 """Part of the tokens that a model writes: the paper does not say; models that reason write most."""
 SPREAD = 2.0
 """From the published median over this to the published mean times this: of single models the paper does not tell."""
@@ -111,7 +111,7 @@ DEVIATIONS = 2.0
 """Standard errors on either side of what an earlier run lets expect."""
 
 
-def like_published(condition: str) -> Condition:
+def nearest_published_condition(condition: str) -> Condition:
     """The published condition to which an arm is nearest."""
     arm = arm_of(condition)
     if arm.own:
@@ -119,7 +119,7 @@ def like_published(condition: str) -> Condition:
     return Condition.CURATED if arm.mounts_packages else Condition.NO_SKILL
 
 
-def published(condition: str, episodes: int, most_calls: int, price: Price | None) -> Forecast:
+def published_forecast(condition: str, episodes: int, max_calls: int, price: Price | None) -> Forecast:
     """What the paper lets expect of a model of which nothing is known.
 
     Parameters
@@ -129,19 +129,19 @@ def published(condition: str, episodes: int, most_calls: int, price: Price | Non
     most_calls : that an episode may make.
     price : of the model, None where it is not known.
     """
-    found = PUBLISHED[like_published(condition)]
-    turns = min(found.turns, most_calls)
+    found = PUBLISHED[nearest_published_condition(condition)]
+    turns = min(found.turns, max_calls)
     low, mean, high = (episodes * each for each in (found.median / SPREAD, found.mean, found.mean * SPREAD))
     return Forecast(
-        amount(episodes * turns, (1 - WRITTEN) * mean, WRITTEN * mean, price),
-        amount(episodes * turns / SPREAD, (1 - MOST_WRITTEN) * low, LEAST_WRITTEN * low, price),
-        amount(episodes * most_calls, (1 - LEAST_WRITTEN) * high, MOST_WRITTEN * high, price),
+        amount(episodes * turns, (1 - OUTPUT_SHARE) * mean, OUTPUT_SHARE * mean, price),
+        amount(episodes * turns / SPREAD, (1 - MAX_OUTPUT_SHARE) * low, MIN_OUTPUT_SHARE * low, price),
+        amount(episodes * max_calls, (1 - MIN_OUTPUT_SHARE) * high, MAX_OUTPUT_SHARE * high, price),
         f"as published of eight models ({found.mean:,} tokens in {found.turns} calls an episode; median "
         f"{found.median:,})",
     )
 
 
-class Earlier:
+class EarlierRun:
     """The finished episodes of an earlier run, by entry.
 
     Parameters
@@ -163,16 +163,16 @@ class Earlier:
             if row.model in BASELINES or row.status is Status.ERROR:
                 continue
             if counted:
-                self._rows.setdefault(row.item.entry, []).append(row)
+                self._rows.setdefault(row.item.model_key, []).append(row)
             else:
-                self._uncounted[row.item.entry, str(row.condition)] += 1
+                self._uncounted[row.item.model_key, str(row.condition)] += 1
         if not self._rows:
             raise InputError(
                 f"{name}: no model has finished an episode with known tokens; run a pilot first, say with --limit 5"
             )
 
     def forecast(
-        self, entry: ModelKey, condition: str, episodes: Counter[tuple[str, str]], most_calls: int, price: Price | None
+        self, model_key: ModelKey, condition: str, episodes: Counter[tuple[str, str]], max_calls: int, price: Price | None
     ) -> Forecast:
         """What the run lets expect of a model.
 
@@ -190,49 +190,49 @@ class Earlier:
         ------
         InputError : the run has several models, and this one is none of them.
         """
-        name, rows = self._like(entry)
-        own = [row for row in rows if row.condition == condition]
-        factors, spread, basis = np.ones(4), 1.0, f"as {len(own)} episodes{name} in {self.name}"
-        if not own:
+        name, rows = self._rows_like(model_key)
+        matching = [row for row in rows if row.condition == condition]
+        factors, spread, basis = np.ones(4), 1.0, f"as {len(matching)} episodes{name} in {self.name}"
+        if not matching:
             nearest = Counter(row.condition for row in rows).most_common(1)[0][0]
-            own = [row for row in rows if row.condition == nearest]
-            factors, spread = _between(nearest, condition), SPREAD
+            matching = [row for row in rows if row.condition == nearest]
+            factors, spread = _published_ratios(nearest, condition), SPREAD
             basis = (
-                f"as {len(own)} episodes{name} under {nearest} in {self.name}, times what was published between the two"
+                f"as {len(matching)} episodes{name} under {nearest} in {self.name}, times what was published between the two"
             )
-        if uncounted := self._uncounted[entry, condition]:
+        if uncounted := self._uncounted[model_key, condition]:
             basis += f" ({uncounted} more without token counts are left out)"
-        total, variance, strange = _sums(own, episodes)
-        if strange:
-            basis += f"; as all of its domain where none is of the subtask: {', '.join(strange)}"
+        total, variance, unknown = _sums(matching, episodes)
+        if unknown:
+            basis += f"; as all of its domain where none is of the subtask: {', '.join(unknown)}"
         total, error = total * factors, DEVIATIONS * np.sqrt(variance) * factors
         # Agents with a loop of their own make as many calls as they like.
-        most_calls = max(most_calls, *(row.turns for row in own if row.harness != BUILTIN_HARNESS), 0)
-        most = np.array([most_calls * episodes.total(), np.inf, np.inf, np.inf])
+        max_calls = max(max_calls, *(row.turns for row in matching if row.harness != BUILTIN_HARNESS), 0)
+        maxima = np.array([max_calls * episodes.total(), np.inf, np.inf, np.inf])
         expected, low, high = (
             amount(calls, read, written, price, cached)
             for calls, read, written, cached in (
-                np.clip(each, 0.0, most) for each in (total, (total - error) / spread, (total + error) * spread)
+                np.clip(each, 0.0, maxima) for each in (total, (total - error) / spread, (total + error) * spread)
             )
         )
         return Forecast(expected, low, high, basis)
 
-    def _like(self, entry: ModelKey) -> tuple[str, list[Row]]:
+    def _rows_like(self, model_key: ModelKey) -> tuple[str, list[Row]]:
         """The rows of an entry, or of the nearest to it, and in words whose they are where not its own."""
-        if entry in self._rows:
-            return "", self._rows[entry]
-        alike = [row for other, rows in self._rows.items() if other.model == entry.model for row in rows]
+        if model_key in self._rows:
+            return "", self._rows[model_key]
+        alike = [row for other, rows in self._rows.items() if other.model == model_key.model for row in rows]
         if alike:
             return " with other arguments", alike
         models = sorted({other.model for other in self._rows})
         if len(models) > 1:
-            raise InputError(f"{self.name}: has no episodes of {entry.model}, but of {', '.join(models)}")
+            raise InputError(f"{self.name}: has no episodes of {model_key.model}, but of {', '.join(models)}")
         return f" of {models[0]}", [row for rows in self._rows.values() for row in rows]
 
 
-def _between(nearest: str, condition: str) -> Floats:
+def _published_ratios(nearest: str, condition: str) -> Floats:
     """What an episode under another condition takes, over what it takes under this one, as published."""
-    old, new = PUBLISHED[like_published(nearest)], PUBLISHED[like_published(condition)]
+    old, new = PUBLISHED[nearest_published_condition(nearest)], PUBLISHED[nearest_published_condition(condition)]
     return np.array([new.turns / old.turns, *[new.mean / old.mean] * 3])
 
 
@@ -249,28 +249,28 @@ def _sums(rows: Sequence[Row], episodes: Counter[tuple[str, str]]) -> tuple[Floa
     cells = {name: [row for row in rows if row.sub_task == name] for _, name in episodes}
     known = [_measures(cell) for cell in cells.values() if len(cell) > 1]
     # One scatter for all subtasks: of a few episodes those that lack a long one would say both too little.
-    scatter = np.mean([_relative(each) for each in known], axis=0) if known else np.ones(4)
+    scatter = np.mean([_relative_variance(each) for each in known], axis=0) if known else np.ones(4)
     total, variance = np.zeros(4), np.zeros(4)
-    strange: list[str] = []
+    unknown: list[str] = []
     for (domain, name), count in episodes.items():
         cell = cells[name]
         if not cell:
-            strange.append(name)
+            unknown.append(name)
             cell = [row for row in rows if row.domain == domain] or rows
         mean = _measures(cell).mean(axis=0)
         total += count * mean
         variance += scatter * mean**2 * (count**2 / len(cell) + count)
-    return total, variance, strange
+    return total, variance, unknown
 
 
-def _relative(found: Floats) -> Floats:
+def _relative_variance(found: Floats) -> Floats:
     """Variance over the square of the mean; 0 where the mean is."""
     mean = found.mean(axis=0)
     return np.divide(found.var(axis=0, ddof=1), mean**2, out=np.zeros(4), where=mean > 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class UsageEstimate:
     """What one entry under one condition would use; `model` is what a table calls it, `episodes` are those to run."""
 
     model: str
@@ -284,10 +284,10 @@ def estimate(
     left: Collection[Item] | None = None,
     *,
     prices: PriceTable,
-    like: Earlier | None = None,
-    given: Mapping[str, UserSkills] = NO_USER_SKILLS,
+    like: EarlierRun | None = None,
+    user_skills: Mapping[str, UserSkills] = NO_USER_SKILLS,
     allow_unconfined: bool = False,
-) -> list[Estimate]:
+) -> list[UsageEstimate]:
     """Estimate each entry and condition of a plan, in the plan's order.
 
     Parameters
@@ -304,31 +304,31 @@ def estimate(
         models, and none of them is one of the plan.
     """
     wanted = set(plan.items if left is None else left)
-    arms: dict[tuple[ModelKey, str], Counter[tuple[str, str]]] = {}
+    counts_by_model: dict[tuple[ModelKey, str], Counter[tuple[str, str]]] = {}
     sub_tasks = {episode.task_id: (episode.skill, episode.sub_task) for episode in plan.episodes}
     for item in plan.items:
-        arms.setdefault((item.entry, item.condition), Counter())[sub_tasks[item.task_id]] += item in wanted
-    names = labels(entry for entry, _ in arms)
-    check_guards(mount_all({item.condition for item in wanted}, given).values(), allow_unconfined=allow_unconfined)
+        counts_by_model.setdefault((item.model_key, item.condition), Counter())[sub_tasks[item.task_id]] += item in wanted
+    names = labels(entry for entry, _ in counts_by_model)
+    check_guards(mount_all({item.condition for item in wanted}, user_skills).values(), allow_unconfined=allow_unconfined)
     return [
-        Estimate(names[entry], condition, counts.total(), _asked(entry, condition, counts, prices, like))
-        for (entry, condition), counts in arms.items()
+        UsageEstimate(names[entry], condition, counts.total(), _forecast(entry, condition, counts, prices, like))
+        for (entry, condition), counts in counts_by_model.items()
     ]
 
 
-def _asked(
-    entry: ModelKey, condition: str, counts: Counter[tuple[str, str]], prices: PriceTable, like: Earlier | None
+def _forecast(
+    model_key: ModelKey, condition: str, counts: Counter[tuple[str, str]], prices: PriceTable, like: EarlierRun | None
 ) -> Forecast:
     """Forecast the calls and tokens of `counts` episodes, by domain and subtask; zero for a program."""
-    if entry.model in BASELINES:
+    if model_key.model in BASELINES:
         nothing = amount(0, 0, 0, NO_CHARGE)
         return Forecast(nothing, nothing, nothing, "a program, which asks no model")
-    allowance, price = allowance_of(entry), prices.of(entry.model)
+    allowance, price = allowance_of(model_key), prices.price_of(model_key.model)
     if like is None:
-        forecast = published(condition, counts.total(), allowance.turns, price)
+        forecast = published_forecast(condition, counts.total(), allowance.turns, price)
     else:
-        forecast = like.forecast(entry, condition, counts, allowance.turns, price)
-    return forecast if allowance.tokens is None else forecast.within(counts.total() * allowance.tokens, price)
+        forecast = like.forecast(model_key, condition, counts, allowance.turns, price)
+    return forecast if allowance.tokens is None else forecast.capped(counts.total() * allowance.tokens, price)
 
 
 def left_to_run(
@@ -346,11 +346,11 @@ def left_to_run(
     streams = make_streams(plan, shard)
     if not streams:
         raise InputError(f"shard {shard} of this plan is empty; choose fewer shards")
-    asked = {item for stream in streams for item in stream.items}
+    requested = {item for stream in streams for item in stream.items}
     rows = _finished_rows(folder, edition)
-    streams = with_past(streams, rows, edition.episodes())
-    left = tuple(item for stream in streams for item in missing(stream, rows, asked, retry_errors=retry_errors))
-    return left, len(asked) - len(left)
+    streams = extend_streams(streams, rows, edition.episodes())
+    left = tuple(item for stream in streams for item in missing(stream, rows, requested, retry_errors=retry_errors))
+    return left, len(requested) - len(left)
 
 
 def _finished_rows(folder: Path, edition: Edition) -> dict[Item, Row]:

@@ -26,16 +26,16 @@ from finskillbench.runs.store.record import (
     History,
     Rescored,
     RunRecord,
-    difference,
-    history,
+    first_difference,
+    replay_events,
     read_record,
-    united,
+    combine_records,
     write_record,
 )
 from finskillbench.runs.store.rows import ROWS, TIMINGS, Row, to_frame, write_rows
 from finskillbench.runs.store.version import make_folder, remedy
 
-RAN_TWICE = "another run has it too"
+DUPLICATE_RUN = "another run has it too"
 """Why the event of an item whose row is taken from another run is among the dropped."""
 
 
@@ -55,7 +55,7 @@ class _Part:
     history: History
 
 
-def merge(out: Path, runs: Sequence[Path]) -> Merged:
+def merge_runs(out: Path, runs: Sequence[Path]) -> Merged:
     """Merge run folders into a new one, which can go on and grow as any other.
 
     Parameters
@@ -94,16 +94,16 @@ def _common_record(runs: Sequence[Path]) -> RunRecord:
     record = read_record(runs[0])
     for folder in runs[1:]:
         other = read_record(folder)
-        if told := difference(record, other):
-            remedy = "judge both again with finskillbench rescore" if "scorer_version" in told else "merge its like"
-            raise InputError(f"{folder}: cannot stand in one table with {runs[0]}: another {told}; {remedy}")
-        record = united(record, other)
+        if differing := first_difference(record, other):
+            remedy = "judge both again with finskillbench rescore" if "scorer_version" in differing else "merge its like"
+            raise InputError(f"{folder}: cannot stand in one table with {runs[0]}: another {differing}; {remedy}")
+        record = combine_records(record, other)
     return record
 
 
 def _read_part(folder: Path) -> _Part:
     events = read_events(folder)
-    found = history(events)
+    found = replay_events(events)
     check_rows(folder, found)
     return _Part(folder, events, found)
 
@@ -124,9 +124,9 @@ def _owners(parts: Sequence[_Part]) -> dict[Item, _Part]:
                 )
     for stream in _streams(owners):
         # What an agent remembered in one folder it did not in another: its stream is taken from the one that has most.
-        longest = max(parts, key=lambda part: sum(_has(part, item) for item in stream))
+        longest = max(parts, key=lambda part: sum(_has_finished(part, item) for item in stream))
         for item in stream:
-            if _has(owners[item], item) and not _has(longest, item):
+            if _has_finished(owners[item], item) and not _has_finished(longest, item):
                 raise InputError(
                     f"{longest.folder} and {owners[item].folder}: both have a part of the stream of {item.task_id} "
                     f"under {item.condition}, run {item.run_idx}, in which each episode remembers those before it; "
@@ -142,12 +142,12 @@ def _streams(owners: Mapping[Item, _Part]) -> Iterable[list[Item]]:
     streams: dict[tuple[ModelKey, str, int, str], list[Item]] = {}
     for item, part in owners.items():
         if arm_of(item.condition).kept:
-            key = (item.entry, item.condition, item.run_idx, part.history.rows[item].sub_task)
+            key = (item.model_key, item.condition, item.run_idx, part.history.rows[item].sub_task)
             streams.setdefault(key, []).append(item)
     return streams.values()
 
 
-def _has(part: _Part, item: Item) -> bool:
+def _has_finished(part: _Part, item: Item) -> bool:
     """Whether a part has finished an item other than by an error."""
     row = part.history.rows.get(item)
     return row is not None and row.status is not Status.ERROR
@@ -181,7 +181,7 @@ def _merged_events(parts: Sequence[_Part], owners: Mapping[Item, _Part]) -> Iter
             match event:
                 case Finished(row=row) if owners[row.item] is not part:
                     if event not in owners[row.item].events:
-                        yield Dropped(row.item, RAN_TWICE, Expense(row.episodes, row.usage, event.lost_usd))
+                        yield Dropped(row.item, DUPLICATE_RUN, Expense(row.episodes, row.usage, event.lost_usd))
                 case Finished(row=row) | Rescored(row=row):
                     if owners[row.item] is part:
                         yield event

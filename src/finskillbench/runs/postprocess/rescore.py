@@ -19,7 +19,7 @@ from finskillbench.errors import InputError
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.journal import Journal, exclusive, read_history, read_trajectory
 from finskillbench.runs.store.record import FILE, Rescored, RunRecord, read_record, write_record
-from finskillbench.runs.store.rows import ROWS, Row, answer_digest, judged_again, sealed, to_frame, write_rows
+from finskillbench.runs.store.rows import ROWS, Row, answer_digest, with_verdict, with_digest, to_frame, write_rows
 from finskillbench.runs.store.version import scorer_version
 from finskillbench.runs.verdicts import judge
 
@@ -101,7 +101,7 @@ def read_run(folder: Path) -> RunRecord:
     return read_record(folder)
 
 
-def rescore(folder: Path, edition: Edition, *, dry_run: bool = False, progress: Progress | None = None) -> Rescoring:
+def rescore_run(folder: Path, edition: Edition, *, dry_run: bool = False, progress: Progress | None = None) -> Rescoring:
     """Judge every finished episode of a run again with today's scorers, and write what changed and its rows.
 
     Parameters
@@ -126,12 +126,12 @@ def rescore(folder: Path, edition: Edition, *, dry_run: bool = False, progress: 
                 f"{edition.digest[:12]}); name its edition with --edition"
             )
         episodes = {episode.task_id: episode for episode in edition.episodes()}
-        found = read_history(folder, altered=True).rows
+        found = read_history(folder, allow_altered=True).rows
         before = {item: found[item] for item in record.in_order(found)}
         after: dict[Item, Row] = {}
         # Episode by episode, so that an input at full precision is resolved once.
         for number, item in enumerate(sorted(before, key=lambda item: item.task_id), 1):
-            after[item] = _judged(folder, before[item], edition, episodes[item.task_id])
+            after[item] = _rejudge(folder, before[item], edition, episodes[item.task_id])
             if progress is not None:
                 progress(number, len(before))
         if not dry_run:
@@ -145,7 +145,7 @@ def rescore(folder: Path, edition: Edition, *, dry_run: bool = False, progress: 
     return Rescoring(folder, record.scorer_version, scorer_version(), changes)
 
 
-def _judged(folder: Path, row: Row, edition: Edition, episode: Episode) -> Row:
+def _rejudge(folder: Path, row: Row, edition: Edition, episode: Episode) -> Row:
     """The row as today's scorers judge its episode; one that ended in an error has nothing to judge."""
     item = row.item
     path = folder / item.trajectory
@@ -153,14 +153,14 @@ def _judged(folder: Path, row: Row, edition: Edition, episode: Episode) -> Row:
     if (trajectory.item, trajectory.edition) != (item, edition.digest):
         raise InputError(f"{path}: is the trajectory of another episode; restore it or run the episode again")
     if row.status is Status.ERROR:
-        return sealed(replace(row, scorer_version=scorer_version()))
+        return with_digest(replace(row, scorer_version=scorer_version()))
     answer = trajectory.trace.answer
     if row.answer_digest != (None if answer is None else answer_digest(answer)):
         raise InputError(f"{path}: holds another answer than the one that was judged; restore it")
     verdict = judge(trajectory.trace.submission, edition.truth(item.task_id), edition.full_input(episode))
     if verdict.status is Status.ERROR:
         raise InputError(f"{path}: ended in an error and its journal line says {row.status}; restore one of them")
-    return judged_again(row, verdict, subtask_named(verdict.sub_task).verification.method)
+    return with_verdict(row, verdict, subtask_named(verdict.sub_task).verification.method)
 
 
 def _changes(before: Row, after: Row) -> list[Change]:

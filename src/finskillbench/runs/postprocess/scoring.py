@@ -101,7 +101,7 @@ def read_submissions(file: Path, known: Collection[str]) -> list[Submission]:
     return [submission for _, submission in found.values()]
 
 
-def write_rows(rows: Iterable[Mapping[str, Any]], file: Path) -> int:
+def write_verdicts(rows: Iterable[Mapping[str, Any]], file: Path) -> int:
     """Write rows as JSON lines, all or none of them; return how many there were.
 
     Text is written in ASCII with escapes, so that a lone surrogate quoted from an answer survives.

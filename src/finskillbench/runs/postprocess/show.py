@@ -17,7 +17,7 @@ from finskillbench.edition import Edition, load_edition
 from finskillbench.edition.store import MANIFEST
 from finskillbench.episode import Submission
 from finskillbench.errors import InputError
-from finskillbench.harness.trace import OURS, CallRecord, ToolRecord, Trace
+from finskillbench.harness.trace import BUILTIN_HARNESS, CallRecord, ToolRecord, Trace
 from finskillbench.runs.postprocess.failures.attempt import Known
 from finskillbench.runs.postprocess.failures.runs import known_of
 from finskillbench.runs.postprocess.losses import Loss, points_lost
@@ -79,7 +79,7 @@ def find_trajectory(
     raise InputError(f"{run}: has no trajectory of task {task_id!r}{_examples(run, task_id)}")
 
 
-def name_a_task(run: Path) -> InputError:
+def task_required_error(run: Path) -> InputError:
     """The error of a run folder without a task, with examples of its tasks."""
     return InputError(f"{run}: is a folder; name a task behind it{_examples(run)}")
 
@@ -102,7 +102,7 @@ def row_of(path: Path, trajectory: Trajectory) -> Row | None:
     return read_history(path.absolute().parents[2]).rows.get(trajectory.item)
 
 
-def truth_of(path: Path, trajectory: Trajectory, edition: Path | None = None) -> Known | str:
+def labelled_task_of(path: Path, trajectory: Trajectory, edition: Path | None = None) -> Known | str:
     """The truth of a trajectory's task with its input, or why it cannot be had.
 
     Parameters
@@ -127,10 +127,10 @@ def truth_of(path: Path, trajectory: Trajectory, edition: Path | None = None) ->
         if edition is not None:
             raise InputError(f"{named}: is another edition ({found.digest[:12]}) than {trajectory.edition[:12]}")
         return "the edition of the run was replaced by another; --edition names it"
-    return known_by_id(found, trajectory.item.task_id) if found.has_truth else "the edition was handed out without it"
+    return labelled_task_by_id(found, trajectory.item.task_id) if found.has_truth else "the edition was handed out without it"
 
 
-def known_by_id(edition: Edition, task_id: str) -> Known:
+def labelled_task_by_id(edition: Edition, task_id: str) -> Known:
     """Return the truth, scorer and input of a task from an edition with its truth."""
     return known_of(edition, next(each for each in edition.episodes() if each.task_id == task_id))
 
@@ -143,15 +143,15 @@ def comparison(
     Only differences in parts that cost points are marked; they come first.
     """
     try:
-        given = judged_answer(submission, known.subtask)
+        answer = judged_answer(submission, known.subtask)
     except InvalidSubmission as failure:
         yield from _block("expected and given")
         yield Line(f"no answer to compare: {failure.reason}")
         return
     lost: list[Loss] = []
     if known.subtask is not None:
-        lost = points_lost(known, given)
-        points = known.points(known.truth.expected_output) - known.points(given)
+        lost = points_lost(known, answer)
+        points = known.points(known.truth.expected_output) - known.points(answer)
         yield from _block(f"points lost under {known.profile}: {points:.4f}")
         yield from _text((getdoc(known.scorer) or "").partition("\n\n")[0], width, most)
         for loss in lost:
@@ -159,7 +159,7 @@ def comparison(
         if lost:
             yield Line("Each loss is that of the part alone, put into the expected answer.")
     yield from _block("expected and given")
-    leaves = leaf_by_leaf(known.truth.expected_output, given)
+    leaves = leaf_by_leaf(known.truth.expected_output, answer)
     costly = {leaf.path for leaf in leaves if not leaf.agrees and any(loss.covers(leaf) for loss in lost)}
     leaves.sort(key=lambda leaf: (leaf.path not in costly, leaf.agrees))
     shown = leaves[:most]
@@ -191,7 +191,7 @@ def conversation(
     """
     trace = trajectory.trace
     yield Line(f"{trace.task_id}: {trajectory.sub_task}, {trajectory.difficulty}, as of {trajectory.as_of_date}", True)
-    yield Line(f"{trajectory.item.entry}, {trace.condition}, repeat {trajectory.run_idx}")
+    yield Line(f"{trajectory.item.model_key}, {trace.condition}, repeat {trajectory.run_idx}")
     yield Line(f"edition {trajectory.edition[:12]}, mount {trace.mount_digest[:12]}, version {trajectory.code_version}")
     yield from _messages(trace, width, most)
     yield from _end(trace, row, width, most)
@@ -200,7 +200,7 @@ def conversation(
 def _messages(trace: Trace, width: int, most: int | None) -> Iterator[Line]:
     served = {record.message: record for record in trace.tool_calls if record.message is not None}
     dropped = [record for record in trace.tool_calls if record.message is None]
-    ours = trace.harness == OURS  # else nobody knows which model calls are behind which words
+    is_builtin = trace.harness == BUILTIN_HARNESS  # else nobody knows which model calls are behind which words
     calls = iter(trace.model_calls)
     for place, message in enumerate(trace.messages):
         if message.role == "tool":
@@ -208,17 +208,17 @@ def _messages(trace: Trace, width: int, most: int | None) -> Iterator[Line]:
             yield from _block(f"result of {record.name} ({record.fate}, {record.seconds:.3f} s)")
             yield from _text(message.content, width, most)
         elif message.role == "assistant":
-            call = next(calls) if ours else None
+            call = next(calls) if is_builtin else None
             yield from _block("agent" if call is None else _turn(call))
-            yield from _text(message.content, width, None if ours else most)
-            for wish in message.tool_calls:
-                yield from _text(f"-> {wish.name} {wish.arguments}", width, most)
+            yield from _text(message.content, width, None if is_builtin else most)
+            for call_request in message.tool_calls:
+                yield from _text(f"-> {call_request.name} {call_request.arguments}", width, most)
             if call is not None:
                 yield from _not_run([record for record in dropped if record.turn == call.turn])
         else:
             yield from _block(message.role)
             yield from _text(message.content, width, most)
-    if not ours:
+    if not is_builtin:
         yield from _not_run(dropped)
 
 
@@ -249,8 +249,8 @@ def _end(trace: Trace, row: Row | None, width: int, most: int | None) -> Iterato
         f"{_count(usage.output_tokens)} out ({_count(usage.reasoning_tokens)} reasoning), {cost}"
     )
     # The turns of an agent that does not report its model calls are its tool calls.
-    of_model = trace.turns if trace.harness == OURS or trace.model_calls else "unknown"
-    yield Line(f"calls:     {of_model} of the model, {len(trace.tool_calls)} of tools, {trace.retries} retries")
+    model_calls = trace.turns if trace.harness == BUILTIN_HARNESS or trace.model_calls else "unknown"
+    yield Line(f"calls:     {model_calls} of the model, {len(trace.tool_calls)} of tools, {trace.retries} retries")
     waited = f"{trace.queue_seconds:.1f} in queues, {trace.retry_seconds:.1f} on retries"
     yield Line(f"seconds:   {trace.latency_seconds:.1f}, beside {waited}")
     yield Line(f"incidents: {', '.join(trace.incidents) or 'none'}")
@@ -265,8 +265,8 @@ def _end(trace: Trace, row: Row | None, width: int, most: int | None) -> Iterato
     details = orjson.loads(row.scoring_details)
     if row.score_profile in details:
         yield Line(f"terms of {row.score_profile}:")
-        terms = leaves_of(details[row.score_profile]).items()
-        yield from _text("\n".join(f"  {name}: {_value(value)}" for name, value in terms), width, most)
+        components = leaves_of(details[row.score_profile]).items()
+        yield from _text("\n".join(f"  {name}: {_value(value)}" for name, value in components), width, most)
 
 
 def _block(heading: str) -> Iterator[Line]:
@@ -279,8 +279,8 @@ def _text(text: str, width: int, most: int | None) -> Iterator[Line]:
     shown = 0
     for line in text.splitlines():
         # A line that would fill the room many times over is cut before it is wrapped.
-        room = len(line) if most is None else width * (most - shown + 1)
-        for piece in textwrap.wrap(printable(line[:room]), width, replace_whitespace=False) or [""]:
+        max_characters = len(line) if most is None else width * (most - shown + 1)
+        for piece in textwrap.wrap(printable(line[:max_characters]), width, replace_whitespace=False) or [""]:
             if shown == most:
                 yield Line(f"   ... ({len(text):,} characters in all)", cut=True)
                 return
@@ -303,5 +303,5 @@ def _choice(trajectory: Trajectory, name: str) -> str | int:
 def _choices(trajectories: Sequence[Trajectory]) -> str:
     """The options by which some trajectories differ, with their values; all options where they do not."""
     values = {name: sorted({_choice(each, name) for each in trajectories}) for name in _CHOICES}
-    telling = {name: each for name, each in values.items() if len(each) > 1} or values
-    return ", ".join(f"{_CHOICES[name]} {' | '.join(map(str, each))}" for name, each in telling.items())
+    distinguishing = {name: each for name, each in values.items() if len(each) > 1} or values
+    return ", ".join(f"{_CHOICES[name]} {' | '.join(map(str, each))}" for name, each in distinguishing.items())

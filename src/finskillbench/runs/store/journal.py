@@ -30,8 +30,8 @@ from finskillbench.errors import InputError
 from finskillbench.harness.trace import Trace
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store import version
-from finskillbench.runs.store.record import AnyEvent, Finished, History, Rescored, history
-from finskillbench.runs.store.rows import check_row, share
+from finskillbench.runs.store.record import AnyEvent, Finished, History, Rescored, replay_events
+from finskillbench.runs.store.rows import check_row, intern_texts
 from finskillbench.runs.store.version import PART, code_version, write_atomic
 
 _LEVEL = 1
@@ -58,7 +58,7 @@ class Trajectory:
         return Item(self.trace.model, self.arguments, self.trace.condition, self.trace.task_id, self.run_idx)
 
 
-def encoded(item: Item, episode: Episode, trace: Trace, *, edition_digest: str) -> bytes:
+def encode_trajectory(item: Item, episode: Episode, trace: Trace, *, edition_digest: str) -> bytes:
     """The trajectory of `item` as JSON."""
     content = Trajectory(
         edition=edition_digest,
@@ -74,7 +74,7 @@ def encoded(item: Item, episode: Episode, trace: Trace, *, edition_digest: str) 
     return orjson.dumps(content)
 
 
-def packed(data: bytes) -> bytes:
+def compress_trajectory(data: bytes) -> bytes:
     """An encoded trajectory as its file holds it; other threads run meanwhile."""
     return gzip.compress(data, _LEVEL, mtime=0)
 
@@ -87,7 +87,7 @@ def write_trajectory(folder: Path, item: Item, data: bytes) -> None:
     write_atomic(folder / item.trajectory, data)
 
 
-def _decoded(data: bytes) -> Trajectory:
+def _decode(data: bytes) -> Trajectory:
     """A trajectory from the bytes of its file.
 
     Raises
@@ -105,7 +105,7 @@ def read_trajectory(path: Path) -> Trajectory:
     InputError : the file is absent or damaged, or holds something else.
     """
     try:
-        return _decoded(path.read_bytes())
+        return _decode(path.read_bytes())
     except msgspec.ValidationError as error:
         raise InputError(f"{path}: not a trajectory ({error})") from error
     except (OSError, EOFError, ValueError, zlib.error) as error:
@@ -161,10 +161,10 @@ class Journal:
     def __init__(self, folder: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._path = folder / JOURNAL
-        whole = _whole(self._path)
+        complete = _complete_bytes(self._path)
         try:
             self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-            os.ftruncate(self._file, whole)
+            os.ftruncate(self._file, complete)
         except OSError as error:
             raise self._failure(error) from error
         self._pending = 0
@@ -219,10 +219,10 @@ class Journal:
 
 def read_events(folder: Path) -> list[AnyEvent]:
     """Read the journal of a run folder, oldest event first; raises as `events_of`."""
-    return list(events_of(folder))
+    return list(iterate_events(folder))
 
 
-def events_of(folder: Path) -> Iterator[AnyEvent]:
+def iterate_events(folder: Path) -> Iterator[AnyEvent]:
     """The events of the journal of a run folder one after another, oldest first; an absent one has none.
 
     Raises
@@ -235,14 +235,14 @@ def events_of(folder: Path) -> Iterator[AnyEvent]:
             f"{folder}: written by an earlier version, whose journals this one cannot read; choose another --out"
         )
     path = folder / JOURNAL
-    left = _whole(path)
-    if not left:
+    remaining = _complete_bytes(path)
+    if not remaining:
         return
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
-                left -= len(line)
-                if left < 0:
+                remaining -= len(line)
+                if remaining < 0:
                     return
                 yield _event(path, number, line)
     except OSError as error:
@@ -257,11 +257,11 @@ def _event(path: Path, number: int, line: bytes) -> AnyEvent:
             f"{path}, line {number}: not a journal line ({error}); delete it and its episode is run again"
         ) from None
     if isinstance(event, Finished | Rescored):
-        share(event.row)
+        intern_texts(event.row)
     return event
 
 
-def read_history(folder: Path, *, altered: bool = False) -> History:
+def read_history(folder: Path, *, allow_altered: bool = False) -> History:
     """What the journal of a run folder comes to.
 
     Parameters
@@ -272,8 +272,8 @@ def read_history(folder: Path, *, altered: bool = False) -> History:
     ------
     InputError : as `read_events`; or the last row of an episode was altered.
     """
-    found = history(events_of(folder))
-    if not altered:
+    found = replay_events(iterate_events(folder))
+    if not allow_altered:
         check_rows(folder, found)
     return found
 
@@ -296,7 +296,7 @@ def _line(event: AnyEvent) -> bytes:
     return msgspec.json.encode(event) + b"\n"
 
 
-def _whole(path: Path) -> int:
+def _complete_bytes(path: Path) -> int:
     """How many bytes are whole lines: what follows the last newline is torn, and so is a last line that is no JSON.
 
     Only the end of the file is read: the journal of a million episodes has two gigabytes.

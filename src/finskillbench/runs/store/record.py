@@ -28,7 +28,7 @@ from finskillbench.errors import InputError
 from finskillbench.harness.model import FREE, Usage
 from finskillbench.harness.prompts.compose import wording_digest
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
-from finskillbench.runs.plan.items import Asked, Item, Plan, asked_by, check_names, in_order, joined
+from finskillbench.runs.plan.items import RunRequest, Item, Plan, requests_of, check_names, in_order, merge_requests
 from finskillbench.runs.store.rows import Row
 from finskillbench.runs.store.version import Validation, scorer_version, validation_of, write_atomic
 
@@ -129,7 +129,7 @@ class History:
         )
 
 
-def history(events: Iterable[AnyEvent]) -> History:
+def replay_events(events: Iterable[AnyEvent]) -> History:
     """What some events come to, in their order."""
     result = History()
     for event in events:
@@ -147,7 +147,7 @@ def _cost(usage: Usage, price: Price | None) -> float:
 
 
 FILE = "run.json"
-_COMMON = ("edition_digest", "prompts_digest", "scorer_version", "mounts")
+_SHARED_FIELDS = ("edition_digest", "prompts_digest", "scorer_version", "mounts")
 """What must be the same for all rows of a folder, as far as both sides have it."""
 
 
@@ -174,7 +174,7 @@ class RunRecord:
     prompts_digest: str = field(default_factory=wording_digest)
     scorer_version: str = field(default_factory=scorer_version)
     mounts: Mapping[str, Any]
-    asked: tuple[Asked, ...]
+    asked: tuple[RunRequest, ...]
     places: Mapping[str, int]
     versions: Mapping[str, str] = field(default_factory=_versions)
     sandbox: Mapping[str, bool] = field(default_factory=dict[str, bool])
@@ -214,7 +214,7 @@ def make_record(
         edition_path=str(edition.path),
         edition_validated=validation_of(edition),
         mounts=mounts,
-        asked=joined(asked_by(plan), places),
+        asked=merge_requests(requests_of(plan), places),
         places=places,
         sandbox=sandbox,
         interpreters=interpreters,
@@ -236,25 +236,25 @@ def merge_record(folder: Path, record: RunRecord) -> RunRecord:
     except OSError as error:
         raise InputError(f"{folder}: cannot be read ({error.strerror}); choose another --out") from error
     if FILE in entries:
-        begun = read_record(folder)
-        if told := difference(begun, record):
-            judged = told.startswith("scorer_version ")
+        existing = read_record(folder)
+        if differing := first_difference(existing, record):
+            needs_rescoring = differing.startswith("scorer_version ")
             remedy = "judge it again with finskillbench rescore, or choose another --out"
-            raise InputError(f"{folder}: was run with another {told}; {remedy if judged else 'choose another --out'}")
-        return united(begun, record)
-    strangers = [name for name in entries if name not in ("run.lock", f"{FILE}.part")]
-    if strangers:
-        raise InputError(f"{folder}: not empty and no run ({strangers[0]} is there); choose another --out")
+            raise InputError(f"{folder}: was run with another {differing}; {remedy if needs_rescoring else 'choose another --out'}")
+        return combine_records(existing, record)
+    foreign = [name for name in entries if name not in ("run.lock", f"{FILE}.part")]
+    if foreign:
+        raise InputError(f"{folder}: not empty and no run ({foreign[0]} is there); choose another --out")
     return record
 
 
-def difference(old: RunRecord, new: RunRecord) -> str | None:
+def first_difference(old: RunRecord, new: RunRecord) -> str | None:
     """What must be the same in one folder and is not, then and now."""
-    then, now = ({name: getattr(record, name) for name in _COMMON} for record in (old, new))
+    then, now = ({name: getattr(record, name) for name in _SHARED_FIELDS} for record in (old, new))
     return next(iter(_differences(then, now)), None)
 
 
-def united(old: RunRecord, new: RunRecord) -> RunRecord:
+def combine_records(old: RunRecord, new: RunRecord) -> RunRecord:
     """The record of a folder with the rows of both.
 
     Raises
@@ -264,8 +264,8 @@ def united(old: RunRecord, new: RunRecord) -> RunRecord:
     places = {**old.places, **new.places}
     record = replace(
         new,
-        mounts=_both(old.mounts, new.mounts),
-        asked=joined((*old.asked, *new.asked), places),
+        mounts=_deep_merge(old.mounts, new.mounts),
+        asked=merge_requests((*old.asked, *new.asked), places),
         places=dict(sorted(places.items(), key=lambda pair: pair[1])),
         sandbox={**old.sandbox, **{name: held and old.sandbox.get(name, True) for name, held in new.sandbox.items()}},
         interpreters={**old.interpreters, **new.interpreters},
@@ -296,12 +296,12 @@ def read_record(folder: Path) -> RunRecord:
         raise InputError(f"{path}: not a readable run record ({error}); choose another folder") from error
 
 
-def _both(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+def _deep_merge(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """What either has, through all levels; where both have it they agree."""
     return {
         **old,
         **{
-            name: _both(old[name], value) if _is_object(value) and name in old else value for name, value in new.items()
+            name: _deep_merge(old[name], value) if _is_object(value) and name in old else value for name, value in new.items()
         },
     }
 

@@ -32,7 +32,7 @@ from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.version import code_commit, code_version, scorer_version, write_atomic
 
 
-class Column(NamedTuple):
+class RowColumn(NamedTuple):
     """Unit (empty: none) and one phrase of meaning."""
 
     unit: str
@@ -44,62 +44,62 @@ class Column(NamedTuple):
 
 
 _TIMES = "the three times add up to ended - started"
-COLUMNS: Mapping[str, Column] = {
-    "model": Column("", "name of the model, program or agent"),
-    "harness": Column("", "whose loop it was: finskillbench (ours), hermes, python, mcp, handout, harbor"),
-    "provider": Column("", "who served the model; null for programs and agents"),
-    "arguments": Column("JSON", "what tells this entry of the model from others, such as seed, max_tokens and harness"),
-    "domain": Column("", "field of work of the episode"),
-    "condition": Column("", "arm: which skills the agent was given"),
-    "task_id": Column("", "name of the episode in the edition"),
-    "sub_task": Column("", "kind of episode"),
-    "difficulty": Column("", "easy, medium or hard"),
-    "cluster": Column("", "what the episode shares with others of its subtask: a market date, a mandate, a company"),
-    "as_of_date": Column("date", "day as of which the episode is asked"),
-    "run_idx": Column("", "repeat of the episode, from 0"),
-    "score": Column("0 to 1", "under score_profile; null under status error and unjudged, never a zero"),
-    "score_profile": Column("", "first of certified, strict and paper that the subtask defines"),
-    "scores": Column("0 to 1", "under each profile; null where it is not defined (paper may exceed 1)"),
-    "status": Column("", "how the episode came out: scored, or why not"),
-    "valid_json": Column("", "whether the answer was JSON of the right shape"),
-    "scoring_method": Column("", "verification method of the subtask"),
-    "scoring_details": Column("JSON", "what the scorers measured"),
-    "signed": Column("", "whether every part of the case is right; null where a case has no parts"),
-    "traps": Column("", "kind@place=avoided, fallen or unknown for each trap and control of the episode"),
-    "episodes": Column("calls", "the published name of turns"),
-    "turns": Column("calls", "answered model calls; of an agent that does not tell them, its tool calls"),
-    "total_input_tokens": Column(
+COLUMNS: Mapping[str, RowColumn] = {
+    "model": RowColumn("", "name of the model, program or agent"),
+    "harness": RowColumn("", "whose loop it was: finskillbench (ours), hermes, python, mcp, handout, harbor"),
+    "provider": RowColumn("", "who served the model; null for programs and agents"),
+    "arguments": RowColumn("JSON", "what tells this entry of the model from others, such as seed, max_tokens and harness"),
+    "domain": RowColumn("", "field of work of the episode"),
+    "condition": RowColumn("", "arm: which skills the agent was given"),
+    "task_id": RowColumn("", "name of the episode in the edition"),
+    "sub_task": RowColumn("", "kind of episode"),
+    "difficulty": RowColumn("", "easy, medium or hard"),
+    "cluster": RowColumn("", "what the episode shares with others of its subtask: a market date, a mandate, a company"),
+    "as_of_date": RowColumn("date", "day as of which the episode is asked"),
+    "run_idx": RowColumn("", "repeat of the episode, from 0"),
+    "score": RowColumn("0 to 1", "under score_profile; null under status error and unjudged, never a zero"),
+    "score_profile": RowColumn("", "first of certified, strict and paper that the subtask defines"),
+    "scores": RowColumn("0 to 1", "under each profile; null where it is not defined (paper may exceed 1)"),
+    "status": RowColumn("", "how the episode came out: scored, or why not"),
+    "valid_json": RowColumn("", "whether the answer was JSON of the right shape"),
+    "scoring_method": RowColumn("", "verification method of the subtask"),
+    "scoring_details": RowColumn("JSON", "what the scorers measured"),
+    "signed": RowColumn("", "whether every part of the case is right; null where a case has no parts"),
+    "traps": RowColumn("", "kind@place=avoided, fallen or unknown for each trap and control of the episode"),
+    "episodes": RowColumn("calls", "the published name of turns"),
+    "turns": RowColumn("calls", "answered model calls; of an agent that does not tell them, its tool calls"),
+    "total_input_tokens": RowColumn(
         "tokens", "input of all answered calls, cached ones included; null where any is unknown"
     ),
-    "total_cached_tokens": Column(
+    "total_cached_tokens": RowColumn(
         "tokens", "part of the input that came from the provider's cache; null where unknown"
     ),
-    "total_output_tokens": Column("tokens", "all that was generated, reasoning included; null where any is unknown"),
-    "total_reasoning_tokens": Column("tokens", "part of the output that was reasoning; null where unknown"),
-    "cost_usd": Column("US dollars", "price of the answered calls, reused ones included; null where it is not known"),
-    "reused_calls": Column("calls", "answered calls whose answer came from the response cache"),
-    "saved_usd": Column("US dollars", "part of cost_usd that was not paid, since answers were reused"),
-    "served_models": Column("", "names under which the provider says it answered"),
-    "skills_loaded": Column("", "skills of which the agent read a document, in order"),
-    "scripts_run": Column("", "scripts of skills that ran, in order"),
-    "tool_calls": Column("calls", "tool calls that the agent made, also those after its submission"),
-    "data_calls": Column("calls", "calls that read data: get_task_data, read_table, query_xbrl"),
-    "error": Column("", "words of the failure that ended the episode"),
-    "error_cause": Column("", "cause of that failure, by the table of failures"),
-    "incidents": Column("", "everything that went wrong, in order, by the table of failures"),
-    "retries": Column("calls", "failed calls that were tried again"),
-    "started": Column("UTC", "when the episode began; null where nobody looked at a clock"),
-    "ended": Column("UTC", "when it was over"),
-    "latency_seconds": Column("seconds", f"answered model calls and tools; of an agent all of its time; {_TIMES}"),
-    "queue_seconds": Column("seconds", "waiting for a place under a rate limit, for the budget or for this process"),
-    "retry_seconds": Column("seconds", "failed calls, and the waits before they were tried again"),
-    "edition": Column("SHA-256", "of the edition"),
-    "mount": Column("SHA-256", "of the arm with the packages that were given"),
-    "code_version": Column("", "version of this package"),
-    "commit": Column("Git", "commit of the code that ran; -dirty behind it where files differed; null if not known"),
-    "scorer_version": Column("SHA-256", "first 12 digits, over the code that scores: scores of one are comparable"),
-    "answer_digest": Column("SHA-256", "of the submitted text; null where there was none"),
-    "digest": Column("SHA-256", "over the columns that decide a table: an altered row no longer fits it"),
+    "total_output_tokens": RowColumn("tokens", "all that was generated, reasoning included; null where any is unknown"),
+    "total_reasoning_tokens": RowColumn("tokens", "part of the output that was reasoning; null where unknown"),
+    "cost_usd": RowColumn("US dollars", "price of the answered calls, reused ones included; null where it is not known"),
+    "reused_calls": RowColumn("calls", "answered calls whose answer came from the response cache"),
+    "saved_usd": RowColumn("US dollars", "part of cost_usd that was not paid, since answers were reused"),
+    "served_models": RowColumn("", "names under which the provider says it answered"),
+    "skills_loaded": RowColumn("", "skills of which the agent read a document, in order"),
+    "scripts_run": RowColumn("", "scripts of skills that ran, in order"),
+    "tool_calls": RowColumn("calls", "tool calls that the agent made, also those after its submission"),
+    "data_calls": RowColumn("calls", "calls that read data: get_task_data, read_table, query_xbrl"),
+    "error": RowColumn("", "words of the failure that ended the episode"),
+    "error_cause": RowColumn("", "cause of that failure, by the table of failures"),
+    "incidents": RowColumn("", "everything that went wrong, in order, by the table of failures"),
+    "retries": RowColumn("calls", "failed calls that were tried again"),
+    "started": RowColumn("UTC", "when the episode began; null where nobody looked at a clock"),
+    "ended": RowColumn("UTC", "when it was over"),
+    "latency_seconds": RowColumn("seconds", f"answered model calls and tools; of an agent all of its time; {_TIMES}"),
+    "queue_seconds": RowColumn("seconds", "waiting for a place under a rate limit, for the budget or for this process"),
+    "retry_seconds": RowColumn("seconds", "failed calls, and the waits before they were tried again"),
+    "edition": RowColumn("SHA-256", "of the edition"),
+    "mount": RowColumn("SHA-256", "of the arm with the packages that were given"),
+    "code_version": RowColumn("", "version of this package"),
+    "commit": RowColumn("Git", "commit of the code that ran; -dirty behind it where files differed; null if not known"),
+    "scorer_version": RowColumn("SHA-256", "first 12 digits, over the code that scores: scores of one are comparable"),
+    "answer_digest": RowColumn("SHA-256", "of the submitted text; null where there was none"),
+    "digest": RowColumn("SHA-256", "over the columns that decide a table: an altered row no longer fits it"),
 }
 """Every column, in the order of the table."""
 
@@ -110,19 +110,19 @@ HEADLINE_ORDER = (Profile.CERTIFIED, Profile.STRICT, Profile.PAPER)
 TIMINGS = ("started", "ended", "latency_seconds", "queue_seconds", "retry_seconds")
 """Columns in which two runs of the same work may differ."""
 
-DECIDING = (
+DIGEST_COLUMNS = (
     *("model", "harness", "arguments", "condition", "task_id", "sub_task", "run_idx", "edition", "mount"),
     *("answer_digest", "status", "valid_json", "scores", "score", "score_profile", "scoring_method", "scorer_version"),
     *("signed", "traps"),
 )
 """Columns that decide a table, and that a row's digest covers."""
 
-_SHARED = (
+_INTERNED_COLUMNS = (
     *("model", "harness", "provider", "arguments", "domain", "condition", "task_id", "sub_task", "difficulty"),
     *("cluster", "scoring_method", "edition", "mount", "code_version", "commit", "scorer_version"),
 )
 """Texts that many rows have in common: 2 of the 5 KB of a row that was read."""
-_PART_ROWS = 10_000
+_CHUNK_ROWS = 10_000
 
 _OLDEST = pl.CompatLevel.oldest()
 """String views are not yet read everywhere."""
@@ -263,17 +263,17 @@ def make_row(item: Item, episode: Episode, trace: Trace, verdict: Verdict, *, me
         commit=code_commit(),
         answer_digest=None if answer is None else answer_digest(answer),
         digest="",
-        **_judgement(verdict, method),
+        **_verdict_columns(verdict, method),
     )
-    return sealed(row)
+    return with_digest(row)
 
 
-def judged_again(row: Row, verdict: Verdict, method: str) -> Row:
+def with_verdict(row: Row, verdict: Verdict, method: str) -> Row:
     """The row with another verdict."""
-    return sealed(replace(row, **_judgement(verdict, method)))
+    return with_digest(replace(row, **_verdict_columns(verdict, method)))
 
 
-def sealed(row: Row) -> Row:
+def with_digest(row: Row) -> Row:
     """The row with the digest of what it says."""
     return replace(row, digest=row_digest(row))
 
@@ -285,7 +285,7 @@ def answer_digest(answer: str) -> str:
 
 def row_digest(row: Row) -> str:
     """SHA-256 over the columns that decide a table: a score that somebody edited no longer fits it."""
-    parts = [getattr(row, name) for name in DECIDING]
+    parts = [getattr(row, name) for name in DIGEST_COLUMNS]
     return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
 
 
@@ -305,7 +305,7 @@ def check_row(row: Row) -> None:
             raise ValueError(f"the row of {row.task_id} has a score of {score} under {profile}")
 
 
-def _judgement(verdict: Verdict, method: str) -> dict[str, Any]:
+def _verdict_columns(verdict: Verdict, method: str) -> dict[str, Any]:
     """The columns that follow from a verdict alone."""
     scores = {profile: verdict.scores.get(profile) for profile in Profile}
     headline = next((profile for profile in HEADLINE_ORDER if scores[profile] is not None), None)
@@ -330,17 +330,17 @@ def to_frame(rows: Iterable[Row]) -> pl.DataFrame:
     """Rows as a table with the columns of `SCHEMA`."""
     left, parts = iter(rows), [pl.DataFrame(schema=dict(SCHEMA))]
     # Part by part: as dictionaries a million rows would take 4.5 GB, as a table they take one.
-    while records := [msgspec.to_builtins(row, builtin_types=(date, datetime)) for row in islice(left, _PART_ROWS)]:
+    while records := [msgspec.to_builtins(row, builtin_types=(date, datetime)) for row in islice(left, _CHUNK_ROWS)]:
         parts.append(pl.DataFrame(records, schema=dict(SCHEMA), orient="row"))
     return pl.concat(parts, rechunk=True)
 
 
-def share(row: Row) -> None:
+def intern_texts(row: Row) -> None:
     """Have a row that was read hold the texts that it has in common with others once for all of them.
 
     The row stays what it is: each text is replaced by an equal one.
     """
-    for name in _SHARED:
+    for name in _INTERNED_COLUMNS:
         value = getattr(row, name)
         if value is not None:
             object.__setattr__(row, name, sys.intern(str(value)))

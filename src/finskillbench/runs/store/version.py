@@ -96,7 +96,7 @@ def file_name(text: str) -> str:
 
 SCORERS = ("arrays.py", "domains", "engines", "episode.py", "runs/verdicts.py", "scoring")
 """What decides a score, given an answer and its truth."""
-_NOT_SCORING = ("catalog", "checks", "released.py", "skill")
+_EXCLUDED_FROM_DIGEST = ("catalog", "checks", "released.py", "skill")
 """Files and folders of a domain that decide no score: a word mended in a SKILL.md leaves a run as it is."""
 
 
@@ -119,10 +119,10 @@ def code_commit() -> str | None:
         commit, changed = _git(package, "rev-parse", "HEAD"), _git(package, "status", "--porcelain", "--", ".")
         return None if commit is None or changed is None else commit + ("-dirty" if changed else "")
     try:
-        noted = msgspec.json.decode(distribution("finskillbench").read_text("direct_url.json") or "{}", type=_Origin)
+        origin = msgspec.json.decode(distribution("finskillbench").read_text("direct_url.json") or "{}", type=_Origin)
     except msgspec.MsgspecError:
         return None
-    return noted.vcs_info.commit_id if noted.vcs_info is not None else None
+    return origin.vcs_info.commit_id if origin.vcs_info is not None else None
 
 
 class _Commit(msgspec.Struct):
@@ -153,32 +153,32 @@ def scorer_version() -> str:
 
     Rows with the same version were judged by the same code; see `finskillbench.runs.store.code_digest`.
     """
-    digest = code_digest(SCORERS, _NOT_SCORING)
-    outside = _outside_scorers()
-    if outside:
-        digest = hashlib.sha256(digest.encode() + b"".join(outside)).hexdigest()
+    digest = code_digest(SCORERS, _EXCLUDED_FROM_DIGEST)
+    external = _external_scorer_digests()
+    if external:
+        digest = hashlib.sha256(digest.encode() + b"".join(external)).hexdigest()
     return digest[:12]
 
 
-def _outside_scorers() -> list[bytes]:
+def _external_scorer_digests() -> list[bytes]:
     """Return the digest of each package of another distribution in which a registered scorer is written, by its name.
 
     A module outside of a package, and one of a namespace package, counts alone.
     """
-    modules = {_written(scorer) for subtask in subtasks() for scorer in subtask.scorers.values()}
+    modules = {_module_of(scorer) for subtask in subtasks() for scorer in subtask.scorers.values()}
     digests: dict[str, str] = {}
     for module in modules:
         name = module.partition(".")[0]
         if name == "finskillbench":
             continue
         if getattr(sys.modules.get(name), "__file__", None) and hasattr(sys.modules[name], "__path__"):
-            digests[name] = digests.get(name) or code_digest(("",), _NOT_SCORING, name)
+            digests[name] = digests.get(name) or code_digest(("",), _EXCLUDED_FROM_DIGEST, name)
         elif source := inspect.getsourcefile(sys.modules[module]):
             digests[module] = hashlib.sha256(Path(source).read_bytes()).hexdigest()
     return [f"{name}\0{digest}".encode() for name, digest in sorted(digests.items())]
 
 
-def _written(scorer: Scorer) -> str:
+def _module_of(scorer: Scorer) -> str:
     """The module in which a scorer is written: of a function, of a class with `__call__`, or below a `partial`."""
     while isinstance(scorer, partial):
         scorer = scorer.func
@@ -207,7 +207,7 @@ class Validation:
         return f"{state} here on {self.when:%Y-%m-%d} by version {self.version}, digest {self.digest[:12]}"
 
 
-def keep_validation(edition: Edition, *, passed: bool) -> Validation:
+def save_validation(edition: Edition, *, passed: bool) -> Validation:
     """Keep the verdict on an edition.
 
     Raises
@@ -216,15 +216,15 @@ def keep_validation(edition: Edition, *, passed: bool) -> Validation:
     """
     found = _verdict(edition, passed=passed)
     make_folder(_folder())
-    what = hashlib.sha256(msgspec.json.encode((found.source, found.suites, found.parts))).hexdigest()
-    write_atomic(_folder() / f"{found.digest}-{what[:12]}.json", msgspec.json.encode(found))
+    scope_digest = hashlib.sha256(msgspec.json.encode((found.source, found.suites, found.parts))).hexdigest()
+    write_atomic(_folder() / f"{found.digest}-{scope_digest[:12]}.json", msgspec.json.encode(found))
     return found
 
 
 def validation_of(edition: Edition) -> Validation | None:
     """The latest verdict of this user on all of an edition; None where there is none."""
-    kept = list(_kept(edition.digest))
-    covering = [each for each in kept if each.covers(_verdict(edition, passed=False))]
+    saved = list(_saved_validations(edition.digest))
+    covering = [each for each in saved if each.covers(_verdict(edition, passed=False))]
     return max(covering, key=lambda each: each.when, default=None)
 
 
@@ -236,12 +236,12 @@ def validation_text(edition: Edition) -> str:
 
 
 def _verdict(edition: Edition, *, passed: bool) -> Validation:
-    there = {"truth": edition.has_truth, "certificates": edition.has_certificates, "stages": edition.has_stages}
+    present = {"truth": edition.has_truth, "certificates": edition.has_certificates, "stages": edition.has_stages}
     return Validation(
         digest=edition.digest,
         source=edition.manifest["source"]["kind"],
         suites=edition.suites,
-        parts=tuple(name for name, held in there.items() if held),
+        parts=tuple(name for name, held in present.items() if held),
         passed=passed,
         when=datetime.now(UTC).replace(microsecond=0),
         version=code_version(),
@@ -252,7 +252,7 @@ def _folder() -> Path:
     return user_state_path("finskillbench") / "validated"
 
 
-def _kept(digest: str) -> Iterator[Validation]:
+def _saved_validations(digest: str) -> Iterator[Validation]:
     for path in sorted(_folder().glob(f"{digest}-*.json")):
         try:
             yield msgspec.json.decode(path.read_bytes(), type=Validation)

@@ -65,7 +65,7 @@ def test_revenue_must_be_there_to_measure_by(now: float, before: float) -> None:
 )
 def test_a_figure_beyond_its_limit_is_named(answer: dict[str, Any], named: str) -> None:
     (found,) = oversized_figures(answer)
-    assert found.startswith(f"{named} means nothing beyond ")
+    assert found.startswith(f"{named} is not meaningful beyond ")
     assert not meaningful(answer, statement())
 
 

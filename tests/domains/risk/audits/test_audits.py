@@ -99,7 +99,7 @@ def test_a_limit_that_is_hardly_ever_broken_is_found() -> None:
     cash = [0.0498, 0.0502, 0.048, 0.052, *[0.01] * 8]
     told = _told(_inputs(cash))
     assert told == [
-        "cash_max: 2 of 12 statuses are FAIL: a constant verdict does well",
+        "cash_max: 2 of 12 statuses are FAIL: a constant verdict scores well",
         "overall_compliant: 83% comply",
     ]
 

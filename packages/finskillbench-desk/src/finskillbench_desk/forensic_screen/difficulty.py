@@ -39,8 +39,8 @@ FINANCIALS = "Financials"
 class RatioSpec(NamedTuple):
     """Definition of a ratio and centres of its parameters, all for its natural logarithm.
 
-    `level` is the usual ratio, `innovation` a standard deviation, `growth` the effect of quarterly growth of 1 in log
-    revenue, `lease` that of the lease standard, `season` the standard deviation of the seasonal pattern.
+    `level` is the usual ratio; `innovation` and `season` are standard deviations. `growth` is the effect of quarterly
+    growth of 1 in log revenue, `lease` that of the lease standard.
     """
 
     name: str

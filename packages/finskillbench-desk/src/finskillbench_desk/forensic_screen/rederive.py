@@ -1,8 +1,8 @@
 """Independent derivation of the label from the task input, sharing no code with the build.
 
-It whitens paths and shifts by the Cholesky factor of the joint covariance of a path without management, once per
-acquisition pattern, and integrates the shift by the determinant lemma. Base rate and materiality are parsed from the
-memo. Traps are found by omitting one correction at a time.
+Paths and shifts are whitened by the Cholesky factor of a path's joint covariance, once per acquisition pattern. The
+shift is integrated by the determinant lemma. Base rate and materiality are parsed from the memo; traps are found by
+omitting one correction at a time.
 """
 
 from __future__ import annotations

@@ -142,10 +142,10 @@ def exploits(task_input: Mapping[str, Any]) -> dict[str, JsonObject]:
 
     return {
         "even odds": assessments_of(companies, np.full(len(companies), 0.5), largest),
-        "nobody": assessments_of(companies, np.zeros(len(companies)), largest),
+        "zero for all": assessments_of(companies, np.zeros(len(companies)), largest),
         "one in ten, the kind of largest share": assessments_of(companies, np.full(len(companies), 0.1), largest),
-        "whoever has an event": suspected(events),
-        "whoever restated": suspected(restated),
+        "companies with an event": suspected(events),
+        "companies with a restatement": suspected(restated),
     }
 
 

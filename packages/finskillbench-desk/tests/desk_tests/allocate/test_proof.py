@@ -36,9 +36,9 @@ def test_a_label_as_built_is_proved() -> None:
 DEFECTS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "an effect": (lambda known: known["effects"].__setitem__(3, known["effects"][3] + 1e-6), "an expected effect"),
     "a doubt": (lambda known: known["effect_covariance"][2][1].__setitem__(1, 1e-3), "a covariance of effects"),
-    "a cost": (lambda known: known["book"]["linear"].__setitem__(0, 0.5), "book is not the one"),
-    "the best": (lambda known: known.__setitem__("attainable_utility", 0.5), "attainable utility"),
-    "the textbook": (lambda known: known.__setitem__("textbook_utility", -0.5), "textbook utility"),
+    "a cost": (lambda known: known["book"]["linear"].__setitem__(0, 0.5), "differs from the tables"),
+    "the best": (lambda known: known.__setitem__("attainable_utility", 0.5), "attainable_utility differs"),
+    "the textbook": (lambda known: known.__setitem__("textbook_utility", -0.5), "textbook_utility is not"),
 }
 
 

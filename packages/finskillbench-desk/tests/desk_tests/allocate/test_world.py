@@ -146,7 +146,7 @@ def test_the_log_tells_of_a_valid_record_whatever_else_is_at_the_source() -> Non
     since[column] = 39
     copies = SourcePitfall("copies", SOURCE_NAMES[column], control=False, columns=(column, 75, 104), quarter=0)
     sources = SimpleNamespace(since=since, start=start)
-    case: Any = SimpleNamespace(places=(copies,), world=SimpleNamespace(sources=sources))
+    case: Any = SimpleNamespace(pitfalls=(copies,), world=SimpleNamespace(sources=sources))
     told = [line for line in source_log(np.random.default_rng(1), case).splitlines() if SOURCE_NAMES[column] in line]
     assert len(told) == 1
     assert "person" in told[0]

@@ -109,7 +109,9 @@ def test_scaling_sizes_and_volatility_together_changes_nothing() -> None:
     model, prediction = made.model, made.prediction
     from dataclasses import replace
 
-    doubled = replace(model, deviation=2 * model.deviation, own=2 * model.level_deviation, acquired=2 * model.acquired)
+    doubled = replace(
+        model, deviation=2 * model.deviation, level_deviation=2 * model.level_deviation, acquired=2 * model.acquired
+    )
     larger = Prediction(2 * prediction.mean, 4 * prediction.covariance)
     np.testing.assert_allclose(
         kind_probabilities(2 * seen.y, seen.acquired, doubled, larger), posterior("easy", 0), atol=1e-9

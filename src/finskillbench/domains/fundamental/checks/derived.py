@@ -57,7 +57,7 @@ def check_fundamental_coverage(subject: Subject, findings: Findings) -> None:
             least = min(len(reports[name]), len(episodes) // _PER_STRATUM)
             least = least if name == "forms" else least // 2
             if len(seen) < least:
-                # # The collection decides which companies and forms suffice; only the draw can leave years out.
+                # The collection decides which companies and forms suffice; only the draw can leave years out.
                 add = findings.fail if name == "years" else findings.warn
                 add(subtask.name, f"shows {len(seen)} {name} of {len(reports[name])}")
             findings.figures[subtask.name][name] = dict(sorted(seen.items())) if name != "companies" else len(seen)
@@ -73,7 +73,6 @@ def check_fundamental_coverage(subject: Subject, findings: Findings) -> None:
 
 
 def _reports(subject: Subject) -> dict[str, set[str]]:
-    """Return companies, forms and years of the reports that episodes may use."""
     panels = subject.panels(Findings())
     found: dict[str, set[str]] = {"companies": set(), "forms": set(), "years": set()}
     if panels is not None:
@@ -96,21 +95,23 @@ def _check_directions(subject: Subject, findings: Findings) -> None:
     up, least = sum(rises), int(_MIN_DIRECTION_SHARE * len(rises))
     findings.figures["revenue_rises"] = f"{up} of {len(rises)}"
     balanced = least <= up <= len(rises) - least
-    findings.expect(balanced, "driver_decomposition", f"revenue rises in {up} of {len(rises)}: one guess does well")
+    findings.expect(
+        balanced, "driver_decomposition", f"revenue rises in {up} of {len(rises)}: a constant answer would score well"
+    )
 
 
 def check_entities(subject: Subject, findings: Findings) -> None:
     """Check that facts carry the CIK of their ticker, and that each filing belongs to one company.
 
-    An accession number starts with the submitter's CIK: the company or a filing agent. Another company of the edition
-    is an error, unless the two register together.
+    An accession number starts with the submitter's CIK: the company, a filing agent, or a company that registers
+    jointly.
     """
     panels = subject.panels(findings)
     if panels is None:
         return
     known = as_object(subject.edition.manifest["parameters"].get("fundamental_entities"))
     if not known:
-        findings.skip("the manifest does not say who the companies are")
+        findings.skip("the manifest has no fundamental_entities, so companies cannot be identified")
         return
     by_cik: dict[int, list[str]] = defaultdict(list)
     for symbol, entity in known.items():
@@ -133,7 +134,11 @@ def check_entities(subject: Subject, findings: Findings) -> None:
             findings.fail(f"{symbols[1]} {accession}", f"is a filing of {symbols[0]} too")
     for episode in subject.episodes:
         with examining(episode.task_id, findings):
-            findings.expect(episode.input["symbol"] in known, episode.task_id, "is of a company that nobody names")
+            findings.expect(
+                episode.input["symbol"] in known,
+                episode.task_id,
+                "its company is missing in fundamental_entities of the manifest",
+            )
     findings.figures |= {"companies": len(known), "listed": sum(bool(one["listed"]) for one in known.values())}
     findings.figures["filings"] = len(filed)
 
@@ -145,9 +150,8 @@ _SAME = 1e-9
 
 
 def check_derived_quarters(subject: Subject, findings: Findings) -> None:
-    """Check that derived quarters equal the difference of their parents, and sums equal their operands.
-
-    A derived quarter may change only when both parents have changed, and both must be on the same accounting basis.
+    """Check that derived quarters equal the difference of their parents, on one basis, and that sums equal their
+    operands.
     """
     panels = subject.panels(findings)
     if panels is None:
@@ -163,12 +167,11 @@ def check_derived_quarters(subject: Subject, findings: Findings) -> None:
 
 
 def _check_difference(company: CompanyRows, row: PanelRow, findings: Findings) -> None:
-    """Check a derived row against its two parents as of its filing date."""
     where = f"{company.symbol} {row.where}"
-    findings.expect(row.metric not in PER_SHARE, where, "is no sum of quarters and cannot be a difference")
+    findings.expect(row.metric not in PER_SHARE, where, "is a ratio or average and must not be derived as a difference")
     operands = parse_operands(row.parents)
     if [term.sign for term in operands] != [1, -1]:
-        findings.fail(where, "is no difference of two figures")
+        findings.fail(where, "its parents are not two figures with one minus sign")
         return
     (_, _, (_, start, end)), (_, _, (_, other, stop)) = operands
     least, most, _ = QUARTER_APART
@@ -183,29 +186,28 @@ def _check_difference(company: CompanyRows, row: PanelRow, findings: Findings) -
     findings.expect(on_dates, where, "its parents do not differ by this quarter")
     known = [company.known_on(term.period, row.filed) for term in operands]
     if known[0] is None or known[1] is None:
-        findings.fail(where, "a parent is not in the panel by then")
+        findings.fail(where, "a parent is not in the panel on its filing date")
         return
     long, short = known[0], known[1]
     days = [company.days.get(term.accession, date.max) for term in operands]
-    findings.expect(max(days) == row.filed, where, "was not filed when its last parent was")
+    findings.expect(max(days) == row.filed, where, "was not filed on the day of its last parent")
     same = (long.accession, short.accession) == (operands[0].accession, operands[1].accession)
-    findings.expect(same, where, "a parent is of another filing than it says")
+    findings.expect(same, where, "a parent belongs to another filing than stated")
     findings.expect(long.tag == short.tag == row.tag, where, f"subtracts {short.tag} from {long.tag}")
-    findings.expect(row.value >= 0 or row.metric not in _NOT_NEGATIVE, where, "is below zero, an expense or a revenue")
+    findings.expect(row.value >= 0 or row.metric not in _NOT_NEGATIVE, where, "is a negative expense or revenue")
     difference = abs(long.value - short.value - row.value)
     findings.widest("greatest_difference", difference / max(1.0, abs(row.value)))
     findings.expect(
         difference <= _SAME * max(1.0, abs(long.value)),
         where,
-        f"is {row.value:.12g}, its parents leave {long.value - short.value:.12g}",
+        f"is {row.value:.12g}, the difference of its parents is {long.value - short.value:.12g}",
     )
     findings.add("differences")
 
 
 def _check_complete(company: CompanyRows, findings: Findings) -> None:
-    """Check on each filing date that the current quarter equals the difference of its parents.
-
-    The difference is taken when both parents are first known, and again once both have been restated.
+    """Check on each filing date that the current quarter is the difference of its parents, once both are new or
+    restated.
     """
     reported: dict[tuple[str, date], date] = {}
     by_start: dict[tuple[str, date], list[date]] = defaultdict(list)
@@ -254,12 +256,14 @@ def _check_complete(company: CompanyRows, findings: Findings) -> None:
             if difference <= _SAME * scale:
                 continue
             if served is not None and served.value == _implied_quarter(company, quarter, day):
-                # # Later filings also state it as revenue less the other part; an unchanged value adds no row.
+                # Later filings also state it as revenue less the other part; an unchanged value adds no row.
                 findings.add("quarters_that_sums_confirm")
             else:
                 stated = "missing" if served is None else f"{served.value:.12g}"
                 where = f"{company.symbol} {quarter[0]} {quarter[1]}..{quarter[2]} {day}"
-                findings.fail(where, f"the quarter is {stated}, its parents left {left_over:.12g} on {made}")
+                findings.fail(
+                    where, f"the quarter is {stated}, the difference of its parents on {made} is {left_over:.12g}"
+                )
 
 
 def _implied_quarter(company: CompanyRows, quarter: Period, day: date) -> float:
@@ -277,7 +281,7 @@ def check_sums(company: CompanyRows, findings: Findings, *, instant: bool) -> No
         where = f"{company.symbol} {row.where}"
         with examining(where, findings):
             same = all(term.period[1:] == (row.start, row.end) for term in operands)
-            findings.expect(same, where, "its terms are of another period")
+            findings.expect(same, where, "its terms belong to another period")
             known = [company.known_on(term.period, row.filed) for term in operands]
             stated = [one for one, term in zip(known, operands, strict=True) if one and one.accession == term.accession]
             if len(stated) < len(operands):  # an operand repeats an older filing, or is not a metric
@@ -288,7 +292,7 @@ def check_sums(company: CompanyRows, findings: Findings, *, instant: bool) -> No
             findings.expect(
                 difference <= _SAME * max(1.0, *(abs(one.value) for one in stated)),
                 where,
-                f"is {row.value:.12g}, its terms make {total:.12g}",
+                f"is {row.value:.12g}, its terms sum to {total:.12g}",
             )
             findings.add("sums")
 
@@ -302,7 +306,7 @@ _REDEEMABLE = 0.05
 def check_balance_sheet(subject: Subject, findings: Findings) -> None:
     """Check that assets equal liabilities and equity, and that parts do not exceed their total.
 
-    In a real collection a violation is a warning, unless an episode depends on it.
+    In a real collection a violation is a warning unless an episode depends on it.
     """
     panels = subject.panels(findings)
     if panels is None:
@@ -329,7 +333,6 @@ def check_balance_sheet(subject: Subject, findings: Findings) -> None:
 def _check_identity(
     company: CompanyRows, assets: PanelRow, add: Callable[[object, str], None], findings: Findings
 ) -> None:
-    """Check the balance sheet as of the filing of its total assets; `add` receives violations."""
     end = assets.end
     where = f"{company.symbol} {end} {assets.filed}"
     total = assets.value

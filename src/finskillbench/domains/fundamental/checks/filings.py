@@ -28,12 +28,9 @@ from finskillbench.scoring.values import as_object
 
 
 def check_identities(subject: Subject, findings: Findings) -> None:
-    """Check the accounting identities of each label's periods, and that no other fact refutes a figure.
-
-    Labels excluded by the build are counted by the identity they break.
-    """
+    """Check the identities and witnesses of each label's periods; count excluded labels by broken identity."""
     if subject.episodes and not any("filing_facts" in episode.input for episode in subject.episodes):
-        findings.skip("the episodes hold no facts")
+        findings.skip("the episodes contain no filing_facts")
         return
     panels = subject.panels(findings)
     if panels is None:
@@ -100,13 +97,13 @@ def _check_task_facts(subject: Subject, episode: Episode, history: _PanelHistory
     findings.expect(
         reference["as_of"] == str(as_of), where, f"filing_facts are as of {reference['as_of']}, not of {as_of}"
     )
-    # # Covers the same quarter a year before, and the nine months and year it may be derived from.
+    # Covers the same quarter a year before, and the nine months and year it may be derived from.
     enough = (end - since).days >= YEAR_APART[1]
     findings.expect(enough, where, f"filing_facts begin with {since}, too late for the quarter a year before {end}")
     task_facts = subject.input_of(episode)["filing_facts"]
     days = {row["filed"] for table in ("facts", "segments") for row in task_facts[table]}
     late = sorted(day for day in days if day > str(as_of))
-    findings.expect(not late, where, f"is given what was filed on {', '.join(late[:3])}, after {as_of}")
+    findings.expect(not late, where, f"contains facts filed on {', '.join(late[:3])}, after {as_of}")
     if history is None:
         return
     findings.expect(as_of in history.filed(symbol, end), where, f"no report to {end} was filed on {as_of}")
@@ -124,7 +121,7 @@ def _check_task_facts(subject: Subject, episode: Episode, history: _PanelHistory
     )
     for name, expected, actual in (("facts", known[0], facts), ("segments", known[1], segments)):
         wrong = sorted(str(key) for key in {*expected, *actual} if expected.get(key) != actual.get(key))
-        message = f"{name} are not what was current on {as_of}: {len(wrong)} differ, first {''.join(wrong[:1])}"
+        message = f"{name} differ from the panel on {as_of} in {len(wrong)} rows, first {''.join(wrong[:1])}"
         findings.expect(not wrong, where, message)
     findings.add("episodes")
     findings.add("facts", len(facts))
@@ -146,13 +143,10 @@ class _PanelHistory:
             self._filed[symbol, end].add(filed)
 
     def filed(self, symbol: str, end: date) -> set[date]:
-        """Return the filing dates of reports for a period end."""
         return self._filed.get((symbol, end), set())
 
     def facts(self, symbol: str, as_of: str, since: str) -> Visible:
-        """Map (metric, start, end) to value, filing date and derived; reported figures take precedence, then the
-        latest.
-        """
+        """Map (metric, start, end) to value, filing date and derived; reported figures, then later ones, win."""
         found: dict[tuple[Any, ...], object] = {}
         for metric, start, end, filed, derived, value in self._facts.get(symbol, ()):
             if filed <= as_of and end >= since:
@@ -202,7 +196,7 @@ def check_restatements(subject: Subject, findings: Findings) -> None:
                     changed = before.value != after.value
                     where = f"{company.symbol} {after.where}"
                     new = changed or before.tag != after.tag
-                    findings.expect(new, where, f"repeats what was filed on {before.filed}")
+                    findings.expect(new, where, f"repeats the value and tag filed on {before.filed}")
                     if changed and not before.derived and not after.derived:
                         restated.append((company.symbol, before, after))
     findings.figures["restated"] = len(restated)
@@ -217,13 +211,12 @@ def check_restatements(subject: Subject, findings: Findings) -> None:
             for row, day in ((before, after.filed - timedelta(days=1)), (after, after.filed)):
                 served = _served(store, symbol, row, day)
                 findings.expect(
-                    served == row.value, where, f"is served as {served} on {day}, where {row.value:.12g} was current"
+                    served == row.value, where, f"the query on {day} returns {served}, expected {row.value:.12g}"
                 )
             findings.add("asked")
 
 
 def _served(store: FactStore, symbol: str, row: PanelRow, day: date) -> float | None:
-    """Return the value of a metric and period that scripts receive on a day."""
     try:
         facts = store.visible(symbol, day, row.end)["facts"]
     except InputError:

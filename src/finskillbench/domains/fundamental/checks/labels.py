@@ -1,8 +1,4 @@
-"""Check published labels against company filings and against the thresholds in their prompts.
-
-Labels of our own build are rederived from their episodes' facts. Published episodes hold no facts, so the audit
-needs a raw collection of SEC company facts.
-"""
+"""Check published labels against their prompts' thresholds and, with a raw collection, against SEC company facts."""
 
 from __future__ import annotations
 
@@ -21,7 +17,6 @@ from finskillbench.scoring.values import as_array, as_number, as_object, as_text
 from finskillbench.sources.edgar.collection import load_filings
 
 _FLOWS = ("revenue", "operating_income", "net_income", "eps_diluted", "operating_cash_flow")
-"""Metrics that filings state for a quarter and for the year to date."""
 _DEPRECIATION = "ebitda less operating_income"
 _ROUNDING = 0.5e-6
 _ANNUAL_FORMS = ("10-K", "10-K/A", "20-F", "40-F")
@@ -36,12 +31,10 @@ _THRESHOLDS: Mapping[str, tuple[str, str, _Beyond]] = {
         lambda value, most: value > most,
     ),
 }
-"""Flag -> the figure it depends on, the pattern of its threshold in published prompts, and the test that raises it."""
+"""Flag -> the figure it depends on, the pattern of its threshold in prompts, and the test that raises it."""
 
 
 class _Stated(NamedTuple):
-    """Tag, period and form of a filed figure."""
-
     tag: str
     start: date
     duration: Duration
@@ -51,7 +44,7 @@ class _Stated(NamedTuple):
 def check_published_flags(subject: Subject, findings: Findings) -> None:
     """Check that published flags follow from the label's figures and the thresholds in its prompt."""
     if subject.built or not subject.edition.has_truth:
-        findings.skip("labels of our own build are derived again by the conventions that they print")
+        findings.skip("built labels are rederived from the conventions in their tasks")
         return
     for episode in subject.of("earnings_quality"):
         with examining(episode.task_id, findings):
@@ -68,22 +61,22 @@ def _examine_flags(episode: Episode, label: JsonObject, findings: Findings) -> N
         threshold_text = printed[1].replace("−", "-")
         threshold = float(threshold_text.rstrip("% ")) / (100.0 if threshold_text.endswith("%") else 1.0)
         state = "is" if flag in raised else "is not"
-        message = f"{flag} {state} raised at {figure} {value:g}, the prompt draws the line at {printed[1]}"
+        message = f"{flag} {state} raised at {figure} {value:g}, the threshold in the prompt is {printed[1]}"
         findings.expect(beyond(value, threshold) == (flag in raised), episode.task_id, message, "flags")
 
 
 def check_published_flows(subject: Subject, findings: Findings) -> None:
     """Check that published flows were filed for the period of the report's form."""
     if subject.built or not subject.edition.has_truth:
-        findings.skip("labels of our own build are derived again from the facts that their episodes hold")
+        findings.skip("built labels are rederived from the facts in their episodes")
         return
     if subject.raw_dir is None:
-        findings.skip("published labels hold no facts: name a collection with the SEC's company facts by --raw-dir")
+        findings.skip("published episodes contain no facts; pass a collection with SEC company facts by --raw-dir")
         return
     symbols = {str(episode.input.get("symbol")) for episode in subject.episodes}
     companies = load_filings(subject.raw_dir, symbols).companies
     for symbol in sorted(symbols - companies.keys()):
-        findings.warn(symbol, f"{subject.raw_dir} has no company facts of it")
+        findings.warn(symbol, f"{subject.raw_dir} has no company facts for this symbol")
     filed = build_filed(companies)
     for episode in subject.episodes:
         symbol, end = str(episode.input.get("symbol")), as_text(episode.input.get("period_end"))
@@ -97,7 +90,6 @@ def check_published_flows(subject: Subject, findings: Findings) -> None:
 
 
 def _stated(rows: list[dict[str, Any]], as_of: date) -> dict[float, list[_Stated]]:
-    """Return the filed sources of each figure known on a day."""
     found: dict[float, list[_Stated]] = defaultdict(list)
     for row in rows:
         if row["filed"] <= as_of and row["start"] is not None:
@@ -111,7 +103,7 @@ def _examine_period(
     form = as_text(episode.input.get("form_type"))
     forms = {one.form for each in stated.values() for one in each}
     if form is not None and forms:
-        message = f"is {form}; what was filed of {episode.input['period_end']} is a {', '.join(sorted(forms))}"
+        message = f"is {form}; the filings for {episode.input['period_end']} are {', '.join(sorted(forms))}"
         findings.expect(form in forms, episode.task_id, message, "form_type")
     wanted = Duration.ANNUAL if form in _ANNUAL_FORMS else Duration.QUARTERLY
     for name, value in _flows(as_object(label.get("metrics"))):
@@ -122,8 +114,8 @@ def _examine_period(
         findings.add("figures_on_file")
         first = same[0]
         message = (
-            f"{value:.15g} is {first.tag} from {first.start} on ({first.duration.replace('_', ' ')}); a {form} asks "
-            f"for what is {wanted}"
+            f"{value:.15g} is {first.tag} from {first.start} on ({first.duration.replace('_', ' ')}); a {form} "
+            f"needs a figure that is {wanted}"
         )
         findings.expect(any(one.duration == wanted for one in same), episode.task_id, message, f"metrics.{name}")
 

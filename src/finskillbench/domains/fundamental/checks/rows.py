@@ -25,8 +25,6 @@ Period = tuple[str, date | None, date]
 
 
 class PanelRow(NamedTuple):
-    """Figure of one company."""
-
     metric: str
     start: date | None
     end: date
@@ -39,18 +37,14 @@ class PanelRow(NamedTuple):
 
     @property
     def period(self) -> Period:
-        """Metric, first and last day of the row."""
         return self.metric, self.start, self.end
 
     @property
     def where(self) -> str:
-        """Label of the row in findings."""
         return f"{self.metric} {self.start or ''}..{self.end} {self.filed}"
 
 
 class _Operand(NamedTuple):
-    """Operand named in the parents of a derived row."""
-
     sign: int
     accession: str
     period: Period
@@ -95,14 +89,12 @@ class CompanyRows:
                 self.sums.append((row, operands))
 
     def restated(self, metric: str) -> Restated:
-        """Return the periods of a metric that each filing restates."""
         if metric not in self._restated:
             versions = ((start, end, rows) for (name, start, end), rows in self.filed.items() if name == metric)
             self._restated[metric] = restatements_of(versions)
         return self._restated[metric]
 
     def known_on(self, period: Period, day: date) -> PanelRow | None:
-        """Return the figure of a period known on a day."""
         return current(self.filed.get(period, ()), day)
 
 
@@ -145,7 +137,6 @@ def period_end(episode: Episode) -> date:
 
 
 def fail_rows(frame: pl.DataFrame, message: str, findings: Findings) -> None:
-    """Add a failure for each row, see `add_rows`."""
     add_rows(frame, message, findings.fail)
 
 
@@ -169,11 +160,11 @@ def check_segments(subject: Subject, findings: Findings) -> None:
     if panels is None:
         return
     table = panels.segments
-    fail_rows(table.filter(~pl.col("axis").is_in(AXES)), "segments: of an unknown axis", findings)
+    fail_rows(table.filter(~pl.col("axis").is_in(AXES)), "segments: unknown axis", findings)
     fail_rows(table.filter(pl.col("segment").fill_null("").str.strip_chars() == ""), "segments: has no name", findings)
     key = ["symbol", "axis", "start", "end", "accession"]
     twice = table.filter(pl.struct(*key, "segment").is_duplicated())
-    fail_rows(twice, "segments: a member is there twice", findings)
+    fail_rows(twice, "segments: duplicate member", findings)
     by_symbol = {company.symbol: company for company in by_company(panels.facts, Findings())}
     for symbol, axis, start, end, accession, filed, members, total in (
         table.group_by(*key, maintain_order=True)
@@ -195,7 +186,7 @@ def check_segments(subject: Subject, findings: Findings) -> None:
         findings.expect(
             gap <= SEGMENT_GAP * abs(known.value) + _SAME,
             where,
-            f"its {members} members make {total:.12g}, revenue is {known.value:.12g}",
+            f"its {members} members sum to {total:.12g}, revenue is {known.value:.12g}",
         )
         findings.add("breakdowns")
         findings.add("to_rounding", int(gap <= 1e-5 * abs(known.value)))
@@ -204,7 +195,6 @@ def check_segments(subject: Subject, findings: Findings) -> None:
 
 
 def _check_derived(table: pl.DataFrame, findings: Findings) -> None:
-    """Check a derived breakdown against its two parents where the panel has both."""
     by_company: dict[tuple[str, str], list[_Filed]] = defaultdict(list)
     derived: list[tuple[str, str, date, date, date, dict[str, float]]] = []
     grouped: Mapping[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
@@ -236,7 +226,7 @@ def _check_derived(table: pl.DataFrame, findings: Findings) -> None:
 def _parents(
     filed: list[_Filed], start: date, end: date, day: date
 ) -> Iterator[tuple[dict[str, float], dict[str, float]]]:
-    """Yield pairs of breakdowns known on a day whose difference is a quarter: years to date, or a half and its second."""
+    """Yield pairs of known breakdowns whose difference is a quarter: years to date, or a half and a quarter."""
     known = [one for one in filed if one[2] <= day]
     for (first, stop, on, whole), (begin, until, since, less) in product(known, repeat=2):
         years_to_date = first == begin and stop == end and until == start - timedelta(days=1)

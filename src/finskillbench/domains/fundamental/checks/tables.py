@@ -77,9 +77,9 @@ def check_forms(subject: Subject, findings: Findings) -> None:
     facts, filings = panels.facts, panels.filings
     for name, frame in (("facts", facts), ("filings", filings)):
         other = ~pl.col("form").is_in(PERIODIC).fill_null(value=False)
-        fail_rows(frame.filter(other), f"{name}: is of no periodic report", findings)
+        fail_rows(frame.filter(other), f"{name}: does not come from a periodic report", findings)
     twice = filings.filter(pl.struct("symbol", "accession").is_duplicated())
-    fail_rows(twice, "filings: its accession number is there twice", findings)
+    fail_rows(twice, "filings: duplicate accession number", findings)
     fail_rows(
         filings.filter(pl.col("filed") < pl.col("period_end")), "filings: was filed before its period ended", findings
     )
@@ -88,11 +88,13 @@ def check_forms(subject: Subject, findings: Findings) -> None:
     joined = facts.join(listed, on=["symbol", "accession"], how="left")
     late = (pl.col("filed") - pl.col("listed_filed")).dt.total_days()
     fail_rows(
-        joined.filter(pl.col("listed_form") != pl.col("form")), "facts: is of another form than its filing", findings
+        joined.filter(pl.col("listed_form") != pl.col("form")),
+        "facts: its form differs from that of its filing",
+        findings,
     )
     other_day = joined.filter((late < 0) | (late > _LATE_DAYS))
     fail_rows(other_day, "facts: was not filed on the day of its filing", findings)
-    # # EDGAR's two services date filings accepted after hours differently; a later date causes no look-ahead.
+    # EDGAR's two services date filings accepted after hours differently; a later date causes no look-ahead.
     for symbol, accession in (
         joined.filter(late.is_between(1, _LATE_DAYS)).select("symbol", "accession").unique().rows()
     ):
@@ -131,7 +133,9 @@ def _check_report(episode: Episode, first: Mapping[tuple[str, date], tuple[str, 
         f"is of a {form} to {end}, the filings have {'none' if report is None else f'a {report[0]}'}",
     )
     in_metadata = as_object(episode.metadata).get("form_type")
-    findings.expect(in_metadata in (None, form), episode.task_id, f"metadata says {in_metadata}, the input {form}")
+    findings.expect(
+        in_metadata in (None, form), episode.task_id, f"form_type is {in_metadata} in the metadata, {form} in the input"
+    )
 
 
 def check_durations(subject: Subject, findings: Findings) -> None:
@@ -146,13 +150,13 @@ def check_durations(subject: Subject, findings: Findings) -> None:
         kinds = pl.Series("kind", [kind_of(*row) for row in periods.iter_rows()], dtype=pl.String)
         classed = frame.join(periods.with_columns(kinds), on=["start", "end"], how="left", nulls_equal=True)
         wrong = classed.filter((pl.col("duration") != pl.col("kind")).fill_null(value=False))
-        fail_rows(wrong, f"{name}: its duration is not that of its dates", findings)
+        fail_rows(wrong, f"{name}: its duration does not match its dates", findings)
     instant = pl.col("start").is_null()
     facts = panels.facts
     fail_rows(facts.filter(pl.col("metric").is_in(FLOWS) & instant), "facts: a flow without a first day", findings)
     fail_rows(facts.filter(pl.col("metric").is_in(INSTANTS) & ~instant), "facts: a balance over a period", findings)
     fail_rows(
-        panels.segments.filter(~pl.col("duration").is_in(list(LENGTHS))), "segments: over no reporting period", findings
+        panels.segments.filter(~pl.col("duration").is_in(list(LENGTHS))), "segments: not a reporting period", findings
     )
     known = set(facts.select("symbol", "end", "duration").unique().iter_rows())
     for episode in subject.episodes:
@@ -184,13 +188,15 @@ def check_metric_units(subject: Subject, findings: Findings) -> None:
         return
     facts = panels.facts
     wanted = pl.col("metric").replace_strict(UNITS, default=None, return_dtype=pl.String)
-    fail_rows(facts.filter(wanted.is_null()), "facts: a metric that nobody knows", findings)
+    fail_rows(facts.filter(wanted.is_null()), "facts: unknown metric", findings)
     fail_rows(
-        facts.filter(pl.col("unit").fill_null("no unit") != wanted), "facts: in another unit than its metric", findings
+        facts.filter(pl.col("unit").fill_null("no unit") != wanted),
+        "facts: its unit is not that of its metric",
+        findings,
     )
     for name, frame in (("facts", facts), ("segments", panels.segments)):
         number = pl.col("value").is_finite().fill_null(value=False)
-        fail_rows(frame.filter(~number), f"{name}: its value is no number", findings)
+        fail_rows(frame.filter(~number), f"{name}: its value is not a finite number", findings)
     shares = (pl.col("unit") == "shares") & (pl.col("value") <= 0)
     fail_rows(facts.filter(shares), "facts: a count of shares that is not positive", findings)
     check_scale(panels, subject.episodes, findings)
@@ -212,10 +218,7 @@ _EARNED = ("net_income", "eps_diluted", "diluted_shares")
 
 
 def check_scale(panels: Panels, episodes: Iterable[Episode], findings: Findings) -> None:
-    """Report figures out of scale with others of their period, their filing, or earlier filings.
-
-    A warning if the filer tagged them so and no episode uses the period while they are current; otherwise a failure.
-    """
+    """Report figures out of scale; a warning if the filer tagged them so and no episode uses them, else a failure."""
     facts = panels.facts.filter(pl.col("value").is_finite())
     products = _products(facts)
     shares = _of_fewer_shares(facts, products.filter((pl.col("ratio") - 1).abs() < _SAME_PRODUCT))
@@ -272,7 +275,7 @@ def _products(facts: pl.DataFrame) -> pl.DataFrame:
 def _of_fewer_shares(facts: pl.DataFrame, borne_out: pl.DataFrame) -> pl.DataFrame:
     """Return symbol, metric, filed, accession with share counts out of scale with earlier filings.
 
-    borne_out : symbol, accession of filings whose earnings per share agree with their diluted shares.
+    borne_out : filings whose earnings per share agree with their diluted shares.
     """
     key = ["symbol", "metric", "filed", "accession"]
     filings = (
@@ -297,10 +300,7 @@ def _scaled(within: float) -> pl.Expr:
 
 
 def _as_filed(rows: pl.DataFrame, filed: pl.DataFrame) -> pl.Series:
-    """Mark figures that the filer tagged so and that precede the correct figure of the same period.
-
-    Derived figures count as tagged; other checks recompute them.
-    """
+    """Mark figures that the filer tagged so, or that are derived, and that precede the period's correct figure."""
     figure = ["symbol", "tag", "start", "end", "unit", "value"]
     first = filed.group_by(figure).agg(tagged=pl.col("filed").min())
     joined = rows.join(first, on=figure, how="left", nulls_equal=True, maintain_order="left")

@@ -1,8 +1,4 @@
-"""Common shortcuts and mistakes on the fundamental subtasks, built from the input that an agent sees.
-
-Each function returns `{name: answer}` for one subtask. Periods that are not on file, or equal the right one (the
-year to date of a first quarter), are omitted.
-"""
+"""Common shortcuts and mistakes on the fundamental subtasks, by name; periods equal to the right one are omitted."""
 
 from __future__ import annotations
 
@@ -168,12 +164,10 @@ def driver_decomposition_shortcuts(task_input: QuartersInput) -> dict[str, JsonO
 
 
 def _listed(answer: dict[str, Any], change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-    """Apply a change to every entry of both lists."""
     return {**answer, **{key: [change(entry) for entry in answer[key]] for key in _LISTS}}
 
 
 def _scaled(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return amounts in millions and percentages as decimals."""
     sizes = {"magnitude_usd": 1 / _MILLION, "contribution_pct": 0.01, "delta_pp": 0.01}
 
     def scaled(entry: dict[str, Any]) -> dict[str, Any]:

@@ -32,18 +32,14 @@ METRICS_OF: Mapping[str, tuple[str, ...]] = {
     "earnings_quality": quality.METRICS,
     "driver_decomposition": drivers.METRICS,
 }
-"""Subtask -> metrics used by its labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """Label derived from the panels, and rederived from the raw files.
 
-    prior_end, rederived_prior_end : end of the comparison quarter, None if there is none. traits : balanced by the
-        draw.
-    decisions : see `count_decisions`. whole : no important value is unknown; the catalog sets the required share.
-    doubtful : rounding decides a verdict. meaningful : every figure is plausible, see `work`. Doubtful or meaningless
-    labels are excluded.
+    prior_end, rederived_prior_end : end of the comparison quarter. traits : balanced by the draw. whole : no important
+    value is unknown. Labels that are doubtful (rounding decides) or not meaningful (see `work`) are excluded.
     """
 
     report: PeriodicReport
@@ -59,10 +55,7 @@ class Candidate:
 
 
 Derive = Callable[[ReportCase, Mapping[str, int]], Candidate | None]
-"""Derive the label of a report for one subtask; None if its filings do not support one.
-
-The second argument is the catalog's `least`: how much of an answer the filings must support.
-"""
+"""Derive the label of a report, given the catalog's minimum support; None if its filings do not suffice."""
 
 
 @dataclass(slots=True)
@@ -80,10 +73,7 @@ class Pool:
     disagreements: list[str] = field(default_factory=list[str])
 
     def add(self, candidate: Candidate | None, faults: Iterable[Fault] = ()) -> None:
-        """Add the label of one report, or count why it is excluded.
-
-        faults : identities that the statements behind the label break.
-        """
+        """Add the label of one report, or count why it is excluded, such as for `faults` of its statements."""
         self.examined += 1
         if candidate is None:
             self.unsupported += 1
@@ -112,13 +102,11 @@ class Pool:
 
     @property
     def whole(self) -> list[Candidate]:
-        """Labels without important unknown values."""
         return [label for label in self.proved if label.whole]
 
     def drawn(self, wanted: int, whole: float, rng: np.random.Generator) -> list[Candidate]:
-        """Draw labels evenly by traits; fewer than wanted if there are too few whole ones.
-
-        whole : minimum share of whole labels.
+        """Draw labels evenly by traits, with at least a share `whole` of whole ones; fewer than wanted if these are
+        rare.
         """
 
         def some(of: Sequence[Candidate], count: int) -> list[Candidate]:
@@ -132,9 +120,8 @@ class Pool:
     def figures(self, labels: Sequence[Candidate]) -> dict[str, Any]:
         """Return pool statistics for the manifest; `labels` are the ones drawn.
 
-        agreement : share of rederived labels that agree. whole, decided : shares of drawn labels that are whole, and
-            that
-        have a figure needing a decision. nulls : share of null values in the drawn labels.
+        agreement : share of rederived labels that agree. decided : share of drawn labels with a figure needing a
+            decision.
         """
         parts = [part for label in labels for part in _parts(label.expected)]
         compared = len(self.proved) + len(self.disagreements)
@@ -170,10 +157,7 @@ def build_tasks(
     derive: Derive,
     task: Callable[[Candidate, str], BuiltTask],
 ) -> list[BuiltTask]:
-    """Build the episodes of one subtask from proved labels, drawn evenly by their traits.
-
-    Reports are examined in random order until the pool suffices. The catalog sets the share of whole labels.
-    """
+    """Build the episodes of one subtask from proved labels, examining reports at random until the pool suffices."""
     wanted, whole = objects.catalog["episodes"][name], objects.catalog["whole"][name]
     pool = Pool()
     for case in objects.cases:
@@ -190,22 +174,21 @@ def build_tasks(
         )
     if pool.disagreements:
         context.notes.append(
-            f"{name}: {len(pool.disagreements)} labels are left out because a second derivation from the raw company "
-            f"facts differs, first {pool.disagreements[0]}."
+            f"{name}: {len(pool.disagreements)} labels are left out because the independent derivation from the raw "
+            f"company facts differs, first {pool.disagreements[0]}."
         )
     if len(chosen) < wanted:
         context.notes.append(
             f"{name}: {len(chosen)} episodes instead of {wanted}: of {pool.examined} filings {pool.unsupported} lack "
-            f"figures that the answer needs, {pool.doubtful} hang on rounding, {pool.meaningless} mean nothing, "
-            f"{pool.faulty} do not add up and {len(pool.disagreements)} were derived differently a second time; "
-            f"{len(pool.whole)} labels are whole, and {whole:.0%} of the episodes must be."
+            f"figures that the answer needs, {pool.doubtful} depend on rounding, {pool.meaningless} are not "
+            f"meaningful, {pool.faulty} do not add up and {len(pool.disagreements)} differ in the independent "
+            f"derivation; {len(pool.whole)} labels are whole, and {whole:.0%} of the episodes must be."
         )
     bounds = objects.catalog["difficulty"][name]
     return shuffled([task(label, difficulty_level(label.decisions, bounds)) for label in chosen], rng)
 
 
 def _faults(case: ReportCase, name: str, label: Candidate) -> Iterator[Fault]:
-    """Yield the faults of the statements behind a label."""
     periods = periods_of(name, label.report.form, label.report.period_end, label.prior_end)
     yield from refuted(case.source, case.witnesses, METRICS_OF[name], periods)
     if name != _WITHOUT_OPERATING_INCOME:

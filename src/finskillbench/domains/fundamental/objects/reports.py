@@ -1,7 +1,4 @@
-"""Periodic reports with the facts public at filing, from the panels and from the raw files.
-
-`prepare_fundamental` returns the catalog and the reports to all fundamental subtasks.
-"""
+"""Periodic reports with the facts public at filing, from the panels and from the raw files."""
 
 from __future__ import annotations
 
@@ -75,10 +72,7 @@ _RARE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class PeriodicReport:
-    """Periodic report as of its filing date.
-
-    since : end of the earliest period whose facts the episode holds.
-    """
+    """Periodic report as of its filing date; the episode holds facts of periods that end on or after `since`."""
 
     symbol: str
     accession: str
@@ -96,10 +90,10 @@ class PeriodicReport:
 class ReportCase:
     """Report with the facts public on its filing date, from the panels and from the raw files.
 
-    reported : the period of the report's form. quarter : the quarter ending on the same day. before, year_before : the
-    quarter before and the same quarter a year earlier, without figures on another basis. segments, segments_before :
-    revenue of both quarters by axis and segment. filed_values : figures filed for these period ends. source : the
-    figures for the independent derivation. companies : the raw files for its witnesses.
+    reported : period of the form. quarter : quarter ending the same day. before, year_before : preceding quarters,
+        without
+    figures on another basis. segments, segments_before : revenue of both quarters by axis and segment. filed_values :
+    figures filed for these period ends. source, companies : inputs of the independent derivation and its witnesses.
     """
 
     report: PeriodicReport
@@ -115,12 +109,10 @@ class ReportCase:
 
     @property
     def witnesses(self) -> Witnesses:
-        """Facts that the company had filed by the report's date."""
         return Witnesses(self.companies.filed[self.report.symbol], self.report.filed)
 
     @property
     def raw_segments(self) -> RawSegments:
-        """Revenue by segment for the independent derivation."""
         return self.companies.segments[self.report.symbol]
 
 
@@ -141,7 +133,7 @@ def iterate_cases(
     symbols = set(store.symbols) & set(filings.companies)
     for report in _reports(panels.filings, symbols, _broken_down(panels.segments), rng, history, within):
         symbol, end = report.symbol, report.period_end
-        # # Answers compare with the same quarter a year earlier; periods that end before it are not used.
+        # Answers compare with the same quarter a year earlier; periods that end before it are not used.
         visible = store.visible(symbol, report.filed, max(report.since, end - timedelta(days=YEAR_APART[1])))
         figures = company_facts(visible["facts"], symbol)
         ends = figures.ends(Duration.QUARTERLY)
@@ -206,8 +198,6 @@ _POOL_PER_EPISODE = 20
 
 
 class _Catalog(TypedDict):
-    """Configuration of the domain; `about` documents the other fields."""
-
     about: str
     episodes: dict[str, int]
     pool: dict[str, int]
@@ -221,9 +211,7 @@ class _Catalog(TypedDict):
 class FundamentalObjects:
     """Catalog and reports shared by the fundamental subtasks.
 
-    cases : reports with figures, in random order, alternating between companies.
-    entities : per company its CIK, its name in the facts, and its CIKs in the collection's ticker lists.
-    pools : per built subtask, statistics of its candidate pool.
+    entities : per company its CIK, its name in the facts, and its CIKs in ticker lists. pools : statistics per subtask.
     """
 
     catalog: _Catalog
@@ -239,7 +227,7 @@ def prepare_fundamental(context: BuildContext) -> FundamentalObjects:
         catalog["episodes"] = {name: context.most(count) for name, count in catalog["episodes"].items()}
         catalog["pool"] = dict.fromkeys(catalog["pool"], _POOL_PER_EPISODE * context.episodes)
     if context.filings is None:
-        raise InternalError("fundamental analysis is prepared without the filings that its facts come from")
+        raise InternalError("fundamental analysis needs filings, but the build context has none")
     history = timedelta(days=catalog["history_days"])
     cases = iterate_cases(context.panels, context.filings, context.generator(SKILL), history, context.filed)
     entities = {
@@ -250,7 +238,6 @@ def prepare_fundamental(context: BuildContext) -> FundamentalObjects:
 
 
 def parameters(objects: FundamentalObjects) -> dict[str, Any]:
-    """Return the build parameters for the manifest."""
     return {
         "fundamental": objects.catalog,
         "fundamental_pools": objects.pools,

@@ -1,8 +1,7 @@
 """Difficulty and plausibility of fundamental labels.
 
-A figure needs a decision if filings state several values under its metric's tags for its day (quarter and year to
-date, total and parts, restatements), or none that equals it. Difficulty is the number of such figures. Labels with a
-denominator near zero are excluded: such figures are arithmetically right but meaningless ("NM" on data terminals).
+Difficulty counts figures that need a decision: filings state several values for the day, or none that equals it.
+Labels with a denominator near zero are meaningless ("NM" on data terminals) and excluded.
 """
 
 from __future__ import annotations
@@ -43,15 +42,12 @@ def oversized_figures(answer: object) -> list[str]:
     for name, most in LARGEST.items():
         size = as_number(answer.get(name))
         if size is not None and abs(size) > most:
-            found.append(f"{name} {size:.6g} means nothing beyond {most:g}")
+            found.append(f"{name} {size:.6g} is not meaningful beyond {most:g}")
     return found
 
 
 def meaningful(answer: Mapping[str, object], *statements: Statement) -> bool:
-    """Return True if every figure of a label is meaningful and revenue is positive.
-
-    statements : the one or two statements behind the label.
-    """
+    """Return True if revenues are positive and of similar size, and no figure of the label is oversized."""
     revenues = [revenue for one in statements if (revenue := one.get("revenue")) is not None]
     return (
         all(revenue > 0 for revenue in revenues)
@@ -99,8 +95,7 @@ def count_decisions(filed_values: FiledValues, statements: Iterable[Statement], 
 def is_segment_total(filed_values: FiledValues, statement: Statement) -> bool:
     """Return True if operating income is filed as a total of segments, not as a line of the income statement.
 
-    The Walt Disney Company does so: segments exclude head office, restructuring and interest costs, so revenue less all
-    costs is neither its operating nor its pretax income.
+    The Walt Disney Company does so: revenue less all costs is neither its operating nor its pretax income.
     """
     revenue, income = statement.get("revenue"), statement.get("operating_income")
     if statement.symbol in _OF_SEGMENTS:

@@ -1,7 +1,6 @@
-"""Independent computation of the three answers from figures of one or two periods.
+"""Independent computation of the three answers; a result with an unknown part is None.
 
-Unknown values are None, and so is a result with an unknown part. Sources: Piotroski (2000), Journal of Accounting
-Research 38; Beneish (1999), Financial Analysts Journal 55(5), eight-variable model.
+Sources: Piotroski (2000), Journal of Accounting Research 38; Beneish (1999), Financial Analysts Journal 55(5).
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ Figures = Mapping[str, Value]
 """Metric -> value; an unknown metric is absent or None."""
 
 MANIPULATION = -1.78
-"""M-score above which the flag is raised."""
 LOW_SCORE = 3
 HIGH_ACCRUALS = 0.05
 LEAST_CHANGE = 0.005
@@ -33,7 +31,6 @@ _STATED = (
     "stockholders_equity",
     "operating_cash_flow",
 )
-"""Metrics of a normalised filing taken directly; the margin and EBITDA are computed."""
 RATIOS = {
     "operating_margin": "operating_income",
     "gross_margin": "gross_profit",
@@ -44,7 +41,6 @@ RATIOS = {
     "interest_ratio": "interest_expense",
     "tax_ratio": "income_tax",
 }
-"""Ratio -> its numerator over revenue."""
 
 
 def _minus(left: Value, right: Value) -> Value:
@@ -60,7 +56,6 @@ def _ratio(left: Value, right: Value) -> Value:
 
 
 def normalised(figures: Figures) -> dict[str, Value]:
-    """Return the ten metrics."""
     income = figures.get("operating_income")
     return {name: figures.get(name) for name in _STATED} | {
         "operating_margin": _ratio(income, figures.get("revenue")),

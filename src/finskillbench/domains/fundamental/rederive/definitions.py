@@ -69,7 +69,7 @@ def comparable_quarters(source: FigureSource, end: date, prior_end: date | None)
 def a_year_apart(source: FigureSource, end: date) -> tuple[Figures, Figures, date | None]:
     """Return a quarter, the same quarter a year before, and its last day; empty and None if unknown.
 
-    Diluted shares are those of the years ending with the quarters unless both quarters have them.
+    Diluted shares are those of the fiscal years unless both quarters have them.
     """
     prior_end, shares = source.preceding(end, YEAR_APART), "diluted_shares"
     now, before = comparable_quarters(source, end, prior_end)
@@ -86,7 +86,6 @@ def _same_tag(name: str, tags: Mapping[str, str], prior_tags: Mapping[str, str])
     return name not in tags or name not in prior_tags or tags[name] == prior_tags[name]
 
 
-@lru_cache(maxsize=2**14)  # a company's filings share a few hundred periods
 @lru_cache(maxsize=2**14)  # a company's filings share a few hundred periods
 def kind_of(start: date | None, end: date) -> str:
     """Return the class of a period by its length; "instant" without a first day."""
@@ -132,29 +131,24 @@ class VisibleFacts:
         self._found = dict(found)
 
     def figures(self, end: date, kind: Kind) -> Figures:
-        """See `FigureSource.figures`."""
         return {metric: float(row["value"]) for metric, row in self._rows(end, kind)}
 
     def tags(self, end: date, kind: Kind) -> Mapping[str, str]:
-        """See `FigureSource.tags`."""
         return {metric: row["tag"] for metric, row in self._rows(end, kind)}
 
     def row(self, metric: str, end: date, kind: Kind) -> FactRow | None:
-        """Return the row of one figure."""
         return dict(self._rows(end, kind)).get(metric)
 
     def _rows(self, end: date, kind: Kind) -> list[tuple[str, FactRow]]:
         return [one for period in (kind, "instant") for one in self._found.get((period, end), {}).items()]
 
     def quarters_before(self, metric: str, end: date) -> list[float]:
-        """See `FigureSource.quarters_before`."""
         least, most = LATELY
         quarters = [day for kind, day in self._found if kind == "quarterly" and least <= (end - day).days <= most]
         found = (self._found["quarterly", day].get(metric) for day in sorted(quarters))
         return [float(row["value"]) for row in found if row is not None]
 
     def preceding(self, end: date, distance: tuple[int, int, int]) -> date | None:
-        """See `FigureSource.preceding`."""
         ends = [day for kind, day in self._found if kind == "quarterly"]
         return next(iter(nearest_first(end, ends, distance)), None)
 
@@ -172,9 +166,8 @@ def _period(start: str | None, end: str) -> tuple[str, date]:
 
 
 def segment_changes(rows: Sequence[SegmentRow], facts: VisibleFacts, end: date, prior_end: date) -> list[SegmentChange]:
-    """Return the largest changes of the segments of the first axis that explains the change of revenue.
-
-    Such an axis has the same segments in both quarters and adds up to revenue in both.
+    """Return the largest segment changes of the first axis that adds up to revenue, with equal segments, in both
+    quarters.
     """
     parts = [_breakdowns(rows, day) for day in (end, prior_end)]
     revenues = [facts.figures(day, "quarterly").get("revenue") for day in (end, prior_end)]

@@ -35,11 +35,8 @@ class FiledRow(NamedTuple):
 
 
 class AsFiled:
-    """Figures of one company by concept and version; an unchanged repetition is not a version.
-
-    Parameters
-    ----------
-    rows : the fields of a `FiledRow` for each figure, in any order.
+    """Figures of one company by concept and version, from the fields of `FiledRow`s; an unchanged repetition is no
+    version.
     """
 
     def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
@@ -61,7 +58,6 @@ class AsFiled:
         self._names: dict[str, tuple[str, ...]] = {}
 
     def tags(self, names: str) -> tuple[str, ...]:
-        """Return the concepts on file whose whole name matches a pattern."""
         if names not in self._names:
             pattern = re.compile(names)
             self._names[names] = tuple(sorted(tag for tag in self._found if pattern.fullmatch(tag)))

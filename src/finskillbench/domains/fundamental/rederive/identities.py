@@ -1,7 +1,4 @@
-"""Accounting identities of statements, restatements between filings, and figures of the panels as a `FigureSource`.
-
-Identities know no tags, only that known parts add up to known totals.
-"""
+"""Accounting identities of statements, restatements between filings, and a `FigureSource` on the panels' figures."""
 
 from __future__ import annotations
 
@@ -71,8 +68,6 @@ def rounding_unit(value: float) -> float:
 
 
 class Fault(NamedTuple):
-    """Broken identity, with the evidence."""
-
     identity: str
     message: str
 
@@ -83,7 +78,6 @@ NOT_NEGATIVE = frozenset(
         "operating_expenses",
     }
 )
-"""Expenses, which are never negative."""
 IDENTITIES = (
     *("gross_profit", "operating_income", "balance_sheet", "cash_flow", "quarters", "sign", "pattern"),
     *("filed", "witness", "null"),
@@ -106,7 +100,6 @@ _MOVED = 2.0
 _SCALED = 100.0
 """Multiple that indicates a wrong scale of a whole filing; acquisitions are smaller."""
 PATTERN = frozenset({"revenue", "cost_of_revenue", "depreciation_amortization", "sga"})
-"""Metrics whose quarters resemble the preceding ones."""
 
 
 def faults(source: FigureSource, periods: Iterable[tuple[date, Kind]]) -> Iterator[Fault]:
@@ -123,7 +116,7 @@ def faults(source: FigureSource, periods: Iterable[tuple[date, Kind]]) -> Iterat
             if (value := figures.get(metric)) is not None
         }
         for metric, one in times.items():
-            # # An acquisition or sale changes the other lines as well.
+            # An acquisition or sale changes the other lines as well.
             other_times = [other for name, other in times.items() if name != metric and other is not None]
             moved = [other for other in other_times if (other > _MOVED if (one or 1.0) > 1 else other < 1 / _MOVED)]
             alone = 2 * len(moved) < max(1, len(other_times))
@@ -211,8 +204,7 @@ def contradicts_remainder(quarter: float, left: float) -> bool:
 class LedgerSource:
     """Figures of one company public on one day, for the periods of a label; a `FigureSource`.
 
-    statements : by kind and last day. ends : of all quarters. lately : metrics of `PATTERN` -> quarters of the year
-        before.
+    lately : metrics of `PATTERN` -> quarters of the year before.
     """
 
     statements: Mapping[tuple[str, date], Statement]
@@ -221,7 +213,6 @@ class LedgerSource:
 
     @classmethod
     def of(cls, ledger: CompanyFacts, end: date, other_ends: Iterable[date], years: Iterable[date] = ()) -> Self:
-        """Select the statements of a period, of other quarters and of other years."""
         least, most = LATELY
         ends = ledger.ends(Duration.QUARTERLY)
         lately: dict[str, list[float]] = {}
@@ -237,11 +228,9 @@ class LedgerSource:
         return cls(statements, ends, lately)
 
     def figures(self, end: date, kind: Kind) -> Figures:
-        """See `FigureSource.figures`."""
         return self.statements[kind, end].values
 
     def tags(self, end: date, kind: Kind) -> Mapping[str, str]:
-        """See `FigureSource.tags`."""
         return self.statements[kind, end].tags
 
     def quarters_before(self, metric: str, end: date) -> list[float]:
@@ -250,5 +239,4 @@ class LedgerSource:
         return self.lately.get(metric, [])
 
     def preceding(self, end: date, distance: tuple[int, int, int]) -> date | None:
-        """See `FigureSource.preceding`."""
         return next(iter(nearest_first(end, self.ends, distance)), None)

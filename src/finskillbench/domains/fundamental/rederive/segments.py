@@ -1,8 +1,4 @@
-"""Revenue by segment for the independent derivation, directly from XBRL instances in plain Python.
-
-Tags and axes are chosen independently of the panels. A document is assigned to the filing in its name, else to the
-filing whose company facts repeat its figures.
-"""
+"""Revenue by segment for the independent derivation, from XBRL instances, with its own choice of tags and axes."""
 
 from __future__ import annotations
 
@@ -46,13 +42,7 @@ _Pair = tuple[float, float]
 
 
 class RawSegments:
-    """Revenue breakdowns of one company from its instances.
-
-    Parameters
-    ----------
-    instances : its documents, in any order.
-    rows : the company's facts, mappings with tag, start, end, value, accession, form and filed.
-    """
+    """Revenue breakdowns of one company from its instances and the rows of its company facts."""
 
     def __init__(self, instances: Iterable[Instance], rows: Iterable[Mapping[str, Any]]) -> None:
         self._cells: dict[_Dimensions, dict[str, _Versions]] = defaultdict(lambda: defaultdict(dict))
@@ -78,8 +68,9 @@ class RawSegments:
     ) -> list[SegmentChange]:
         """Return the largest segment changes that explain the change of revenue between two quarters.
 
-        axis, shown : axis and segments of the panel derivation; their names are labels to be matched to members. If an
-        earlier axis explains the change, its breakdown is returned under the members' own names.
+        axis, shown : axis and segment labels of the panel derivation, to be matched to members. A breakdown on an
+            earlier axis
+        wins, under the members' own names.
         """
         for kind in AXES:
             if kind == axis:
@@ -103,10 +94,7 @@ class RawSegments:
         return {}
 
     def _whole(self, kind: str, end: date, prior_end: date, day: date) -> dict[str, _Pair]:
-        """Return a breakdown under one tag whose members all add up to revenue in both quarters, else {}.
-
-        Only facts with a single dimension count: a part of revenue can match it by chance.
-        """
+        """Return a breakdown under one tag and axis whose members all add up to revenue in both quarters, else {}."""
         totals = self._totals(end, prior_end, day)
         by_tag: dict[tuple[str, str], dict[str, list[float | None]]] = defaultdict(dict)
         for dimensions, tags in self._cells.items():
@@ -126,9 +114,8 @@ class RawSegments:
     def _tables(
         self, kind: str, end: date, prior_end: date, day: date
     ) -> dict[tuple[str, _Dimensions], dict[str, list[_Pair]]]:
-        """Return members by XBRL axis and constant other dimension, with both quarters' values.
-
-        Includes reconciling items, which are on the axis of consolidation items alone.
+        """Return members, with reconciling items, by XBRL axis and constant other dimension, with both quarters'
+        values.
         """
         tables: dict[tuple[str, _Dimensions], dict[str, list[_Pair]]] = defaultdict(dict)
         reconciling: dict[str, list[_Pair]] = {}
@@ -184,7 +171,7 @@ class RawSegments:
 def _differences(spans: _Versions, end: date, recast: set[date]) -> Iterator[tuple[date, float]]:
     """Yield (filing date, value) of quarters derived from years to date, or from a half and its second quarter.
 
-    recast : dates of filings that change the breakdown; their figures are not combined with others.
+    recast : dates of filings whose figures are not combined with others.
     """
     least, most, _ = QUARTER_APART
     for (start, last), versions in spans.items():
@@ -196,10 +183,10 @@ def _differences(spans: _Versions, end: date, recast: set[date]) -> Iterator[tup
                 if first == start and least <= (end - stop).days <= most and kind_of(first, stop) == shorter_kind
             ]
         else:
-            second_quarter = (end + _DAY, last)
+            later_quarter = (end + _DAY, last)
             shorter_spans = (
-                [second_quarter]
-                if second_quarter in spans and kind_of(start, end) == kind_of(*second_quarter) == "quarterly"
+                [later_quarter]
+                if later_quarter in spans and kind_of(start, end) == kind_of(*later_quarter) == "quarterly"
                 else []
             )
         for other in shorter_spans:
@@ -236,8 +223,7 @@ def _dated(instances: list[Instance], rows: list[Mapping[str, Any]]) -> Iterator
 def _candidates(name: str, value: float, members: Mapping[str, list[_Pair]]) -> list[_Pair]:
     """Return the values of the member that a label names.
 
-    Labels shorten ("Corporate" is CorporateNonSegmentMember) and spell out countries. Country codes are matched by the
-    nearest revenue.
+    Labels shorten names ("Corporate" is CorporateNonSegmentMember); country codes are matched by the nearest revenue.
     """
     plain = _plain(name)
     shortened = [member for member in members if _plain(member).startswith(plain)]
@@ -249,7 +235,6 @@ def _candidates(name: str, value: float, members: Mapping[str, list[_Pair]]) -> 
 
 
 def _makes_up(parts: Iterable[_Pair], totals: Iterable[_Pair]) -> bool:
-    """Return True if parts add up to one of the totals in both quarters."""
     sums = [fsum(column) for column in zip(*parts, strict=True)]
     return bool(sums) and any(
         all(abs(part - whole) <= SEGMENT_GAP * abs(whole) for part, whole in zip(sums, total, strict=True))
@@ -266,7 +251,7 @@ def _key(member: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """Return the letters and digits of a member's name or label, without taxonomy suffixes."""
+    """Normalise a member's name or label to its alphanumeric characters, without taxonomy suffixes."""
     plain = re.sub(r"[^a-z0-9]", "", name.lower())
     for suffix in ("domain", "member", "segment", "segments"):
         plain = plain.removesuffix(suffix) or plain

@@ -1,8 +1,7 @@
 """Confirm or refute the figures of a label by other facts of the company.
 
-Concepts are matched by name, independent of the tags chosen by the panels: taxonomy sums (current and other assets),
-equalities (net income is earnings per share times shares), and bounds (depreciation and amortisation). A figure is
-the last one filed by a day, else the difference of two periods under one concept.
+Concepts are matched by name, independent of the tags chosen by the panels: taxonomy sums, equalities (net income is
+earnings per share times shares), and bounds (depreciation and amortisation).
 """
 
 from __future__ import annotations
@@ -36,8 +35,6 @@ _PART = 0.02
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """Concepts for one term of an identity, as a pattern of whole names."""
-
     names: str
     sign: int = 1
     optional: bool = False
@@ -47,8 +44,7 @@ class _Term:
 class Identity:
     """A metric as the sum of terms.
 
-    strict : refutes a figure that no identity confirms. computed : refutes only figures that no filing states directly,
-    since items between liabilities and equity may carry custom names.
+    strict : refutes a figure that no identity confirms; if `computed`, only one that no filing states directly.
     """
 
     name: str
@@ -176,10 +172,7 @@ class Witnesses:
     def faults(
         self, figures: Figures, tags: Mapping[str, str], metrics: Iterable[str], end: date, kind: Kind
     ) -> Iterator[Fault]:
-        """Yield figures that no filing holds, that witnesses refute, or that are null although filed.
-
-        tags : the concepts of each figure, joined by their signs.
-        """
+        """Yield figures that no filing holds under `tags`, that witnesses refute, or that are null although filed."""
         for metric in metrics:
             value = figures.get(metric)
             if value is None:
@@ -248,7 +241,6 @@ class Witnesses:
         }
 
     def _filled(self, metric: str, end: date, kind: Kind) -> Iterator[Fault]:
-        """Yield a null figure for which a concept of that name is filed."""
         if metric in _AVERAGES:
             return
         for tag in self.filed.tags(_PLAIN.get(metric, "")):
@@ -258,7 +250,6 @@ class Witnesses:
                 return
 
     def _totals(self, identity: Identity, end: date, kind: Kind) -> Iterator[tuple[float, float]]:
-        """Yield the values of an identity, each with the rounding of its terms."""
         columns: list[list[float]] = []
         for term in identity.terms:
             known = self.filed.mezzanine(end, self.day) if term is _MEZZANINE else self._known(term.names, end, kind)
@@ -287,7 +278,7 @@ class Witnesses:
                     total = per_share.value * shares.value + dividends
                     slack = 0.0051 * shares.value + _WITHIN * abs(value)
                     scaled = abs(total) < abs(value) / 100  # shares filed in thousands or millions
-                    # # Preferred stock can explain a product below net income, not above it.
+                    # Preferred stock can explain a product below net income, not above it.
                     strict = not scaled and (total > value or has_noncontrolling)
                     yield WitnessComparison(abs(total - value) <= slack, f"{earned} times shares", total, strict)
 

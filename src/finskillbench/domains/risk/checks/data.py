@@ -59,7 +59,7 @@ def check_risk_coverage(subject: Subject, findings: Findings) -> None:
         return
     telling = [episode.task_id for episode in subject.episodes if {"portfolio_type", "regime"} & set(episode.metadata)]
     for where in telling:
-        findings.fail(where, "its metadata tell the portfolio's type or regime")
+        findings.fail(where, "metadata reveal the portfolio's type or regime")
     for subtask in subject.domain.subtasks:
         difficulties = len({episode.difficulty for episode in subject.of(subtask.name)})
         _check_stratum(subtask.name, "difficulties", difficulties, 2, len(subject.of(subtask.name)), findings)
@@ -83,7 +83,7 @@ def _check_planted(subject: Subject, findings: Findings) -> None:
 
 def _check_stratum(where: str, name: str, found: int, wanted: int, episodes: int, findings: Findings) -> None:
     least = min(wanted, episodes // _PER_STRATUM)
-    findings.expect(found >= least, where, f"shows {found} {name} of {wanted}")
+    findings.expect(found >= least, where, f"covers {found} of {wanted} {name}")
 
 
 def _check_verdicts(subject: Subject, findings: Findings) -> None:
@@ -103,7 +103,7 @@ def _check_verdicts(subject: Subject, findings: Findings) -> None:
         good, least = sum(found), int(_LEAST_SHARE * len(found))
         findings.figures[name] = f"{good} of {len(found)}"
         balanced = least <= good <= len(found) - least
-        findings.expect(balanced, name, f"{good} of {len(found)} are positive: a constant answer does well")
+        findings.expect(balanced, name, f"{good} of {len(found)} are positive: a constant answer scores well")
     findings.figures["losses"] = f"{sum(losses)} of {len(losses)}"
 
 
@@ -119,14 +119,14 @@ def check_risk_dates(subject: Subject, findings: Findings) -> None:
     days = sorted({episode.as_of_date for episode in subject.episodes})
     calendar = nyse(days[0], days[-1])
     for day in days:
-        findings.expect(day in sessions and day in calendar, day, "an as-of date is no session")
+        findings.expect(day in sessions and day in calendar, day, "the as-of date is not a trading session")
     allowed = set(panels.risk_dates)
     for episode in subject.episodes:
         day = episode.as_of_date
         if day not in allowed:
-            findings.fail(episode.task_id, f"as of {day}, which is none of the panels' risk dates")
+            findings.fail(episode.task_id, f"{day} is not a risk date of the panels")
         elif _known(subject) and (stated := read_planted_fact(subject, episode, "regime")) != panels.regimes[day]:
-            findings.fail(episode.task_id, f"is of {panels.regimes[day]}, not of {stated}")
+            findings.fail(episode.task_id, f"{day} is in regime {panels.regimes[day]}, not {stated}")
     for subtask in subject.domain.subtasks:
         seen = Counter(episode.as_of_date for episode in drawn_episodes(subject, subject.of(subtask.name)))
         if seen.total() >= _PER_STRATUM * len(TYPES):
@@ -134,7 +134,7 @@ def check_risk_dates(subject: Subject, findings: Findings) -> None:
             findings.expect(
                 count <= _MOST_OF_A_DATE * seen.total(),
                 subtask.name,
-                f"{count} of {seen.total()} episodes are of {day}",
+                f"{count} of {seen.total()} episodes share the date {day}",
             )
     findings.figures |= {
         "dates": len(days),
@@ -152,13 +152,13 @@ def _check_window(episode: Episode, findings: Findings) -> None:
         return
     window = replay_window(scenario)
     if window is None:
-        findings.fail(episode.task_id, f"{scenario.get('scenario_id')} does not say its window")
+        findings.fail(episode.task_id, f"{scenario.get('scenario_id')} does not state its window")
         return
     findings.add("replays")
     findings.expect(
         window[1] < episode.as_of_date,
         episode.task_id,
-        f"{scenario['scenario_id']} replays up to {window[1]}, the portfolio is of {episode.as_of_date}",
+        f"{scenario['scenario_id']} replays up to {window[1]}, after the as-of date {episode.as_of_date}",
     )
 
 
@@ -229,7 +229,9 @@ def _compare(episode: Episode, known: Mapping[str, Any] | None, findings: Findin
         if isinstance(table.get("ref"), str):
             dated = str(table.get("end", table["ref"].rsplit("/", 1)[-1].removesuffix(".npz")))
             findings.expect(
-                dated <= str(episode.as_of_date), episode.task_id, f"{name} is of {dated}, after {episode.as_of_date}"
+                dated <= str(episode.as_of_date),
+                episode.task_id,
+                f"{name} is dated {dated}, after {episode.as_of_date}",
             )
     for name in (known or {}).keys() & episode.input.keys():
         whole = (known or {})[name]
@@ -238,7 +240,7 @@ def _compare(episode: Episode, known: Mapping[str, Any] | None, findings: Findin
         findings.expect(
             _same(episode.input[name], whole),
             episode.task_id,
-            f"{name} is not what the panels say of its date",
+            f"{name} differs from the panels at its date",
         )
 
 
@@ -274,7 +276,7 @@ def _check_estimates(
     findings.expect(
         apart.max() <= _ROUNDING,
         f"{tickers[int(apart.argmax())]} {day}",
-        f"its average volume is not that of the {_VOLUME_SESSIONS} sessions up to the date",
+        f"average volume differs from that of the {_VOLUME_SESSIONS} sessions up to the date",
     )
 
 
@@ -306,7 +308,7 @@ def _check_known(panels: Panels, used: Sequence[date], findings: Findings) -> No
         rows = panels.benchmark_weights.filter(panels.benchmark_weights["date"] == day)
         for symbol, end, known in rows.select("symbol", "shares_as_of", "shares_known").iter_rows():
             if known > day:
-                findings.fail(f"{symbol} {day}", f"its shares of {end} are known only on {known}")
+                findings.fail(f"{symbol} {day}", f"shares of {end} were published only on {known}")
 
 
 def check_risk_portfolios(subject: Subject, findings: Findings) -> None:
@@ -318,7 +320,9 @@ def check_risk_portfolios(subject: Subject, findings: Findings) -> None:
             portfolio = {name: value for name, value in episode.input["portfolio"].items() if name != "option_overlay"}
             identity = str(portfolio["portfolio_id"])
             first = seen.setdefault((identity, episode.as_of_date), (episode.task_id, portfolio))
-            findings.expect(first[1] == portfolio, episode.task_id, f"{identity} is another portfolio in {first[0]}")
+            findings.expect(
+                first[1] == portfolio, episode.task_id, f"{identity} differs from the portfolio in {first[0]}"
+            )
     findings.figures |= {"portfolios": len(seen), "episodes": len(subject.episodes)}
 
 
@@ -328,15 +332,15 @@ def _check_portfolio(episode: Episode, findings: Findings, *, by_user: bool) -> 
     traded: Mapping[str, float] = portfolio.get("trades_this_month") or {}
     findings.expect(len(owned) == len(portfolio["holdings"]), where, "a ticker is held twice")
     strangers = sorted({*owned, *traded} - set(task_input["sector_mapping"]))
-    findings.expect(not strangers, where, f"{', '.join(strangers)} is not of the universe")
+    findings.expect(not strangers, where, f"tickers outside the universe: {', '.join(strangers)}")
     nav, cash = portfolio["total_nav"], portfolio["cash_weight"]
     total = math.fsum(owned.values()) + cash
     findings.expect(abs(total - 1) <= _SUM, where, f"weights and cash sum to {total:.9f}")
-    findings.expect(nav > 0 and math.isfinite(nav), where, f"its NAV is {nav}")
-    findings.expect(cash >= 0, where, f"its cash is {cash:.6f}")
-    findings.expect(all(weight != 0 for weight in owned.values()), where, "a holding has no weight")
+    findings.expect(nav > 0 and math.isfinite(nav), where, f"NAV is {nav}, not a positive number")
+    findings.expect(cash >= 0, where, f"cash is {cash:.6f}, below 0")
+    findings.expect(all(weight != 0 for weight in owned.values()), where, "a holding has weight 0")
     findings.figures["fewest_holdings"] = min(findings.figures.get("fewest_holdings", 10**6), len(owned))
     findings.widest("largest_weight", max(map(abs, owned.values()), default=0.0))
     findings.widest("largest_traded", turnover_of_trades(traded.values()))
     telling = [kind for kind in TYPES if kind in str(portfolio["portfolio_id"])]
-    findings.expect(by_user or not telling, where, f"its id tells that it is {', '.join(telling)}")
+    findings.expect(by_user or not telling, where, f"the portfolio id reveals the type {', '.join(telling)}")

@@ -46,10 +46,7 @@ def check_risk_economics(subject: Subject, findings: Findings) -> None:
 
 
 def _mandates(subject: Subject, findings: Findings) -> None:
-    """Check that no benchmark breaks its mandate, and that index mandates stay near the index.
-
-    User mandates only cause warnings.
-    """
+    """Check benchmarks against their mandates, and index mandates for tight limits; user mandates only warn."""
     seen, user_ids = set[tuple[str, date]](), user_mandates(subject.edition.manifest)
     for episode in subject.episodes:
         if "mandate" not in episode.input or "benchmark_weights" not in episode.input:
@@ -118,7 +115,7 @@ def _statuses(subject: Subject, findings: Findings) -> None:
         findings.figures.setdefault("failing", {})[kind] = f"{failing} of {total}"
         if total >= _FEW:
             balanced = _LEAST_FAILING * total <= failing <= _MOST_FAILING * total
-            findings.expect(balanced, kind, f"{failing} of {total} statuses are FAIL: a constant verdict does well")
+            findings.expect(balanced, kind, f"{failing} of {total} statuses are FAIL: a constant verdict scores well")
     share = sum(compliant) / len(compliant)
     findings.figures["compliant"] = f"{sum(compliant)} of {len(compliant)}"
     findings.expect(_LEAST_COMPLIANT <= share <= _MOST_COMPLIANT, "overall_compliant", f"{share:.0%} comply")
@@ -145,7 +142,7 @@ def _check_near(near: dict[str, list[float]], findings: Findings) -> None:
             findings.expect(
                 min(inside, beyond) >= _LEAST_SIDE * (inside + beyond),
                 kind,
-                f"{inside} near misses inside the limit and {beyond} beyond: the side tells who drew them",
+                f"{inside} near misses inside the limit and {beyond} beyond: the side of the limit is predictable",
             )
 
 
@@ -169,7 +166,9 @@ def check_scenario_economics(subject: Subject, findings: Findings) -> None:
             scenario, where = task_input["stress_scenario"], episode.task_id
             named = [name for name in real if name in scenario["name"]]
             findings.expect(
-                not (fictional and named), where, f"replays {', '.join(named)}, which this market never went through"
+                not (fictional and named),
+                where,
+                f"replays {', '.join(named)}, but its market is fictional and never went through it",
             )
             if panels is None:
                 continue
@@ -254,7 +253,7 @@ def _examine_turnover(episode: Episode, label: JsonObject, findings: Findings) -
     turnover = as_number(label.get("total_turnover"))
     limit = as_number(_limits(episode).get("turnover_max_monthly", {}).get("value"))
     if turnover is not None and limit is not None and label.get("post_trade_compliant") is True:
-        message = f"is {turnover:.4f} and said to comply with a limit of {limit:.4f}"
+        message = f"is {turnover:.4f}, above the limit of {limit:.4f}, although the label is compliant"
         findings.expect(turnover <= limit + _EXACT, episode.task_id, message, "total_turnover")
 
 
@@ -273,7 +272,7 @@ def _examine_sectors(episode: Episode, label: JsonObject, findings: Findings) ->
     }
     for place, sectors in named.items():
         strangers = sorted(map(str, sectors - {*SECTORS, OVERLAY}))
-        message = f"names sectors outside the vocabulary: {', '.join(strangers)}"
+        message = f"unknown sectors: {', '.join(strangers)}"
         findings.expect(not strangers, episode.task_id, message, place)
 
 
@@ -318,5 +317,5 @@ def _examine_stress(episode: Episode, label: JsonObject, findings: Findings) -> 
     for move, factor in _STRESSED.items():
         if as_number(moves.get(move)) is not None:
             gain = by_factor[factor]
-            message = f"{factor} brings {gain:+.4f} although {move} is {moves[move]}"
+            message = f"{factor} gains {gain:+.4f} although {move} is {moves[move]}"
             findings.expect(gain <= 0, episode.task_id, message, "attribution.by_factor")

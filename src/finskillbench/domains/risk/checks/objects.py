@@ -1,8 +1,4 @@
-"""Checks of mandates, scenarios, planted risks and certified cures.
-
-`RemediationProgram` bounds every cure with a formulation and solver independent of the engine. It takes only the stored
-optimal weights as given.
-"""
+"""Checks of mandates, scenarios, planted risks and certified cures; cures are proved without the engine."""
 
 from __future__ import annotations
 
@@ -53,7 +49,7 @@ _GOALS = {"least_turnover": "turnover", "least_cost": "cost", "least_excess": "e
 def check_least_cost(subject: Subject, findings: Findings) -> None:
     """Check that no cure is cheaper than the certified one, or nearer to an infeasible mandate."""
     if not (subject.edition.has_truth and subject.edition.has_certificates):
-        findings.skip("the edition was handed out without truth or certificates")
+        findings.skip("the edition has no truth or certificates")
         return
     episodes = [episode for episode in subject.episodes if "violations" in episode.input]
     stored = subject.edition.certificates(episodes[0].sub_task) if episodes else {}
@@ -68,16 +64,21 @@ def _examine(subject: Subject, episode: Episode, certificate: JsonObject, findin
     task_input: JsonObject = subject.input_of(episode)
     complies = subject.edition.truth(episode.task_id).expected_output.get("post_trade_compliant")
     decisive = "least_cost" if complies else "least_excess"
-    findings.expect(decisive in certificate, episode.task_id, f"is {complies}, without its proof", decisive)
+    findings.expect(
+        decisive in certificate,
+        episode.task_id,
+        f"post_trade_compliant is {complies}, but its certificate is missing",
+        decisive,
+    )
     for step_name, stored in certificate.items():
         cure, objective = RemediationProgram(task_input, _GOALS[step_name]), float(stored["objective"])
         if step_name != "least_excess":
             value = cure.value(np.array(stored["weights"], dtype=float))
-            message = f"states {objective:.9g}; its weights come to {value:.9g}"
+            message = f"is {objective:.9g}, but its weights give {value:.9g}"
             findings.expect(abs(value - objective) <= _SAME, episode.task_id, message, f"{step_name}.objective")
         bound = _bounded(episode, cure, stored, step_name, findings)
         if step_name == "least_turnover":
-            message = f"is {complies}; {cure.left:.6f} of turnover is left, at least {bound:.6f} is needed"
+            message = f"is {complies}, but {cure.left:.6f} of turnover is left and at least {bound:.6f} is needed"
             findings.expect(bound > cure.left, episode.task_id, message, "post_trade_compliant")
 
 
@@ -94,7 +95,7 @@ def _bounded(
         return bound
     findings.add(f"{step_name}_bounded")
     findings.widest(f"{step_name}_greatest_gain", objective - bound)
-    message = f"states {objective:.9g}; a bound under every cure is {bound:.9g}"
+    message = f"the objective is {objective:.9g}, the lower bound of every cure {bound:.9g}"
     findings.expect(abs(objective - bound) <= accepted, episode.task_id, message, f"{step_name}.weights")
     return bound
 
@@ -119,7 +120,7 @@ def check_risk_mandates(subject: Subject, findings: Findings) -> None:
             key = (str(mandate["mandate_id"]), episode.as_of_date)
             if key in seen:
                 first, known = seen[key]
-                findings.expect(known == mandate, episode.task_id, f"{key[0]} is another mandate in {first}")
+                findings.expect(known == mandate, episode.task_id, f"{key[0]} differs from the mandate in {first}")
                 continue
             seen[key] = (episode.task_id, mandate)
             _check_mandate(subject, episode, findings)
@@ -135,7 +136,7 @@ def _check_mandate(subject: Subject, episode: Episode, findings: Findings) -> No
     for constraint in stated["constraints"]:
         kind = constraint["type"]
         defined = constraint.get("definition") == as_object(DEFINITIONS).get(kind)
-        findings.expect(defined, where, f"the definition of {kind} is not the engine's")
+        findings.expect(defined, where, f"the definition of {kind} differs from the engine's")
         findings.add(kind)
     mandate, market = mandate_from(stated), market_from(task_input)
     mandate.check(len(market.tickers))
@@ -151,19 +152,16 @@ def _check_mandate(subject: Subject, episode: Episode, findings: Findings) -> No
         "trades_this_month": {},
     }
     cash = witness["cash_weight"]
-    findings.expect(cash >= -_EXACT, where, f"its witness borrows {-cash:.1e}")
+    findings.expect(cash >= -_EXACT, where, f"the feasibility witness has negative cash of {-cash:.1e}")
     for constraint in stated["constraints"]:
         excess = measure_constraint(constraint, {**task_input, "portfolio": witness}).excess
         findings.widest("greatest_excess", max(excess, 0.0))
-        message = f"no portfolio was found that keeps {constraint['type']}: over by {excess:.1e}"
+        message = f"the feasibility witness exceeds {constraint['type']} by {excess:.1e}"
         findings.expect(excess <= 1e-7, where, message)
 
 
 def check_risk_scenarios(subject: Subject, findings: Findings) -> None:
-    """Check factors, sectors and signs of each scenario, and compare replays with the panels.
-
-    User scenarios that break economic rules only cause warnings.
-    """
+    """Check factors, sectors, signs and replays of scenarios; unusual economics of user scenarios only warn."""
     panels, user_ids = subject.panels(Findings()), user_scenarios(subject.edition.manifest)
     seen: dict[tuple[Any, ...], tuple[str, Any]] = {}
     for episode in subject.of("stress_testing"):
@@ -173,7 +171,7 @@ def check_risk_scenarios(subject: Subject, findings: Findings) -> None:
             identity = str(scenario["scenario_id"])
             sectors = {task_input["sector_mapping"][symbol] for symbol in weights(task_input)}
             lacking = sorted(sectors - sensitivities_of(scenario).keys())
-            findings.expect(not lacking, episode.task_id, f"no sensitivity of {', '.join(lacking)}")
+            findings.expect(not lacking, episode.task_id, f"sectors without sensitivity: {', '.join(lacking)}")
             # Hypothetical scenarios are fitted to the date's benchmark with the available sensitivities.
             fitted = subject.built and scenario["type"] == HYPOTHETICAL
             names_with_betas = tuple(sorted(task_input["factor_exposures"])) if fitted else ()
@@ -186,7 +184,7 @@ def check_risk_scenarios(subject: Subject, findings: Findings) -> None:
             shared = {name: value for name, value in scenario.items() if name not in _BY_TIER}
             if key in seen:
                 first, known = seen[key]
-                findings.expect(known == shared, episode.task_id, f"{identity} is another scenario in {first}")
+                findings.expect(known == shared, episode.task_id, f"{identity} differs from the scenario in {first}")
                 continue
             seen[key] = (episode.task_id, shared)
             findings.add(str(scenario["type"]))
@@ -199,9 +197,9 @@ def _check_scenario(
     where: str, scenario: ScenarioInput, panels: Panels | None, findings: Findings, *, by_user: bool
 ) -> None:
     factors = set(scenario["factor_shocks"]) ^ set(FACTORS)
-    findings.expect(not factors, where, f"its factors are not the six: {', '.join(sorted(factors))}")
+    findings.expect(not factors, where, f"missing or unknown factors: {', '.join(sorted(factors))}")
     unknown = sorted(set(scenario["sector_sensitivities"]) - set(SECTORS))
-    findings.expect(not unknown, where, f"sectors outside the vocabulary: {', '.join(unknown)}")
+    findings.expect(not unknown, where, f"unknown sectors: {', '.join(unknown)}")
     if factors or unknown:
         return
     for broken in economic_violations(scenario):
@@ -209,7 +207,7 @@ def _check_scenario(
     if scenario["type"] == REPLAY and panels is not None:
         window = replay_window(scenario)
         if window is None:
-            findings.fail(where, f"{scenario['scenario_id']} does not say its window")
+            findings.fail(where, f"{scenario['scenario_id']} does not state its window")
         else:
             _check_replay(where, scenario, panels, window, findings)
 
@@ -246,7 +244,7 @@ def _check_replay(
 def _same(where: str, stated: float, derived: float, what: str, findings: Findings) -> None:
     difference = abs(stated - derived)
     findings.widest("greatest_difference", difference)
-    findings.expect(difference <= _STATED, where, f"{what} is {stated:.6g}, the panels say {derived:.6g}")
+    findings.expect(difference <= _STATED, where, f"{what} is {stated:.6g}, the panels give {derived:.6g}")
 
 
 def check_planted_risks(subject: Subject, findings: Findings) -> None:
@@ -262,19 +260,21 @@ def check_planted_risks(subject: Subject, findings: Findings) -> None:
             kind = read_planted_fact(subject, episode, "portfolio_type")
             if kind == USER_BOOK:
                 is_user_book = not drawn_episodes(subject, [episode])
-                findings.expect(is_user_book, episode.task_id, "is called own, and the manifest names no such book")
+                findings.expect(
+                    is_user_book, episode.task_id, "portfolio_type is own, but the manifest lists no such book"
+                )
                 findings.add(USER_BOOK)
                 continue
             verify = _SHOWN.get(kind)
             if verify is None:
-                findings.fail(episode.task_id, f"a portfolio of the unknown type {kind}")
+                findings.fail(episode.task_id, f"unknown portfolio type {kind}")
                 continue
             shown = verify(evidence, episode)
             if shown is None:
                 findings.add(f"{kind}_not_shown_here")
             else:
                 findings.add(kind)
-                findings.expect(shown, episode.task_id, f"is called {kind}, which its weights do not show")
+                findings.expect(shown, episode.task_id, f"portfolio_type is {kind}, but the data do not show it")
 
 
 def _check_trades(episode: Episode, findings: Findings) -> None:
@@ -283,9 +283,11 @@ def _check_trades(episode: Episode, findings: Findings) -> None:
     traded: Mapping[str, float] = portfolio.get("trades_this_month") or {}
     now = {symbol: owned.get(symbol, 0.0) for symbol in (*owned, *traded)}
     short = sorted(name for name, weight in now.items() if weight >= 0 and weight - traded.get(name, 0.0) < -_EXACT)
-    findings.expect(not short, episode.task_id, f"was short of {', '.join(short)} before the month's trades")
+    findings.expect(
+        not short, episode.task_id, f"trades_this_month imply earlier short positions in {', '.join(short)}"
+    )
     cash = portfolio["cash_weight"] + math.fsum(traded.values())
-    findings.expect(cash >= -_EXACT, episode.task_id, f"its cash was {cash:.6f} before the month's trades")
+    findings.expect(cash >= -_EXACT, episode.task_id, f"trades_this_month imply earlier cash of {cash:.6f}")
 
 
 class _Evidence:

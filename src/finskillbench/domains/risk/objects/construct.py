@@ -50,17 +50,10 @@ class ListedPortfolio:
 class RiskObjects:
     """Pools from which the risk subtasks draw episodes.
 
-    Attributes
-    ----------
-    portfolios : in the order of their ids, independent of type.
-    mandates : as stated, before fitting.
-    dates : market and fitted mandates by date.
-    scenario_catalog : as stated.
-    monitoring : each portfolio with three mandates, one per tier, its home mandate first.
+    monitoring : each portfolio with one mandate per tier, its home mandate first.
     monitored : pairs drawn for constraint monitoring; no other subtask may reveal their verdicts.
     stress : each portfolio with twelve scenarios, including every replay that ended before its date.
-    remediation : discriminating pairs of portfolios outside `monitored`; some are infeasible within the month's
-        turnover.
+    remediation : discriminating pairs of portfolios outside `monitored`; some are infeasible.
     user_pools : the user's books, which are in no other pool.
     """
 
@@ -113,7 +106,7 @@ def construct(context: BuildContext, settings: RiskSettings) -> RiskObjects:
     planned = planned_portfolios(context, settings)
     regimes = set(context.panels.regimes.values()) - {USER_REGIME}
     if len(regimes) < len(settings["regimes"]):
-        context.notes.append(f"The risk portfolios spread over the regimes there are: {', '.join(sorted(regimes))}.")
+        context.notes.append(f"Risk portfolios cover only the regimes {', '.join(sorted(regimes))}.")
     mandates = mandates_in(context.catalog)
     dates = _dates(context, scenarios, mandates)
     cases = _named(context, [draw_portfolio_case(context, plan, dates, settings) for plan in planned])
@@ -144,9 +137,9 @@ def _warn_about_user_scenarios(context: BuildContext) -> None:
     if user_scenarios is None:
         return
     if user_scenarios.replays and not is_history(context.panels, scenario_catalog()):
-        context.notes.append("Own replays are left out: the market is fictional, and its own drawdowns are replayed.")
+        context.notes.append("User replays are left out: the market is fictional, so its own drawdowns are replayed.")
     for one in user_scenarios.hypothetical:
-        context.notes.extend(f"The own scenario {one['scenario_id']}: {broken}." for broken in economic_violations(one))
+        context.notes.extend(f"User scenario {one['scenario_id']}: {broken}." for broken in economic_violations(one))
 
 
 def _dates(context: BuildContext, scenarios: ScenarioSet, catalog: MandateCatalog) -> dict[date, RiskDate]:

@@ -1,8 +1,4 @@
-"""Mandates fitted to the benchmark of a date, with a proof of feasibility.
-
-The benchmark is the universe by capitalisation with a cap per name. A catalog limit that the benchmark would break is
-raised to its value plus a margin. User mandates stay as stated.
-"""
+"""Mandates fitted to a date, so that its benchmark keeps every limit with a margin; user mandates stay as stated."""
 
 from __future__ import annotations
 
@@ -104,7 +100,7 @@ def fit(
     raise SourceError(
         where or f"panels at {as_of}",
         f"no portfolio of the {len(market.tickers)} names of {as_of} keeps the mandate {mandate.mandate_id}",
-        remedy=f"add names to the universe, or {'loosen it' if where else 'bring own mandates by --catalog'}",
+        remedy=f"add names to the universe, or {'loosen it' if where else 'supply other mandates with --catalog'}",
     )
 
 
@@ -227,7 +223,7 @@ def describe_widenings(fitted: Sequence[tuple[date, FittedMandate]]) -> list[str
             found[one.mandate.mandate_id, change.kind, change.stated].append(change.fitted)
     return [
         f"The mandate {mandate} has {kind} {_span(limits)} instead of {stated} at {len(limits)} of "
-        f"{len({day for day, _ in fitted})} dates: the universe there leaves no room for it."
+        f"{len({day for day, _ in fitted})} dates, because the universe does not allow the stated limit."
         for (mandate, kind, stated), limits in found.items()
     ]
 

@@ -90,10 +90,7 @@ def against_mandates(
 def monitoring_pairs(
     context: BuildContext, case: PortfolioCase, against: Mapping[str, MonitoringPair], band: float
 ) -> list[MonitoringPair]:
-    """Return the home mandate and one of each other tier, usually the one with fewest violations.
-
-    Mandates with a margin below `band` are used only if the tier has no other.
-    """
+    """Return the home mandate and one of each other tier, with a margin of at least `band` if possible."""
     rng = context.generator("risk", "monitored", case.portfolio_id)
     fitting = rng.random() < _BEST_FITTING
     chosen = [against[case.home]]
@@ -158,10 +155,7 @@ def drawn_for_monitoring(context: BuildContext, pool: Sequence[MonitoringPair], 
 
 
 def _unequal(balance: Floats, counted: Floats, sides: Floats, nearby: Floats) -> Floats:
-    """Return (...) the imbalance above the allowed share, summed over (..., kinds) with enough observations.
-
-    `balance` is FAIL minus PASS among `counted` statuses, `sides` is outside minus inside among `nearby` values.
-    """
+    """Return (...) imbalances above the allowed shares, summed over (..., kinds) with enough observations."""
     statuses = np.maximum(np.abs(balance) - _UNEQUAL_STATUSES * counted, 0) * (counted >= _LEAST_COUNTED)
     misses = np.maximum(np.abs(sides) - _UNEQUAL_NEAR * nearby, 0) * (nearby >= _LEAST_COUNTED)
     return np.asarray(statuses.sum(axis=-1) + misses.sum(axis=-1))

@@ -1,7 +1,4 @@
-"""Convex program that places a portfolio inside a mandate.
-
-It proves nothing: `engines.risk.monitor` and `engines.risk.exposures` measure the result.
-"""
+"""Convex program that places a portfolio inside a mandate; the engines measure the result."""
 
 from __future__ import annotations
 
@@ -119,10 +116,7 @@ def place(
 
 
 def clipped(portfolio: Portfolio, mandate: RiskMandate, market: MarketSnapshot) -> Floats:
-    """Return weights (n,) of the simplest cure: remove shorts, cap positions and sectors.
-
-    The excess goes to other holdings in proportion, and the rest to cash.
-    """
+    """Return weights (n,) without shorts, capped by name and sector; the excess is spread in proportion, else cash."""
     cap, share = mandate.limit(ConstraintKind.POSITION_LIMIT_MAX), mandate.limit(ConstraintKind.SECTOR_LIMIT_MAX)
     cap, share = 1.0 if cap is None else cap, 1.0 if share is None else share
     weights = (
@@ -165,12 +159,9 @@ def _linear(
 
 
 def _active_root(market: MarketSnapshot, places: Integers) -> Floats:
-    """Return (r, k + 1) R with ||R (w, -1)|| the tracking error of supported weights w, r <= k + 1.
-
-    A QR factor of the stacked roots keeps the program independent of the universe's size.
-    """
+    """Return (r, k + 1) R with ||R (w, -1)|| the tracking error of supported weights w, r <= k + 1."""
     if market.risk is None or market.benchmark is None:
-        raise InternalError("the market of a risk date comes without its covariance or benchmark")
+        raise InternalError("the market of a risk date has no covariance or benchmark")
     deviations = np.sqrt(market.risk.diagonal)
     root, specific = market.risk.root[:, places], np.zeros((len(deviations), len(places)))
     specific[places, np.arange(len(places))] = deviations[places]
@@ -181,5 +172,5 @@ def _active_root(market: MarketSnapshot, places: Integers) -> Floats:
 
 def _number(value: float | None) -> float:
     if value is None:
-        raise InternalError("a constraint of the catalog comes without its value")
+        raise InternalError("a constraint of the catalog has no value")
     return value

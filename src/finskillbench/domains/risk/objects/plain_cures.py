@@ -1,7 +1,4 @@
-"""Cures without an optimiser: capped weights, and steps towards diversified portfolios.
-
-Their best score shows whether a case needs more than arithmetic.
-"""
+"""Cures without an optimiser; their best score shows whether a case needs more than arithmetic."""
 
 from __future__ import annotations
 
@@ -52,12 +49,7 @@ def merit_without_optimiser(
     value: float,
     additional: Sequence[Floats] = (),
 ) -> float:
-    """Return the best score of the simple cures against `value`, the least cost or shortfall.
-
-    Breaches of rounding size are ignored, and trades below the ticket are dropped.
-
-    additional : more trade lists (n,).
-    """
+    """Return the best score of simple cures and `additional` trades (n,) against the optimal `value`."""
     ways = _plain_weights(portfolio, rules.target(mandate), market) - portfolio.weights
     return merit_of_trades(portfolio, mandate, market, rules, [*ways, *additional], compliant=compliant, value=value)
 
@@ -105,10 +97,9 @@ def _relative_excess(values: Floats, excess: Floats, mandate: RiskMandate) -> Fl
 
 
 def _plain_weights(portfolio: Portfolio, mandate: RiskMandate, market: MarketSnapshot) -> Floats:
-    """Return (p, n) weights between the current or capped portfolio and diversified ones.
+    """Return (p, n) weights from the current and the capped portfolio towards diversified ones, then the benchmark.
 
-    Goals are equal weights of all names and of holdings, and inverse volatilities, at current and full investment. The
-    last row is the benchmark. Steps towards it are excluded, because their size needs a model.
+    Steps towards the benchmark are excluded, because their size needs a model.
     """
     start, n = portfolio.weights, len(portfolio.weights)
     held = (np.abs(start) > ZERO_WEIGHT).astype(float)

@@ -112,12 +112,7 @@ def planned_portfolios(context: BuildContext, settings: RiskSettings) -> list[Pl
 def draw_portfolio_case(
     context: BuildContext, plan: PlannedPortfolio, dates: Mapping[date, RiskDate], settings: RiskSettings
 ) -> PortfolioCase:
-    """Draw a planned portfolio, on another date of its regime if necessary.
-
-    Raises
-    ------
-    SourceError : no date of the regime allows such a portfolio.
-    """
+    """Draw a planned portfolio, if necessary on another date of its regime; SourceError if none allows it."""
     other_dates = [day for day, regime in context.panels.regimes.items() if regime == plan.regime and day != plan.as_of]
     for as_of in (plan.as_of, *other_dates):
         case = _draw_at(context, replace(plan, as_of=as_of), dates[as_of], settings)
@@ -125,9 +120,9 @@ def draw_portfolio_case(
             return case
     raise SourceError(
         f"panels at {plan.as_of}",
-        f"the {len(dates[plan.as_of].market.tickers)} names allow no {plan.type} portfolio, there or elsewhere in the "
+        f"the {len(dates[plan.as_of].market.tickers)} names allow no {plan.type} portfolio on any date of the "
         f"regime {plan.regime}",
-        remedy="add names to the universe, or with own mandates by --catalog looser ones",
+        remedy="add names to the universe, or supply looser mandates with --catalog",
     )
 
 

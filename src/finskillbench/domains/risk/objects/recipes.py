@@ -53,11 +53,7 @@ class PlannedPortfolio:
 
 @dataclass(frozen=True)
 class DrawAttempt:
-    """Random numbers, date and home mandate of one attempt.
-
-    late : 0 at the first attempt, 1 at the last.
-    disciplined : keep every limit.
-    """
+    """Inputs of one attempt; `late` runs from 0 to 1, and `disciplined` attempts keep every limit."""
 
     rng: np.random.Generator
     plan: PlannedPortfolio
@@ -73,10 +69,7 @@ class DrawAttempt:
 
 
 _FAVOURED, _WIDE = 4.0, 250
-"""Score of names favoured by a concentrated portfolio, and universe size from which it grows logarithmically. A
-constant
-score would lose them among thousands of names.
-"""
+"""Score of names favoured by a concentrated portfolio, and universe size above which it grows logarithmically."""
 
 Drawn = tuple[Portfolio, Floats] | None
 """Portfolio and (n,) trades of the month; None if none fits."""
@@ -176,12 +169,7 @@ def draw_portfolio(attempt: DrawAttempt) -> Drawn:
 
 
 def _filled(attempt: DrawAttempt, *, scores: Floats, demands: Sequence[AtLeast] = ()) -> Drawn:
-    """Place a portfolio that meets the demands, near random weights and near randomised limits.
-
-    The multiples of the limits spread around 1, so that no rule predicts the side or distance. Names with a high score
-    (n,)
-    are drawn more often and weigh more.
-    """
+    """Place a portfolio that meets the demands, near random weights and limits; high scores (n,) favour names."""
     rng, market, settings, n = attempt.rng, attempt.at.market, attempt.settings, attempt.size
     limits, pressed = _random_limits(attempt)
     error = limits.limit(ConstraintKind.TRACKING_ERROR_MAX)
@@ -218,10 +206,7 @@ def _filled(attempt: DrawAttempt, *, scores: Floats, demands: Sequence[AtLeast] 
 
 
 def _random_limits(attempt: DrawAttempt) -> tuple[RiskMandate, frozenset[ConstraintKind]]:
-    """Return the home mandate with random limits, some omitted, and the kinds driven to their limits.
-
-    Half of the multiples are within a few per cent of 1, the others within a third.
-    """
+    """Return the home mandate with random limits, some omitted, and the kinds driven to their limits."""
     rng, settings, late = attempt.rng, attempt.settings["about_limits"], attempt.late
     kept: list[Constraint] = []
     pressed: set[ConstraintKind] = set()
@@ -382,12 +367,7 @@ def _portfolio(attempt: DrawAttempt, weights: Floats, turnover: Sequence[float])
 
 
 def _trades(rng: np.random.Generator, weights: Floats, cash: float, turnover: float) -> Floats:
-    """Return (n,) trades of a few long holdings with about the turnover.
-
-    Purchases are part of current holdings. Sales are bounded by purchases and most of the cash. Hence no long holding
-    was
-    short before, and no cash was owed.
-    """
+    """Return (n,) trades of a few long holdings with about the turnover, without earlier shorts or debt."""
     trades = np.zeros(len(weights))
     longs = rng.permutation(np.flatnonzero(weights > 0))
     # One-way turnover is the larger of purchases and sales.

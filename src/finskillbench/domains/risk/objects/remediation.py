@@ -120,12 +120,10 @@ def remediation_pairs(
 ) -> tuple[RemediationPair, ...]:
     """Return discriminating pairs that break their mandate, but not yet its turnover limit.
 
-    Types and mandates alternate in random order. The settings fix the shares of infeasible pairs and of pairs with a
-    binding turnover limit. Estimates filter candidates before certification. Undecided and non-unique pairs are
-    skipped. A
-    universe above `large_universe` gives fewer pairs, none with limits by name. Pairs follow the order of `cases`, then
-    of
-    `against`.
+    Types and mandates alternate in random order; the settings fix the share of each group. Estimates filter candidates
+    before certification. Undecided and non-unique pairs are skipped. A universe above `large_universe` gives fewer
+    pairs,
+    none with limits by name. Pairs follow the order of `cases`, then of `against`.
     """
     if not cases:
         return ()
@@ -287,10 +285,7 @@ def _screened(
 
 
 def _beyond_mending(pair: MonitoringPair) -> MonitoringPair | None:
-    """Scale the month's trades until the turnover left allows no cure, with or without headroom.
-
-    It still suffices for the hard limits.
-    """
+    """Scale the month's trades until no cure fits, with or without headroom, but the hard limits can be kept."""
     bare = _estimated(pair, pair.mandate, RemediationAim(RemediationGoal.TURNOVER))
     if bare is None:
         return None
@@ -333,10 +328,7 @@ def _remedied(pair: MonitoringPair, rules: TradingRules) -> RemediationPair | No
 
 
 def _plausible(pair: RemediationPair | None) -> RemediationPair | None:
-    """Drop the month's trades that the remedy reverses, unless they count under a turnover limit.
-
-    None if the remedy leaves too little cash. If the rest implies debt, all are dropped.
-    """
+    """Drop uncounted trades of the month that the remedy reverses; None if it leaves too little cash."""
     if pair is None or pair.remedy.cash < LEAST_CASH:
         return None
     trades = np.where(pair.case.trades * significant_trades(pair.remedy) < 0, 0.0, pair.case.trades)

@@ -130,12 +130,7 @@ def contradicting_moves(panels: Panels, replays: Sequence[ReplayEntry]) -> dict[
 
 
 def drawdowns(panels: Panels, count: int) -> list[ReplayEntry]:
-    """Return the deepest drawdowns of a fictional market, in order of time.
-
-    After each drawdown, the search continues before its peak and after its trough. All start after the first betas and
-    last
-    at most `_LONGEST` sessions.
-    """
+    """Return the deepest drawdowns of at most `_LONGEST` sessions of a fictional market, in order of time."""
     first = panels.factor_exposures["date"].min()
     table = panels.factors.filter(pl.col("date") > first).sort("date").select("date", "mkt_rf").drop_nulls()
     days, growth = table["date"].to_list(), np.cumsum(np.log1p(table["mkt_rf"].to_numpy()))
@@ -184,12 +179,7 @@ def _refuse_unknown_sectors(panels: Panels, catalog: ScenarioCatalog) -> None:
 def calibrated(
     entry: ScenarioInput, market: MarketSnapshot, severity: float = 1.0, proxies: Mapping[str, str] | None = None
 ) -> ScenarioInput:
-    """Fit a hypothetical scenario times `severity` to the benchmark of a date.
-
-    All sensitivities shift by one number, so that the benchmark moves by the stated equity move. Sectors with a proxy
-    have
-    no sensitivity.
-    """
+    """Fit a hypothetical scenario times `severity`: shift all sensitivities until the benchmark moves as stated."""
     moves = _times(entry["market_shocks"], severity)
     shocks, raw = (_times(entry[table], severity) for table in ("factor_shocks", "sector_sensitivities"))
     raw = {sector: value for sector, value in raw.items() if sector not in (proxies or {})}
@@ -276,10 +266,7 @@ def _replay(panels: Panels, entry: ReplayEntry, start: date, end: date, descript
 
 
 def _narrative(panels: Panels, start: date, end: date, equity: float) -> dict[str, float]:
-    """Return market moves from the session before the window to its last; missing series are omitted.
-
-    equity : compounded excess return of the market.
-    """
+    """Return market moves over the window, without missing series; `equity` is the compounded excess return."""
     numbers = {"equity_change_pct": round(100 * equity, 2)}
     for series, name in ((RATES, "rate_change_bp"), (SPREADS, "credit_spread_change_bp")):
         first = _level(panels.macro, series, pl.col("date") < start)
@@ -300,10 +287,7 @@ def _level(macro: pl.DataFrame, series: str, when: pl.Expr) -> float | None:
 
 
 def economic_violations(scenario: ScenarioInput) -> list[str]:
-    """Return the economic and bookkeeping rules that a scenario breaks, one sentence each.
-
-    Replays are checked for vocabulary and their equity move only.
-    """
+    """Return the rules that a scenario breaks; replays need only valid fields and a consistent equity move."""
     shocks, stated = scenario["factor_shocks"], scenario["sector_sensitivities"]
     sensitivities = {
         **stated,
@@ -314,7 +298,7 @@ def economic_violations(scenario: ScenarioInput) -> list[str]:
         broken.append(f"the factor shocks name {sorted(shocks)}, not the six factors")
     numbers = [*shocks.values(), *sensitivities.values(), *scenario["market_shocks"].values()]
     if not all(isinstance(number, float) and math.isfinite(number) for number in numbers):
-        broken.append("a shock or sensitivity is no finite number")
+        broken.append("a shock or sensitivity is not a finite number")
     if broken:
         return broken
     market = scenario["market_shocks"]
@@ -328,10 +312,7 @@ def economic_violations(scenario: ScenarioInput) -> list[str]:
 def _rules(
     market: Mapping[str, float], shocks: Mapping[str, float], sectors: Mapping[str, float]
 ) -> list[tuple[str, bool]]:
-    """Return the rules of a hypothetical scenario's narrative, and whether each holds.
-
-    Sectors gain or lose relative to the average sensitivity.
-    """
+    """Return the rules of a hypothetical narrative and whether they hold; sectors count relative to the mean."""
     spread, rates = market.get("credit_spread_change_bp", 0.0), market.get("rate_change_bp", 0.0)
     mean = math.fsum(sectors.values()) / len(sectors)
     relative = {sector: value - mean for sector, value in sectors.items()}

@@ -97,11 +97,7 @@ _RISE, _RISE_PER_FALL = 0.02, (0.5, 0.9)
 
 @dataclass(frozen=True, eq=False)
 class StressCase:
-    """Stress pair with the additions of its tier.
-
-    market : includes estimated betas.
-    missing : names without betas in the task.
-    """
+    """Stress pair with the additions of its tier; `market` includes estimated betas of the `missing` names."""
 
     pair: StressPair
     tier: str
@@ -134,10 +130,7 @@ def as_stated(pair: StressPair) -> StressCase:
 
 
 def tiers_of(pairs: list[StressPair], rng: np.random.Generator) -> list[tuple[StressPair, str]]:
-    """Draw a tier per pair; small portfolios are never hard, large ones never easy.
-
-    Shorts and moving correlations or spreads are hard.
-    """
+    """Draw a tier per pair within bounds on size; shorts and moving correlations are always hard."""
     levels = (EASY, MEDIUM, HARD)
     drawn = rng.integers(len(levels), size=len(pairs)).tolist()
 
@@ -151,10 +144,7 @@ def tiers_of(pairs: list[StressPair], rng: np.random.Generator) -> list[tuple[St
 
 
 def at_tier(pair: StressPair, tier: str, scenarios: ScenarioSet, rng: np.random.Generator) -> StressCase | None:
-    """Build the case of a tier; None if no missing number would matter.
-
-    Medium cases lack betas and a sensitivity and have options; hard ones also move spreads and correlations.
-    """
+    """Add missing numbers and options for medium, also spreads and correlations for hard; None if none would matter."""
     if tier == EASY:
         return as_stated(pair)
     market, scenario = pair.case.market, pair.scenario
@@ -269,10 +259,7 @@ _AT_A_TIME = 20
 
 
 class Shares:
-    """Mean shortcut scores of accepted tasks by tier.
-
-    most : largest mean score of a shortcut by tier.
-    """
+    """Mean shortcut scores of accepted tasks by tier, bounded by `most`."""
 
     def __init__(self, most: Mapping[str, float]) -> None:
         self._most = most
@@ -298,12 +285,7 @@ def drawn_within(
     rng: np.random.Generator,
     scored: Callable[[T], tuple[BuiltTask, Mapping[str, float]]],
 ) -> list[BuiltTask]:
-    """Draw tasks like `drawn`, keeping each shortcut's mean score within `most` of its tier.
-
-    Rejected items are retried, because tasks on which shortcuts fail free capacity. `scored` returns the task of an
-    item
-    and the shortcut scores.
-    """
+    """Draw tasks like `drawn`, retrying rejected ones, with each mean shortcut score within `most` of its tier."""
     shares, made = Shares(most), dict[int, tuple[BuiltTask, Mapping[str, float]]]()
     tasks: list[BuiltTask] = []
     left: list[int] = list(range(len(items)))

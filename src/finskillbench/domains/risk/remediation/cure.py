@@ -1,7 +1,4 @@
-"""Mixed-integer linear program of a remediation, derived from the printed definitions alone.
-
-Tangents relax curved limits (tracking error, Herfindahl index), so that every optimum is a lower bound.
-"""
+"""Mixed-integer program of a remediation from the printed definitions; tangents make it a lower bound."""
 
 from __future__ import annotations
 
@@ -195,10 +192,7 @@ class RemediationProgram:
             )
 
     def _touch(self, curve: _Curve, limit: float, excess: int | None, at: Floats, inside: Floats) -> bool:
-        """Add tangents at (n,) weights and where the segment from `inside` leaves the limit; return true if exceeded.
-
-        The second cuts deeper, except if `inside` is on the limit and the segment starts along it.
-        """
+        """Add tangents at (n,) weights and where the way from `inside` exits; return whether `at` is outside."""
         beyond = curve(at)[0] > limit + _KEPT
         points = [at]
         if beyond and excess is None:

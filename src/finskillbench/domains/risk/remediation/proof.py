@@ -66,13 +66,13 @@ class _Examination:
         """Check trades, limits, cost and shortfall against the truth."""
         task_input, output, known = self.task_input, self.truth.expected_output, self.truth.verification
         broken = [kind for kind, one in measure_mandate(task_input).items() if one.status == "FAIL"]
-        self.expect(sorted(task_input["violations"]) == sorted(broken), "its violations are not those of now")
+        self.expect(sorted(task_input["violations"]) == sorted(broken), "violations differ from the broken constraints")
         trades = self._trades()
         self.same(output["total_turnover"], turnover_of(trades.values()), "the turnover", _ACCURACY)
         inside = with_headroom(task_input)
         done = input_after_trades(inside, trades, _DUST)
         cash = done["portfolio"]["cash_weight"]
-        self.expect(cash >= -_ACCURACY, f"its cash becomes {cash:.1e}")
+        self.expect(cash >= -_ACCURACY, f"cash after the trades is {cash:.1e}")
         curable = output["post_trade_compliant"]
         self.findings.add("mended" if curable else "beyond_mending")
         for kind, one in measure_mandate_after(inside, trades, _DUST).items():
@@ -80,11 +80,13 @@ class _Examination:
                 self.findings.widest("greatest_excess", one.excess)
                 self.expect(one.excess <= _ACCURACY, f"after its trades {kind} is exceeded by {one.excess:.1e}")
         left, before = rederived_relative_excess(done), rederived_relative_excess(inside)
-        self.expect(curable or _DUST < left < before, "is said to break the mandate, and its trades lower no excess")
+        self.expect(
+            curable or _DUST < left < before, "post_trade_compliant is false, but the trades do not reduce the excess"
+        )
         if "trading_terms" not in task_input:
             return  # imported release
         small, cost = undersized_names(task_input, trades, _DUST), cost_of(task_input, trades)
-        self.expect(not small, f"trades less than the minimum of {', '.join(small)}")
+        self.expect(not small, f"trades below minimum_trade: {', '.join(small)}")
         if curable:
             self.same(known["least_cost"], cost, "the least cost", _ACCURACY)
         else:
@@ -100,8 +102,11 @@ class _Examination:
         for trade in self.truth.expected_output["trades"]:
             symbol, change = trade["symbol"], trade["trade_pct"]
             before, target = trade["current_weight"], trade["target_weight"]
-            self.expect(symbol not in trades and change != 0, f"{symbol} is traded twice or not at all")
-            self.expect(trade["action"] == ("buy" if change > 0 else "sell"), f"{symbol}: {trade['action']}")
+            self.expect(symbol not in trades and change != 0, f"{symbol} is listed twice or with a trade of 0")
+            self.expect(
+                trade["action"] == ("buy" if change > 0 else "sell"),
+                f"{symbol}: action {trade['action']} contradicts trade_pct {change}",
+            )
             self.same(before, owned[symbol], f"the weight of {symbol} before")
             self.same(target, before + change, f"the weight of {symbol} after")
             trades[symbol] = change
@@ -134,8 +139,8 @@ class _Recheck(_Examination):
         )
         self.findings.widest("greatest_gap", value - bound)
         self.expect(value - bound <= ACCEPTED_GAP, f"{name}: leaves a gap of {value - bound:.1e}")
-        self.expect(unique, f"{name}: other trades are as good, or may be")
-        self.expect(stored["unique"] is unique, f"{name}: states unique {stored['unique']}, proved {unique}")
+        self.expect(unique, f"{name}: the optimum is not proved unique")
+        self.expect(stored["unique"] is unique, f"{name}: unique is {stored['unique']}, proved {unique}")
         self._agrees(f"value of {name}", stored["objective"], value)
         self._agrees(f"bound of {name}", stored["lower_bound"], bound)
         self._agrees("label", known["least_cost" if curable else "least_shortfall"], value)
@@ -144,16 +149,16 @@ class _Recheck(_Examination):
         summaries = [(proof, name), *((proof["stages"].get(key, {}), key) for key in self.stages)]
         for summary, key in summaries:
             different = [field for field in fields if summary.get(field) != self.stages[key][field]]
-            self.expect(not different, f"the truth's {', '.join(different)} of {key} is not the certificate's")
+            self.expect(not different, f"the truth's {', '.join(different)} of {key} differs from the certificate")
 
     def _beyond(self, left: float, stated: float) -> None:
         """Check that the least turnover exceeds the turnover left, with and without headroom."""
         aim = RemediationAim(RemediationGoal.TURNOVER)
         value, bound, _ = self._proved(aim, self.stages[certificate_key(aim)])
         self._agrees("least_turnover", stated, value)
-        self.expect(bound > left, f"the least turnover is proved to be {bound:.6f} only, {left:.6f} is left")
+        self.expect(bound > left, f"the least turnover is proved to be {bound:.6f}, but {left:.6f} is left")
         bare = solve_relaxed(self.portfolio, self.stated, self.market, aim).certified.optimality.lower_bound
-        self.expect(bare > left, f"without headroom {bare:.6f} would do, {left:.6f} is left")
+        self.expect(bare > left, f"without headroom {bare:.6f} suffices, and {left:.6f} is left")
 
     def _proved(self, aim: RemediationAim, stored: JsonObject) -> tuple[float, float, bool]:
         """Return value, bound and uniqueness from the stored multipliers."""
@@ -171,7 +176,7 @@ class _Recheck(_Examination):
         again = solve_with_tickets(self.portfolio, self.target, self.market, aim, self.terms.ticket).certified
         self.findings.add("branched")
         away = float(np.abs(again.weights - np.array(stored["weights"], dtype=float)).max())
-        self.expect(away <= _SAME_TRADE, f"{aim.goal}: a weight is not the optimal one, by {away:.1e}")
+        self.expect(away <= _SAME_TRADE, f"{aim.goal}: a weight differs from the optimum by {away:.1e}")
         return again.value, again.optimality.lower_bound, again.uniqueness.outcome.proved
 
     def _same_trades(self, certified: Floats) -> None:
@@ -179,10 +184,10 @@ class _Recheck(_Examination):
         trades = np.array([stated.get(ticker, 0.0) for ticker in self.market.tickers])
         difference = float(np.abs(trades - certified).max())
         self.findings.widest("trade_difference", difference)
-        self.expect(difference <= _SAME_TRADE, f"a trade is not the certified one, by {difference:.1e}")
+        self.expect(difference <= _SAME_TRADE, f"a trade differs from the certified one by {difference:.1e}")
 
     def _agrees(self, name: str, stated: float, derived: float, within: float = _ACCURACY) -> None:
-        self.expect(abs(stated - derived) <= within, f"its {name} is {stated:.9g}, proved {derived:.9g}")
+        self.expect(abs(stated - derived) <= within, f"the {name} is {stated:.9g}, proved {derived:.9g}")
 
 
 def certificate_key(aim: RemediationAim) -> str:

@@ -170,10 +170,7 @@ def _left_by(excess: float) -> float:
 
 
 def _kept(limit: Constraint, found: ConstraintCheck, done: Portfolio) -> float:
-    """Return the credit that a limit leaves; `found` is measured with `ROUNDING`.
-
-    A position below the minimum is compared with 0 and with the minimum, so that the residue of a sale counts by size.
-    """
+    """Return the credit that a limit leaves after `ROUNDING`; a residue below the minimum counts by its size."""
     if limit.kind is ConstraintKind.NAME_COUNT:
         return 1.0 if found.excess <= 0 else 0.0
     if limit.kind is ConstraintKind.POSITION_LIMIT_MIN:
@@ -196,10 +193,7 @@ class _Applied(NamedTuple):
 
 
 def _applied(answer: JsonObject, portfolio: Portfolio, market: MarketSnapshot) -> _Applied | None:
-    """Parse the trades; None if absent, unknown or absurd.
-
-    `trade_pct` takes precedence over `target_weight`. A target of 0 sells in full if both agree up to rounding.
-    """
+    """Parse the trades; None if absent, unknown or absurd. A target of 0 closes the position up to rounding."""
     entries = objects(answer.get("trades"))
     rows = {ticker: row for row, ticker in enumerate(market.tickers)}
     trades = np.zeros(len(rows))

@@ -1,8 +1,4 @@
-"""User books (`holdings/NAME.csv`): each date of a file is one portfolio.
-
-Each gives up to one episode of monitoring, identification and remediation, and three of stress testing, before the
-drawn ones. Episodes of one book may reveal each other's answers; an agent sees one at a time.
-"""
+"""User books (`holdings/NAME.csv`): each date is one portfolio, with up to six episodes before the drawn ones."""
 
 from __future__ import annotations
 
@@ -93,7 +89,7 @@ def _examine(books: Sequence[HoldingsBook], panels: Panels, catalog: Catalog) ->
         if ConstraintKind.LONG_ONLY in limits.get(book.mandate or "", ()):
             mistakes += [
                 f"{located(book.file, row.line)}: {row.symbol} is short, and the mandate {book.mandate} is long-only; "
-                "correct the sign, or leave mandate empty to have the book held against the mandate it keeps best"
+                "correct the sign, or leave mandate empty to use the one with the fewest violations"
                 for row in book.rows
                 if row.amount < 0
             ]
@@ -151,7 +147,7 @@ def user_cases(context: BuildContext, dates: Mapping[date, RiskDate]) -> tuple[P
         if day is None:
             continue  # rejected before the build
         if day != book.as_of:
-            context.notes.append(f"{book.file}: {book.as_of} is no session; the book is of {day}.")
+            context.notes.append(f"{book.file}: {book.as_of} is not a trading session; the holdings are used at {day}.")
         market = dates[day].market
         nav = USUAL_NAV if book.nav is None else book.nav
         if book.quantities:
@@ -199,7 +195,7 @@ def tasks_of_book(manifest: JsonObject, name: str) -> list[str]:
     found = [each for each in books if name in (each, each.rpartition("-")[0])]
     if not found:
         names = sorted({each.rpartition("-")[0] for each in books})
-        there = f"there are {', '.join(names)}" if names else "it was built without holdings in a catalog"
+        there = f"there are {', '.join(names)}" if names else "it has no user holdings"
         raise InputError(f"the edition has no portfolio {name!r}; {there}")
     return [f"*_????-??-??_{each}{end}" for each in found for end in ("", "_*")]
 
@@ -254,7 +250,7 @@ def user_pools(
     return UserPools(books, monitored, _stress(context, books, scenarios), tuple(remedied))
 
 
-_UNREMEDIED = "no mandate that they break has a certified cure that a rule of thumb would miss"
+_UNREMEDIED = "no broken mandate has a certified cure that simple rules miss"
 
 
 def _nearest(against: Mapping[str, MonitoringPair]) -> str:
@@ -284,4 +280,4 @@ def left_out(sub_task: str, books: Sequence[PortfolioCase], used: Sequence[Portf
     listing = ", ".join(names[:_MOST_NAMED]) + (
         f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     )
-    return [f"{sub_task} leaves out {len(names)} of {len(books)} own books, since {why}: {listing}."]
+    return [f"{sub_task} leaves out {len(names)} of {len(books)} user books because {why}: {listing}."]

@@ -1,7 +1,4 @@
-"""User mandates (`mandates.json`), in the format of the built-in ones.
-
-Limits stay as stated, unless the file or a mandate has a `room` for its benchmark.
-"""
+"""User mandates (`mandates.json`); limits stay as stated unless the file or a mandate has a `room`."""
 
 from __future__ import annotations
 
@@ -134,15 +131,13 @@ def _check_limit(document: Document, row: dict[str, Any], place: Place) -> None:
 def _check(document: Document, parsed: _File) -> None:
     """Check ids and the consistency of limits."""
     if not parsed.get("extends") and all(len(one["constraints"]) <= LEAST["failing"] for one in parsed["mandates"]):
-        problem = f"no mandate has more than {LEAST['failing']} constraints, of which drawn portfolios break so many"
+        problem = f"no mandate has more than {LEAST['failing']} constraints, the number that a drawn portfolio breaks"
         document.add(("mandates",), problem, 'add one with more, or "extends": true to keep the built-in ones')
     read, seen = not document.mistakes.found, dict[str, int]()
     for at, entry in enumerate(parsed["mandates"]):
         place, identity = ("mandates", at), entry["mandate_id"]
         if identity in seen:
-            document.add(
-                (*place, "mandate_id"), f"{identity} is also mandates[{seen[identity]}]", "give it one of its own"
-            )
+            document.add((*place, "mandate_id"), f"{identity} is also mandates[{seen[identity]}]", "use a different id")
         seen.setdefault(identity, at)
         try:
             mandate_from(entry)

@@ -1,7 +1,4 @@
-"""User scenarios (`scenarios.json`), in the format of the built-in ones.
-
-All sensitivities of a hypothetical scenario shift by one number, so that the benchmark moves by the stated equity move.
-"""
+"""User scenarios (`scenarios.json`), calibrated like the built-in ones."""
 
 from __future__ import annotations
 
@@ -134,13 +131,13 @@ def _check_moves(document: Document, entry: JsonObject, place: Place) -> None:
     move_place = (*place, "market_shocks", "equity_change_pct")
     equity, market = moves.get("equity_change_pct"), shocks.get("mkt_rf")
     if equity is None:
-        document.add(move_place, "is missing", "add it: what equities lose in per cent, -20 for -20 %")
+        document.add(move_place, "is missing", "add the fall of equities in per cent, -20 for -20 %")
     elif isinstance(equity, int | float) and isinstance(market, int | float):
         if not -60 <= equity <= -0.5:
             remedy = "write the fall of equities in per cent, -20 for -20 %; severe versions are 1.5 times as large"
             document.add(move_place, f"is {equity:g}, not from -60 to -0.5", remedy)
         elif abs(market - equity / 100) > _SAME:
-            problem = f"is {equity:g} per cent, and factor_shocks.mkt_rf {market:g}, which is {100 * market:g} per cent"
+            problem = f"is {equity:g} per cent, but factor_shocks.mkt_rf is {market:g}, or {100 * market:g} per cent"
             document.add(move_place, problem, "state the same move in both")
     value, technology = moves.get("value_change_pct"), moves.get("technology_change_pct")
     if (value is None) is not (technology is None):
@@ -153,7 +150,7 @@ def _check(document: Document, parsed: _File) -> None:
     built_in = scenario_catalog()
     for name in ("severity", "replay_description"):
         if parsed.get(name, built_in[name]) != built_in[name]:
-            document.add((name,), "is not what tasks print", "leave it out; it cannot be changed")
+            document.add((name,), "differs from the built-in value", "leave it out; it cannot be changed")
     if not parsed.get("hypothetical") and not (parsed.get("extends") and parsed.get("replays")):
         document.add(("hypothetical",), "is empty", 'add a scenario, or "extends": true to keep the built-in ones')
     seen: set[str] = set()
@@ -178,7 +175,7 @@ def _check_template(document: Document, template: str, moves: Mapping[str, float
     try:
         unknown = [name for _, name, _, _ in Formatter().parse(template) if name is not None and name not in moves]
         if unknown:
-            document.add(place, f"names {unknown[0] or 'nothing'} in braces", remedy)
+            document.add(place, f"has the unknown placeholder {{{unknown[0]}}}", remedy)
         else:
             template.format(**moves)
     except ValueError as error:
@@ -215,8 +212,8 @@ def _examine(user_file: UserScenarios, panels: Panels, catalog: Catalog) -> list
     del catalog
     stated = {entry["scenario_id"]: entry for entry in user_file.replays}
     return [
-        f"{user_file.places[name]}.market_pct: is {stated[name]['market_pct']:+.1f}, and the market of the raw files moved "
-        f"by {moved} beyond cash from {stated[name]['start']} to {stated[name]['end']}; correct it, or the dates"
+        f"{user_file.places[name]}.market_pct: is {stated[name]['market_pct']:+.1f}, but the market moved by {moved} "
+        f"beyond cash from {stated[name]['start']} to {stated[name]['end']}; correct it, or the dates"
         for name, moved in contradicting_moves(panels, user_file.replays).items()
     ]
 

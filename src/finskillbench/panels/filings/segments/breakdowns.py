@@ -1,7 +1,4 @@
-"""Find the members of an axis that add up to revenue, and label XBRL members.
-
-Documents carry element names; few collections keep the linkbase with labels.
-"""
+"""Find the members of an axis that add up to revenue, and label XBRL members by their element names."""
 
 import math
 import re
@@ -38,7 +35,6 @@ class Breakdown(NamedTuple):
 
 Period = tuple[date, date]
 Parts = dict[Period, dict[str, SegmentFigure]]
-"""Figures by period and member."""
 
 
 def subtract_figures(whole: SegmentFigure, less: SegmentFigure) -> SegmentFigure:
@@ -49,9 +45,9 @@ def subtract_figures(whole: SegmentFigure, less: SegmentFigure) -> SegmentFigure
 def complete_breakdowns(parts: Parts, totals: Mapping[Period, SegmentFigure]) -> dict[Period, Breakdown]:
     """Return the finest members that add up to revenue, for the periods that have some.
 
-    All members if they add up within rounding; else a subset that does, which drops subtotals and totals; else all
-    members if within `TOLERANCE`. Of several subsets, prefer the one that adds up in most other periods of the filing,
-    since chance matches rarely recur, then the largest.
+    All members within rounding; else a subset, which drops subtotals; else all members within `TOLERANCE`. Prefer the
+    subset
+    that adds up in most other periods, since chance matches rarely recur, then the largest.
     """
     sets: dict[Period, Breakdown] = {}
     for period, members in parts.items():
@@ -67,7 +63,7 @@ def complete_breakdowns(parts: Parts, totals: Mapping[Period, SegmentFigure]) ->
             sets[period] = Breakdown({name: members[name] for name in names}, 0.0)
         elif gap <= TOLERANCE * abs(total.value):
             sets[period] = Breakdown(members, gap / abs(total.value))
-    # # Zeros always add up: a period without revenue uses the members of another period of the filing.
+    # Zeros always add up: a period without revenue uses the members of another period of the filing.
     for period, members in parts.items():
         total = totals.get(period)
         if total is not None and not total.value and len(members) > 1 and not any(f.value for f in members.values()):
@@ -148,15 +144,12 @@ def _label(key: str, *, short: bool) -> str:
         name = name.removesuffix("Segments").removesuffix("Segment") or name
     tokens = _split(_TOKENS.findall(name))
     label = " ".join(word.lower() if place and word.lower() in _SMALL else word for place, word in enumerate(tokens))
-    # # Element names start with a capital, which trade names with a small i lose.
+    # Element names start with a capital, which trade names with a small i lose.
     return re.sub(r"\bI (?=(?:Phone|Pad|Pod|Mac|Cloud|Tunes)\b)", "i", label) or key
 
 
 def _split(tokens: list[str]) -> list[str]:
-    """Split a small word off the end of tokens: `WearablesHomeandAccessories` gives Home and Accessories.
-
-    The last token has nothing to join and is kept.
-    """
+    """Split a small word off the end of tokens: `WearablesHomeandAccessories` gives Home and Accessories."""
     found: list[str] = []
     for word in tokens[:-1]:
         joiner = None if _WHOLE.search(word) else _JOINED.search(word)

@@ -1,7 +1,8 @@
 """Revenue by product and by geography from XBRL dimensions, limited to breakdowns of total revenue.
 
-The rows of one (symbol, axis, start, end, accession) form a complete set that adds up to the period's revenue within
-`TOLERANCE`. A later set replaces an earlier one, so renamed or redrawn members are never mixed.
+The rows of one (symbol, axis, start, end, accession) are a complete set within `TOLERANCE` of revenue; later sets
+replace
+earlier ones as a whole.
 """
 
 from collections import defaultdict
@@ -71,16 +72,13 @@ _SAME_VINTAGE_DAYS = 200
 _DAY = timedelta(days=1)
 _TAGS = tuple(alias.tag for alias in METRICS["revenue"].aliases)
 REVENUE_TAGS = frozenset(_TAGS)
-"""Tags for `parse_instance`."""
 
 
 class _Source(NamedTuple):
     """Kind of breakdown in a filing; fields order the sources of one panel axis by preference.
 
-    place : of the XBRL axis in `_AXES`. qualifier : rank and text of a second dimension, constant for all members:
-        none,
-    operating segments (before eliminations), other. reconciled : includes corporate and elimination items. tag : place
-    of the tag in the alias table; `len(_TAGS)` takes each member from the first tag that has it.
+    place : of the XBRL axis in `_AXES`. qualifier : rank and text of a constant second dimension. reconciled : includes
+    corporate and elimination items. tag : place in the alias table; `len(_TAGS)` takes the first tag of each member.
     """
 
     place: int
@@ -107,16 +105,13 @@ def build_segments(
 ) -> SegmentsPanel:
     """Return revenue by member of an axis for all quarters, halves, nine months and years with a breakdown.
 
-    Unprinted quarters are differences, dated by the later filing and marked `derived`: of two year-to-date figures with
-    the same start (the fourth quarter is the year less nine months), or of a half and its second quarter in one filing.
-    No difference spans filings if the later one recasts an earlier breakdown. Subtotals and unchanged repetitions are
+    Unprinted quarters are differences, marked `derived`, of two years to date, or of a half and its second quarter in
+    one
+    filing. No difference spans filings if the later one recasts an earlier breakdown. Subtotals and repetitions are
     dropped.
 
-    Parameters
-    ----------
-    instances : symbol -> instances, parsed with `REVENUE_TAGS` or with all tags.
-    facts : the facts panel's frame; total revenue where an instance states none.
-    filings : the filings panel, for accession numbers and filing dates of instances; None takes them from `facts`.
+    instances : parsed with `REVENUE_TAGS` or all tags. facts : total revenue where an instance states none. filings :
+    accession numbers and filing dates; None takes them from `facts`.
     """
     known = _by_symbol(build_filings({}, facts) if filings is None else filings)
     revenue = _revenue(facts)
@@ -157,7 +152,6 @@ class _Company:
         self._last: dict[tuple[str, Period], tuple[dict[str, float], bool]] = {}
 
     def take(self, filing: _Filing, instance: Instance) -> None:
-        """Add the new rows of a filing."""
         self.notes += [f"{self.symbol}: {message}" for message in instance.notes]
         foreign = sorted({fact.unit for fact in instance.facts if fact.tag in REVENUE_TAGS and fact.unit != "USD"})
         if foreign:
@@ -192,8 +186,8 @@ class _Company:
     ) -> dict[Period, tuple[Breakdown, bool]]:
         """Return the breakdowns, each with a derived flag, of the source with most periods in the filing.
 
-        Ties prefer the first XBRL axis, then the smallest gap to revenue. One source per filing keeps names consistent
-        between a quarter and the one it is compared with.
+        One source per filing keeps names consistent between quarters. Ties prefer the first axis, then the smallest
+        gap.
         """
         best: dict[Period, tuple[Breakdown, bool]] = {}
         rank: tuple[int, int, float] | None = None
@@ -323,10 +317,7 @@ def _views(dimensions: Dimensions) -> Iterator[tuple[str, str, tuple[int, str]]]
 
 
 def _add_reconciled(sources: dict[_Source, Parts], items: Mapping[int, Parts]) -> None:
-    """Add sources that combine business segments with reconciling items: corporate items, eliminations.
-
-    Reconciling items are on the axis of consolidation items, segments before elimination on both axes.
-    """
+    """Add sources that combine business segments with reconciling items (corporate, eliminations)."""
     for source, periods in list(sources.items()):
         if source.place == 1 and source.qualifier in (_UNQUALIFIED, _QUALIFIED_OPERATING):
             added = items.get(source.tag, {})
@@ -336,7 +327,7 @@ def _add_reconciled(sources: dict[_Source, Parts], items: Mapping[int, Parts]) -
 
 
 def _add_joined(sources: dict[_Source, Parts]) -> None:
-    """Add sources that take each member from the first tag that has it; leases, for example, are not contract revenue."""
+    """Add sources that take each member from the first tag that has it: leases are not contract revenue."""
     tags: dict[_Source, list[_Source]] = defaultdict(list)
     for source in sorted(sources):
         tags[source._replace(tag=len(_TAGS))].append(source)
@@ -350,11 +341,9 @@ def _add_joined(sources: dict[_Source, Parts]) -> None:
 
 
 _Listed = tuple[str, str, date | None, date]
-"""Accession number, form, period end and filing date."""
 
 
 def _by_symbol(filings: pl.DataFrame) -> dict[str, list[_Listed]]:
-    """Return the filings by symbol in order of filing."""
     found: dict[str, list[_Listed]] = defaultdict(list)
     columns = filings.select("symbol", "accession", "form", "period_end", "filed").sort("filed", "accession")
     for symbol, *filing in columns.iter_rows():

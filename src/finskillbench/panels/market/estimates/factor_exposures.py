@@ -35,19 +35,13 @@ def build_factor_exposures(
 ) -> pl.DataFrame:
     """Regress excess returns on the factors over the 252 sessions up to each of the rows.
 
-    Parameters
-    ----------
     simple : (T, n) simple returns, NaN where missing. factors : daily decimals with date, the six factors and rf; a
-        null excludes that session for every name. rows : places of month-ends among the sessions, increasing.
+        null
+    excludes that session for every name. rows : places of month-ends among the sessions, increasing.
 
-    Returns
-    -------
-    Long, by date and symbol. Names with fewer than 120 observations in a window, and month-ends with fewer than 252
-    sessions, have no rows.
-
-    Raises
-    ------
-    SourceError : factors that do not vary independently within a window.
+    Returns a long table by date and symbol; names with fewer than 120 observations in a window, and month-ends with
+    fewer
+    than 252 sessions, have no rows. Raises SourceError for factors that do not vary independently within a window.
     """
     aligned = pl.DataFrame({"date": pl.Series(sessions, dtype=pl.Date)}).join(factors, on="date", how="left")
     values = aligned.sort("date").select(*FACTORS, "rf").fill_null(np.nan).to_numpy()

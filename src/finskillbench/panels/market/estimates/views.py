@@ -1,8 +1,7 @@
-"""Views panel (signals, z-scores and expected total returns) and covariance panel.
+"""Views panel (signals, z-scores and expected total returns) and covariance panel (Ledoit-Wolf, 252 sessions, annual).
 
 The expected return is the bill rate, the premium at which the benchmark is optimal (reverse optimisation, Sharpe 1974;
-Black & Litterman 1992) and the forecast of the signals. Covariances are Ledoit-Wolf on the trailing 252 sessions,
-annualised.
+Black & Litterman 1992) and the forecast of the signals.
 """
 
 from __future__ import annotations
@@ -26,10 +25,9 @@ from finskillbench.sources.market.collection import Statements
 
 WINDOW = 252
 LARGE_FACTORS = 20
-"""Factors in universes with more names than window sessions.
+"""Factors in universes with more names than window sessions: 252 sessions give 252 directions, mostly noise.
 
-A sample of 252 sessions has at most 252 directions, mostly noise, and optimisation time grows with each. Variances
-remain those of Ledoit-Wolf.
+Optimisation time grows with each; variances remain those of Ledoit-Wolf.
 """
 
 
@@ -47,15 +45,11 @@ def build_covariance(
     simple: Floats,
     members: Mapping[int, NDArray[np.intp]],
 ) -> CovariancePanel:
-    """Estimate the covariance of simple returns (T, n) over the 252 sessions up to each of the rows.
+    """Estimate the covariance of simple returns (T, n) over the 252 sessions up to each row of `members` (row to
+    places).
 
-    `members` gives the places of the names of each row. The factor form is positive definite if every specific variance
-    is positive; if shrinkage vanishes, the ridge 1e-8 is added to them. Universes with more names than window sessions
-    are reduced to `LARGE_FACTORS` factors.
-
-    Raises
-    ------
-    SourceError : a name with a missing return, or too few sessions.
+    If shrinkage vanishes, the ridge 1e-8 is added to specific variances so that they are positive. Universes with more
+    names than window sessions are reduced to `LARGE_FACTORS` factors. Raises SourceError for a missing return.
     """
     estimates: dict[date, Covariance] = {}
     shrinkage: dict[date, float] = {}
@@ -100,8 +94,7 @@ EQUITY_PREMIUM = 0.05
 """Expected return of the benchmark above bills, per year.
 
 Historical and implied premia of large US stocks are 4 % to 6 %. A fixed risk aversion of 2.5 would give 5 % at a
-volatility of 14 %, but 1 % in a calm year and 20 % after March 2020. Therefore the premium is fixed, and the implied
-risk aversion varies with the covariance.
+volatility of 14 %, but 1 % in a calm year and 20 % after March 2020. So the premium is fixed instead.
 """
 Z_LIMIT = 3.0
 """Limit of scores in standard deviations (population, ddof 0) across the universe."""
@@ -171,14 +164,12 @@ def build_views(
 ) -> ViewsPanel:
     """Score the names of each row (keys of `inputs`) on known data and compute their expected returns.
 
-    EPS is trailing net income over the shares of the benchmark weights, so EPS over price is net income over market
-    capitalisation, also in the revision (both at today's shares). Reported EPS is not used: its base changes at splits
-    (CMG's quarters read 10.50, then 0.25 in 2023), and fourth quarters are missing. A signal without its inputs
-    (unknown
-    or old earnings, equity not positive, a missing price) is null with a score of 0, the universe's mean.
+    EPS over price is trailing net income over market capitalisation, also in the revision. Reported EPS is not used:
+    its
+    base changes at splits (CMG's quarters read 10.50, then 0.25 in 2023), and fourth quarters are missing. Absent
+    signals
+    are null with a score of 0, the universe's mean.
 
-    Parameters
-    ----------
     adj_close, simple : (T, N), of all symbols.
     """
     flows = {s: _trailing(statements[s]) for s in symbols}
@@ -202,7 +193,7 @@ def build_views(
             "low_volatility": -volatility,
         }
         scores = {name: z_scores(values) for name, values in signals.items()}
-        # # Grinold and Kahn's score has unit variance; the mean of five imperfectly correlated ones does not.
+        # Grinold and Kahn's score has unit variance; the mean of five imperfectly correlated ones does not.
         composite = z_scores(np.sum([SIGNAL_WEIGHTS[name] * z for name, z in scores.items()], axis=0))
         for name, values in signals.items():
             absent[name] += int(np.isnan(values).sum())

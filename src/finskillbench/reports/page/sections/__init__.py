@@ -73,25 +73,25 @@ def sections_of(view: View, causes: Sequence[str | None], prefix: str = "") -> l
             "scores",
             "Scores",
             "Model by subtask",
-            "A cell leads to its episodes. Programs stand below the models: floor and ceiling."
+            "Cells link to their episodes. Programs are below the models: floor and ceiling."
             if view.programs
-            else "A cell leads to its episodes.",
+            else "Cells link to their episodes.",
             heats=heats,
             pictures=tuple(heat_figures(view, heats)),
         ),
-        Section("cost", "Cost", "What it cost", figures=tuple(spending_figures(view))),
+        Section("cost", "Cost", "Costs and resources", figures=tuple(spending_figures(view))),
         Section(
             "budgets",
             "Budgets",
             "Score within a budget",
-            "For a strong model a skill is worth what it saves: the same score within a smaller budget.",
+            "For a strong model, a skill can save resources: the same score within a smaller budget.",
             switched=tuple(budget_figures(view)),
         ),
-        Section("repeats", "Repeats", "Right once, or every time", figures=tuple(repeat_figures(view))),
+        Section("repeats", "Repeats", "Reliability over repeats", figures=tuple(repeat_figures(view))),
         Section(
             "outcomes",
             "Outcomes",
-            "How episodes came out",
+            "Outcomes of episodes",
             figures=tuple(outcome_figures(view, failures.drop_nulls())),
         ),
     ]

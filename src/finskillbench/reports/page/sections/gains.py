@@ -25,8 +25,8 @@ _COLUMNS = (
     Column("sign_p", "Sign test p", Kind.NUMBER, digits=4),
 )
 _INTERVALS = (
-    "Differences are paired by episode; 95 % intervals count what episodes share (market date, mandate, company) once. "
-    "[n/a] stands for an interval that cannot be computed; p is then that of the exact sign test over clusters."
+    "Differences are paired by episode; 95 % intervals are clustered by what episodes share (market date, mandate, "
+    "company). [n/a] is an interval that cannot be computed; p is then from the exact sign test over clusters."
 )
 _ABSENT = (None,) * 4
 
@@ -49,7 +49,7 @@ def by_group(view: View) -> Figure:
     main = by_comparison[view.compared[0] if view.main is None else view.main]["sub_task"]
     names["subtask"] = sorted(main, key=lambda name: -main[name].mean.value)
     sections, rows = list[tuple[str, list[ForestLine]]](), list[tuple[Cell, ...]]()
-    assert view.main is not None  # the caller looked
+    assert view.main is not None  # checked by the caller
     pooled = by_comparison[view.main]["pooled"].get("headline")
     titles = {
         "pooled": f"Headline, {many(pooled.pairs if pooled else 0, 'pair')}",
@@ -85,7 +85,7 @@ def by_model(view: View) -> Figure:
         for name in order
         for each in view.compared
     ]
-    assert view.main is not None  # the caller looked
+    assert view.main is not None  # checked by the caller
     population = view.population(_headline(view.paired(view.main, view.entries)), view.entries)
     notes = (population, _INTERVALS, *view.drawn_footnotes)
     table = Table("gains_by_model", "Difference between conditions by model, headline", _COLUMNS, tuple(rows), notes)
@@ -94,7 +94,7 @@ def by_model(view: View) -> Figure:
 
 def baseline_and_gain(view: View) -> Figure:
     """Draw the gain of every model and subtask against its mean without skills."""
-    assert view.main is not None  # the caller looked
+    assert view.main is not None  # checked by the caller
     paired = view.paired(view.main, view.entries)
     cells = (
         paired.group_by("domain", "sub_task", "entry", maintain_order=True)
@@ -120,7 +120,7 @@ def baseline_and_gain(view: View) -> Figure:
         f"Gain against the mean under {reference}",
         columns,
         tuple(cells.iter_rows()),
-        (view.population(paired, view.entries), "The dashed line is the most that can be gained: a mean of 1."),
+        (view.population(paired, view.entries), "The dashed line is the maximum gain, to a mean of 1."),
     )
     low, high = min([0.0, *(dot.y for dot in dots)]), min(max([0.2, *(dot.y * 1.2 for dot in dots)]), 1.0)
     plane = Plane(
@@ -135,8 +135,9 @@ def baseline_and_gain(view: View) -> Figure:
     )
     up = sum(dot.y > 0 for dot in dots)
     description = (
-        f"A point for each of {len(dots)} pairs of model and subtask: across, its mean under {reference}; up, what "
-        f"{view.main.treated} added. {up} of them gained, {sum(dot.y < 0 for dot in dots)} lost."
+        f"A point for each of {len(dots)} pairs of model and subtask: the horizontal axis is the mean under "
+        f"{reference}, the vertical axis the gain under {view.main.treated}. {up} of them gained, "
+        f"{sum(dot.y < 0 for dot in dots)} lost."
     )
     return Figure(table, description, partial(draw_scatter, dots, plane))
 

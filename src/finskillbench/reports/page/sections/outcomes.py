@@ -36,13 +36,15 @@ def outcome_figures(view: View, causes: pl.DataFrame) -> Iterator[Figure]:
                 met,
                 [_NONE, *counts["kind"]],
                 "incidents",
-                "What went wrong on the way",
+                "Incidents",
                 "A row counts once, by its first incident; the list of episodes has all.",
             )
     found = causes.filter(pl.col("entry").is_in(view.entries)).select("entry", "condition", kind="cause")
     if not found.is_empty():
         order = found["kind"].value_counts(sort=True)["kind"].to_list()
-        yield _bars(view, found, order, "causes", "Why episodes failed", "Causes are found by rule from trajectories.")
+        yield _bars(
+            view, found, order, "causes", "Causes of failure", "Causes are classified by rules from trajectories."
+        )
 
 
 def _bars(view: View, rows: pl.DataFrame, order: Sequence[str], name: str, title: str, footnote: str = "") -> Figure:
@@ -189,7 +191,7 @@ def heat_figures(view: View, maps: Sequence[HeatMap]) -> Iterator[Figure]:
             each.file, f"Model by subtask: {each.title}", columns, cells, (each.population, *view.drawn_footnotes)
         )
         known = [value for values in each.values for value in values if value is not None]
-        spread = f"from {min(known):+.3f} to {max(known):+.3f}" if known else "of which none can be said"
+        spread = f"from {min(known):+.3f} to {max(known):+.3f}" if known else "without any value"
         description = f"A heat map of models ({len(rows)}) by subtasks ({len(each.columns)}), {spread}."
         shown, values = [rows[place] for place in drawn], [each.values[place] for place in drawn]
         drawing = draw_heat(shown, each.columns, values, differences=each.differences)
@@ -204,7 +206,7 @@ def _map(view: View, name: str, title: str, condition: str, frame: pl.DataFrame,
         tuple(name for name in names if any((name, column) in means for column in columns))
         for names in (view.entries, view.programs)
     )
-    if differences:  # a program that reads no skill has the same scores under each condition
+    if differences:  # programs that ignore skills have the same scores under each condition
         programs_of = set(distinct_values(view.rows.filter("program"), "entry"))
         moved = {entry for (entry, _), mean in means.items() if mean}
         entries, programs = (

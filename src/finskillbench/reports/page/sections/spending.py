@@ -22,11 +22,11 @@ from finskillbench.reports.tables.common import available_marks, mark_means
 _QUANTITIES = {
     "total_output_tokens": (
         "output_tokens",
-        "Output tokens of an episode, headline",
-        "mean output tokens of an episode",
+        "Output tokens per episode, headline",
+        "mean output tokens per episode",
     ),
-    "turns": ("turns", "Turns of an episode, headline", "mean turns of an episode"),
-    "latency_seconds": ("seconds", "Seconds of an episode, headline", "mean seconds of an episode"),
+    "turns": ("turns", "Turns per episode, headline", "mean turns per episode"),
+    "latency_seconds": ("seconds", "Seconds per episode, headline", "mean seconds per episode"),
 }
 
 
@@ -41,14 +41,13 @@ def spending_figures(view: View) -> Iterator[Figure]:
             yield _quantity(view, column, name, title, axis)
 
 
-# Longer than a screen: one figure, drawn from its scales to its labels.
 def cost_and_score(view: View, means: dict[str, MeanEstimate]) -> Figure:
     """Draw the mean headline score against the mean price of an episode, or output tokens without prices."""
     rows = view.rows.filter(pl.col("headline") & pl.col("entry").is_in(view.entries) & ~pl.col("failed"))
     priced = "cost_usd" in rows.columns and bool((rows["cost_usd"].drop_nulls() > 0).any())
     column = "cost_usd" if priced else "total_output_tokens"
     unit = "US dollars" if priced else "output tokens"
-    # A mean over the episodes whose price happens to be known would be another thing.
+    # A mean over the episodes with known prices only would be biased.
     spent = rows.group_by("entry", "condition", maintain_order=True).agg(
         pl.when(pl.col(column).is_null().any()).then(None).otherwise(pl.col(column).mean()).alias("spent")
     )
@@ -83,7 +82,7 @@ def cost_and_score(view: View, means: dict[str, MeanEstimate]) -> Figure:
     if frontier:
         steps += [frontier[-1], (ends[1], frontier[-1][1])]
     plane = Plane(
-        f"mean {unit} of an episode (logarithmic)",
+        f"mean {unit} per episode (logarithmic)",
         "mean score (headline)",
         ends,
         (0.0, 1.02),
@@ -106,9 +105,9 @@ def cost_and_score(view: View, means: dict[str, MeanEstimate]) -> Figure:
     notes = [view.population(rows, view.entries)]
     notes += [f"The cost of {each} is unknown." for each in unpriced[:5]]
     if not priced:
-        notes.append("No prices are known: output tokens stand in their place.")
-    notes.append("A point is on the frontier where no other has a higher score at the same or a lower cost.")
-    table = Table("cost_and_score", f"What a score costs, in {unit}", columns, tuple(cells), tuple(notes))
+        notes.append("No prices are known; output tokens are shown instead.")
+    notes.append("A point is on the frontier if no other has a higher score at the same or a lower cost.")
+    table = Table("cost_and_score", f"Cost and score, in {unit}", columns, tuple(cells), tuple(notes))
     best = [f"{entry} under {condition}" for entry, condition, *_, flag in cells if flag == "yes"]
     description = f"{len(dots)} points of model and condition. On the frontier: {', '.join(map(str, best)) or 'none'}."
     return Figure(table, description, partial(draw_scatter, dots, plane))
@@ -162,7 +161,7 @@ def _quantity(view: View, column: str, name: str, title: str, axis: str) -> Figu
     left = (f"{unknown} of {rows.height} rows do not report it and are left out.",) if unknown else ()
     notes = (view.population(rows, view.entries), *view.drawn_footnotes, *left)
     table = Table(name, title, columns, cells, notes)
-    spread = f"from {min(values):,.4g} to {max(values):,.4g}" if values else "of which none is known"
+    spread = f"from {min(values):,.4g} to {max(values):,.4g}" if values else "without known values"
     description = f"{axis[0].upper()}{axis[1:]} for each model ({len(lines)}), a mark for each condition, {spread}."
     axis = f"{axis}{' (logarithmic)' if log else ''}"
     return Figure(table, description, partial(draw_marks, lines, view.series, axis, log=log))
@@ -175,9 +174,7 @@ _MEASURES = {
     SpendingMeasure.DOLLARS: ("budget_dollars", "US dollars", "US dollars", 4),
 }
 _POINTS = 16
-_FOOTNOTE = (
-    "At each budget: the mean over all episodes of the score where the submission came within it, and of 0 elsewhere."
-)
+_FOOTNOTE = "At each budget: the mean score over all episodes, with 0 for submissions over the budget."
 
 
 def budget_figures(view: View) -> Iterator[Figure]:
@@ -223,7 +220,7 @@ def _figure(view: View, measure: SpendingMeasure, rows: pl.DataFrame, budgets: S
         Column("model", "Model"),
         Column("condition", "Condition"),
         Column("budget", f"Budget ({unit})", Kind.NUMBER, digits=digits),
-        Column("score", "Score within it", Kind.SCORE, interval=True),
+        Column("score", "Score within budget", Kind.SCORE, interval=True),
     )
     cells: list[tuple[Cell, ...]] = [
         (line["entry"], line["condition"], line["budget"], Estimate(line["mean"], line["low"], line["high"]))
@@ -236,5 +233,5 @@ def _figure(view: View, measure: SpendingMeasure, rows: pl.DataFrame, budgets: S
         f"A panel for each model ({len(panels)}): the mean score within a budget of {unit}, a line for each "
         f"condition, for budgets from {min(budgets):,.4g} to {max(budgets):,.4g}."
     )
-    axis = f"budget of {unit} of an episode (logarithmic)"
+    axis = f"budget of {unit} per episode (logarithmic)"
     return Figure(table, description, partial(draw_panels, panels, view.series, axis, log=True))

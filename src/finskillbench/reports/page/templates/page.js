@@ -1,7 +1,7 @@
 "use strict";
-// Sorting of every table, and the list of episodes with its filters. Texts only ever become text nodes.
+// Sorting of tables, and the list of episodes with its filters. Texts are inserted as text nodes only.
 
-// --- Tables that stand in the page: a button in each head sorts the rows of each body.
+// --- Tables in the page: a button in each head sorts the rows of each body.
 
 for (const table of document.querySelectorAll("table.sortable")) {
   [...table.tHead.rows[0].cells].forEach((head, column) => {
@@ -30,7 +30,7 @@ function sortTable(table, head, column) {
   }
 }
 
-// What is absent comes last in either order.
+// Missing values come last in either order.
 function compare(one, two, order) {
   if (one === null || two === null) return (one === null) - (two === null);
   const sign = order === "descending" ? -1 : 1;
@@ -136,7 +136,7 @@ function draw() {
   const shown = fitting.slice(start, start + PAGE);
   list.querySelector("tbody").replaceChildren(...shown.map(line));
   const last = start + shown.length;
-  document.getElementById("where").textContent = shown.length ? `${whole.format(start + 1)} to ${whole.format(last)}` : "none fits";
+  document.getElementById("where").textContent = shown.length ? `${whole.format(start + 1)} to ${whole.format(last)}` : "no matches";
   document.getElementById("before").disabled = start === 0;
   document.getElementById("next").disabled = last >= fitting.length;
 }
@@ -156,12 +156,12 @@ function line(row) {
   return made;
 }
 
-// A name that may be broken after each of its parts.
+// Allow line breaks after each part of a name.
 function breakable(text) {
   return text.split(/(?<=[_/])/).flatMap((part) => [part, document.createElement("wbr")]);
 }
 
-// A link where the trajectory came with the page, else the command that shows it.
+// A link to the trajectory in the page, else the command that shows it.
 function trajectory(row) {
   const task = names.task_id[columns.task_id[row]];
   if (columns.page[row] !== undefined) {
@@ -185,7 +185,7 @@ function trajectory(row) {
 
 const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`);
 
-// A cell of the heat map leads here: #episodes?m=3&c=1&s=4, each a place in the names.
+// Cells of the heat map link here: #episodes?m=3&c=1&s=4, each an index into the names.
 function followed() {
   const [target, query] = location.hash.slice(1).split("?");
   if (target !== "episodes" || query === undefined) return;

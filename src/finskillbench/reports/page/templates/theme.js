@@ -1,5 +1,5 @@
 "use strict";
-// Light or dark as the system has it, until somebody chooses; a page from disk may not be allowed to remember.
+// Follow the system's colour scheme until the user chooses; pages from disk may not be able to store the choice.
 (() => {
   const remembered = () => { try { return localStorage.getItem("theme"); } catch { return null; } };
   const remember = (theme) => { try { localStorage.setItem("theme", theme); } catch { /* for this page only */ } };

@@ -25,22 +25,19 @@ from finskillbench.reports.tables.common import (
 
 _GROUP = ("model", "harness", "condition")
 _LUCK = (
-    "Within: the variance between repeats of an episode, which is luck; alike: the share of all variance that lies "
-    "between episodes. pass@k: the chance that at least one of k repeats is worth full marks; pass^k: that all are."
+    "Within: variance between repeats of an episode (luck); alike: share of the total variance between episodes. "
+    "pass@k: probability that at least one of k repeats earns full marks; pass^k: that all do."
 )
-_BUDGET = (
-    "The mean of the score where the submission came within so many output tokens, reasoning included, and of 0 where "
-    "it did not."
-)
+_BUDGET = "Mean score, with 0 for submissions over the budget of output tokens, reasoning included."
 _CHEAPER = (
-    f"The output tokens within which each condition reaches {100 * NEARLY:.0f} % of what the second comes to in the "
-    "end, and how many times cheaper the first does."
+    f"Output tokens within which each condition reaches {100 * NEARLY:.0f} % of the second condition's final score, "
+    "and their ratio."
 )
 
 _STEPS = (
-    "Loaded: a document of a skill was; ran: a script was; used: either; unchanged, altered: so the output of a script "
-    "was submitted (known with --failures, which reads trajectories). Trigger: a package was loaded in an episode of "
-    "its own domain; false trigger: one of another domain was. Rows in error are left out."
+    "Loaded: a skill document was loaded; ran: a script was run; used: either; unchanged, altered: how a script's "
+    "output was submitted (needs --failures, which reads trajectories). Trigger: a package was loaded in an episode of "
+    "its domain; false trigger: a package of another domain was loaded. Rows in error are omitted."
 )
 
 
@@ -70,7 +67,9 @@ def repeats_table(results: Results) -> Table | None:
         Column("pass_at", f"pass@{fewest}", Kind.SHARE, interval=True),
         Column("pass_hat", f"pass^{fewest}", Kind.SHARE, interval=True),
     )
-    return table_from_frame("repeats", "What repeats tell", frame, columns, (*notes(results, differences=False), _LUCK))
+    return table_from_frame(
+        "repeats", "Variance and pass rates over repeats", frame, columns, (*notes(results, differences=False), _LUCK)
+    )
 
 
 def budgets_table(results: Results) -> Table | None:
@@ -100,7 +99,7 @@ def _left_out(chosen: Results) -> tuple[str, ...]:
     unknown = chosen.rows.filter(pl.col("score").is_not_null() & pl.col(SpendingMeasure.TOKENS.value).is_null())
     groups = unknown.group_by("model", "condition", maintain_order=True).len().rows()
     listed = "; ".join(f"{model}, {condition} ({count})" for model, condition, count in groups)
-    return (f"Left out, with how many scored episodes are of unknown tokens: {listed}.",) if groups else ()
+    return (f"Omitted, with the number of scored episodes without token counts: {listed}.",) if groups else ()
 
 
 def savings_table(results: Results) -> Table | None:
@@ -149,7 +148,7 @@ def use_table(results: Results) -> Table | None:
         Column("trials", "Of", Kind.COUNT),
         Column("share", "Share", Kind.SHARE, interval=True),
     )
-    return table_from_frame("use", "The use of skills", frame, columns, (*notes(results, differences=False), _STEPS))
+    return table_from_frame("use", "Use of skills", frame, columns, (*notes(results, differences=False), _STEPS))
 
 
 def use_effects_table(results: Results) -> Table | None:
@@ -172,7 +171,7 @@ def use_effects_table(results: Results) -> Table | None:
         Column("rate", "Share of use", Kind.SHARE),
         Column("pairs", "Pairs", Kind.COUNT),
     )
-    title = "Offering skills, and using them"
+    title = "Effects of offering and of using skills"
     footnotes = (*notes(results), EXCLUSION, NOT_CAUSAL)
     return table_from_frame("use_effects", title, pl.concat(frames), columns, footnotes)
 
@@ -200,9 +199,9 @@ _TAKEN = {
     "cost": pl.col("cost_usd"),
 }
 _FOOTNOTE = (
-    "Of every episode that did not end in an error, repeats counted. Tokens: input (cached ones included) and output. "
-    "Latency: answered model calls and tools, without waiting. A cost that is not known for every row is absent; of "
-    "tokens the middle is that of the episodes whose count is known."
+    "All episodes that did not end in an error, with repeats. Tokens: input (with cached ones) and output. Latency: "
+    "answered model calls and tools, without waiting. Costs are shown only if known for every row; token figures cover "
+    "episodes with known counts."
 )
 
 
@@ -214,7 +213,7 @@ def resources_table(results: Results) -> Table:
     ]
     footnotes = (*notes(results, differences=False), _FOOTNOTE, *_uncounted(taken, ["condition"]))
     return _table(
-        "resources", "What an episode takes, by condition", [Column("condition", "Condition")], rows, footnotes
+        "resources", "Resources per episode, by condition", [Column("condition", "Condition")], rows, footnotes
     )
 
 
@@ -229,7 +228,7 @@ def model_resources_table(results: Results) -> Table:
                 rows.append((model, condition, *_figures(part)))
     first = [Column("model", "Model"), Column("condition", "Condition")]
     footnotes = (*notes(results, differences=False), _FOOTNOTE, *_uncounted(taken, ["model", "condition"]))
-    return _table("resources_by_model", "What an episode takes, by model and condition", first, rows, footnotes)
+    return _table("resources_by_model", "Resources per episode, by model and condition", first, rows, footnotes)
 
 
 def _taken(results: Results) -> pl.DataFrame:
@@ -259,7 +258,7 @@ def _uncounted(taken: pl.DataFrame, by: Sequence[str]) -> list[str]:
     groups = taken.group_by(by, maintain_order=True).agg(pl.len(), unknown=pl.col("tokens").is_null().sum())
     found = groups.filter(pl.col("unknown") > 0).select(pl.concat_str(by, separator=", "), "unknown", "len").rows()
     counts = "; ".join(f"{name}: {unknown} of {episodes}" for name, unknown, episodes in found)
-    return [f"Episodes without token counts, which are left out of the token columns: {counts}."] if found else []
+    return [f"Episodes without token counts, omitted from the token columns: {counts}."] if found else []
 
 
 def _table(

@@ -22,10 +22,10 @@ from finskillbench.runs.postprocess.failures import meaning
 from finskillbench.runs.postprocess.failures.counts import count_causes
 
 _WILSON = (
-    "Shares have Wilson 95 % intervals, of as many episodes as would be as sure if none shared anything; repeats count."
+    "Shares have Wilson 95 % intervals, over the effective number of episodes given what they share; repeats count."
 )
 _BOUNDS = (
-    "Verdicts: rows that did not end in an error. Worst and best: the mean, had every row without a verdict scored 0, "
+    "Verdicts: rows that did not end in an error. Worst and best: the mean if every row without a verdict scored 0 "
     f"or 1. Less than {100 * LEAST:.0f} % with a verdict is marked."
 )
 _GROUP = ("model", "harness", "condition")
@@ -52,7 +52,7 @@ def status_table(results: Results) -> Table:
     )
     frame = frame.sort("_place", "successes", descending=[False, True], maintain_order=True)
     return table_from_frame(
-        "status", "How episodes ended", frame, columns, (*notes(results, differences=False), _WILSON)
+        "status", "Status of episodes", frame, columns, (*notes(results, differences=False), _WILSON)
     )
 
 
@@ -82,7 +82,7 @@ def incidents_table(results: Results) -> Table | None:
         Column("of", "Of", Kind.COUNT),
         Column("share", "Share of rows", Kind.SHARE),
     )
-    return table_from_frame("incidents", "What went wrong", counted, columns, notes(results, differences=False))
+    return table_from_frame("incidents", "Incidents", counted, columns, notes(results, differences=False))
 
 
 def coverage_table(results: Results) -> Table:
@@ -100,13 +100,13 @@ def coverage_table(results: Results) -> Table:
         Column("best", "Best", Kind.SCORE),
         Column("covered", "Marked"),
     )
-    title = "Episodes with a verdict, and what the others could change"
+    title = "Verdict coverage and bounds of the mean"
     return table_from_frame("coverage", title, frame, columns, (*notes(results, differences=False), _BOUNDS))
 
 
 _FOOTNOTE = (
-    "Of episodes without full marks. First: it is the cause to be mended first; applies: it is among the causes. "
-    "`finskillbench failures RUN` has examples of each."
+    "Episodes without full marks. First: the primary cause; applies: one of the causes. "
+    "`finskillbench failures RUN` shows examples of each."
 )
 
 
@@ -117,7 +117,7 @@ def failures_table(results: Results, failures: pl.DataFrame) -> Table | None:
     """
     counted = count_causes(failures)
     entries = [ModelKey(*each) for each in counted.select("model", "arguments").iter_rows()]
-    # A model may be told by its arguments in the results, where other entries of it were run.
+    # Results name a model with its arguments if it has several entries.
     rows = results.rows.select("model", "arguments").unique()
     known = {
         arguments: [name for name, other in rows.iter_rows() if other == arguments] for arguments in rows["arguments"]
@@ -137,7 +137,7 @@ def failures_table(results: Results, failures: pl.DataFrame) -> Table | None:
         Column("meaning", "Meaning"),
     )
     return table_from_frame(
-        "failures", "Why episodes failed", frame, columns, (*notes(results, differences=False), _FOOTNOTE)
+        "failures", "Causes of failure", frame, columns, (*notes(results, differences=False), _FOOTNOTE)
     )
 
 
@@ -147,10 +147,10 @@ def _label(entry: ModelKey, names: list[str], otherwise: str) -> str:
 
 
 _TRAPS = (
-    "A trap is a mistake that a case invites; places are the traps and controls of all cases. Avoided: the answer is "
-    "not that of somebody who made it; fallen: it is; the rest cannot be said from the answer."
+    "A trap is a mistake that a case invites; places are the traps and controls of all cases. Avoided: the answer does "
+    "not contain the mistake; fallen: it does; the remaining answers do not show it."
 )
-_SIGNED = "Signed: every part of the case is right, so that a professional could put a name to it."
+_SIGNED = "Signed: every part of the case is right, so that a professional could sign it."
 
 
 def traps_table(results: Results) -> Table | None:

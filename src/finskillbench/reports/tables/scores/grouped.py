@@ -131,9 +131,9 @@ def _grouped(results: Results, first: Column, name: str, title: str, scope: Scop
 APART = "†"
 _EVERYTHING = "all"
 _FOOTNOTE = (
-    f"{APART}: the two 95 % intervals of the means do not overlap, as the paper marks it; that is stricter than the "
-    "interval of the difference, by which a difference is judged. The two means may be over different episodes; the "
-    "interval of their difference counts what both sides share."
+    f"{APART}: the 95 % intervals of the two means do not overlap, the paper's mark; this is stricter than the "
+    "interval of the difference, which decides. The two means may be over different episodes; the interval of their "
+    "difference is clustered by what both sides share."
 )
 
 
@@ -224,8 +224,8 @@ COLUMNS = (
     Column("macro_difference", "Difference over subtasks", Kind.DIFFERENCE, interval=True),
 )
 _WEIGHED = (
-    "Means weigh every episode alike, as the paper does; means over subtasks weigh every subtask alike, since most "
-    "episodes are of few subtasks. Effective clusters: how many of one size would say as much."
+    "Means weight episodes equally, as in the paper; means over subtasks weight subtasks equally, since a few subtasks "
+    "have most episodes. Effective clusters: the number of equal clusters with the same information."
 )
 
 

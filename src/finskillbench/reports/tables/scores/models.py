@@ -37,8 +37,8 @@ from finskillbench.reports.tables.scores.grouped import REMARKS, remarks
 _MOSTLY = 0.5
 """Minimum share of rows for another ending to be named."""
 _WEIGHED = (
-    "Means weigh every subtask alike, then every condition. Answered: rows whose submission was scored; a model that "
-    "submits nothing that can be read is not one that answers wrongly."
+    "Means weight subtasks equally, then conditions. Answered: rows whose submission was scored; an unreadable "
+    "submission is not a wrong answer."
 )
 
 
@@ -121,21 +121,21 @@ _COMPARED = Column("comparison", "Difference of")
 _CHANGE = Column("mean", "Difference", Kind.DIFFERENCE, interval=True)
 _PAIRS = (Column("pairs", "Pairs", Kind.COUNT), Column("clusters", "Clusters", Kind.COUNT))
 _CHANCE = (
-    "p: two-sided clustered t test; Holm: adjusted so that any false finding among the subtasks of a comparison has a "
-    "chance of 5 %; FDR: after Benjamini and Hochberg, so that 5 % of the findings are false. Detectable: the least "
-    "true difference that would have been found in 80 of 100 such runs."
+    "p: two-sided clustered t test; Holm: adjusted for a family-wise error of 5 % over the subtasks of a comparison; "
+    "FDR: adjusted by Benjamini and Hochberg for a false discovery rate of 5 %. Detectable: the smallest true "
+    "difference found in 80 of 100 such runs."
 )
 _SILENT = (
-    "{} of {} differences vary too little over clusters for a p-value: they are in no family that p-values are "
-    "adjusted for, and may be the surest of all; finskillbench compare --fail-on-regression has a sign test for them."
+    "{} of {} differences vary too little over clusters for a p-value: they are excluded from the adjustments, but may "
+    "be the clearest ones; finskillbench compare --fail-on-regression has a sign test for them."
 )
 _LEVEL = (
-    "Strata are of the mean score without the treatment of a model on a subtask, not of single episodes: of these, "
-    "those that did poorly by bad luck would seem to gain."
+    "Strata are by a model's mean score on a subtask without the treatment. Strata by single episodes would show gains "
+    "from regression to the mean."
 )
 _ARMS = (
-    "An ingredient's effect is the mean of what it adds alone and beside the other; the interaction is what both bring "
-    "beyond the sum of what each brings alone. Over episodes that were scored under all four conditions."
+    "A factor's effect is the mean of its effects alone and with the other factor; the interaction is their joint "
+    "effect beyond the sum of both alone. Over episodes that were scored under all four conditions."
 )
 
 
@@ -160,7 +160,7 @@ def significance_table(results: Results) -> Table | None:
         Column("p_fdr", "p, FDR", Kind.NUMBER, digits=4),
         Column("detectable", "Detectable", Kind.SCORE),
     )
-    title = "Differences by subtask, and what chance would bring"
+    title = "Significance of differences by subtask"
     found = pl.concat(frames)
     silent = found.filter(pl.col("mean").is_not_null() & pl.col("p").is_null()).height
     footnotes = (*notes(results), _CHANCE, *([_SILENT.format(silent, found.height)] if silent else []))
@@ -178,7 +178,7 @@ def strata_table(results: Results) -> Table | None:
     if not frames:
         return None
     columns = (_COMPARED, Column("stratum", "Score without"), _CHANGE, *_PAIRS)
-    title = "Differences by the level without the treatment"
+    title = "Differences by score without the treatment"
     return table_from_frame("strata", title, pl.concat(frames), columns, (*notes(results), _LEVEL))
 
 
@@ -194,5 +194,5 @@ def arms_table(results: Results) -> Table | None:
     if not frames:
         return None
     columns = (*(MODEL, HARNESS), Column("design", "Design"), Column("effect", "Effect"), _CHANGE, *_PAIRS)
-    title = "Two ingredients, alone and together"
+    title = "Effects of two factors"
     return table_from_frame("arms", title, pl.concat(frames), columns, (*notes(results, differences=False), _ARMS))

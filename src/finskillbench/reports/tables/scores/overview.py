@@ -64,22 +64,22 @@ def floors_table(results: Results, published: Results | None = None) -> Table:
         for name in [*order_of(results, "sub_task"), *headlines(results)]
         if name in count
     ]
-    title = f"What programs score, profile {results.profile}"
+    title = f"Scores of programs, profile {results.profile}"
     return Table("floors", title, columns, tuple(rows), (_meaning([*run, *paid]), *_worth(results)))
 
 
 def _meaning(run: list[Mark]) -> str:
     descriptions = {
         "ceiling": "ceiling, baseline/reference with curated skills",
-        "by_hand": "by hand, the same without skills",
+        "by_hand": "no skill, the same program without skills",
         "textbook": "textbook, the usual plug-in answer without the documents",
-        "trapped": "trapped, who falls for every trap",
+        "trapped": "trapped, which falls for every trap",
         "heuristic": "heuristic, the best fixed recipe",
         "floor": "floor, the best constant answer",
         "nop": "nulls, no answer at all",
     }
     meant = list(dict.fromkeys(descriptions[mark.name] for mark in run))
-    paid = "; floor, paper: that of the published scorers, which pay trivial answers" if len(meant) < len(run) else ""
+    paid = "; floor, paper: under the published scorers, which reward trivial answers" if len(meant) < len(run) else ""
     return f"Programs, not language models: {'; '.join(meant)}{paid}."
 
 
@@ -142,15 +142,15 @@ def _answered(results: Results) -> list[str]:
 
 
 _SIDES = (
-    "Before: asked as of the cut-off or an earlier day, so that a model may have read the answer in training; after: "
-    "as of a later day, on figures that were not all out by then. A change below 0 may be contamination, or later "
-    "episodes that are harder: programs, which have read nothing, tell the two apart where they were run."
+    "Before: episodes up to the cut-off, whose answers a model may have read in training; after: later episodes, whose "
+    "figures were not all published by then. A change below 0 may be contamination or harder later episodes; programs, "
+    "which have no training data, distinguish the two if they were run."
 )
 _WEIGHED = (
-    "Means weigh every subtask alike, of those with two clusters at least on either side. The 95 % interval takes the "
-    "two sides for different episodes, and counts a company or mandate that lies on both once."
+    "Means weight subtasks equally, over those with at least two clusters on each side. The 95 % interval treats the "
+    "sides as different episodes, clustered by company or mandate."
 )
-_FICTION = "Of fictional companies, as in synthetic editions and suites of worlds, days before and after are alike."
+_FICTION = "For fictional companies, as in synthetic editions and suites of worlds, the cut-off has no meaning."
 
 
 def contamination_table(results: Results) -> Table:

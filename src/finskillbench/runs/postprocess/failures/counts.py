@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from finskillbench.harness.models import NO_ARGUMENTS
-from finskillbench.runs.plan.items import Item, place_of_condition
+from finskillbench.runs.plan.items import Item, condition_rank
 
 
 class FailureCause(StrEnum):
@@ -120,7 +120,7 @@ def count_causes(failures: pl.DataFrame) -> pl.DataFrame:
     }
     lines = sorted(
         both.select(*_GROUP, "primary", "applies").rows(),
-        key=lambda line: (entries[line[0], line[1]], place_of(line[2]), place_of_condition(line[3])),
+        key=lambda line: (entries[line[0], line[1]], place_of(line[2]), condition_rank(line[3])),
     )
     return pl.DataFrame(lines, schema=both.select(*_GROUP, "primary", "applies").schema, orient="row")
 

@@ -1,8 +1,8 @@
 """Exact posterior over no management and (kind, start) for each company, in closed form.
 
-Given kind and start, a path is a linear regression with normal priors on level, acquisition effect and shift, in units
-of the volatility, whose prior is inverse gamma. So each marginal likelihood is a multivariate t density. Source:
-O'Hagan & Forster (2004), Kendall's Advanced Theory of Statistics 2B, ch. 11.
+Given kind and start, a path is a linear regression with normal priors on level, acquisition effect and shift. The
+volatility has an inverse gamma prior, so each marginal likelihood is a multivariate t density. Source: O'Hagan &
+Forster (2004), Kendall's Advanced Theory of Statistics 2B, ch. 11.
 """
 
 from __future__ import annotations

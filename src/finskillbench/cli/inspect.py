@@ -1,4 +1,4 @@
-"""`finskillbench read`: an episode as an agent will see it, before anything is run."""
+"""`finskillbench inspect`: an episode as an agent will see it, before anything is run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from finskillbench.cli.options.kinds import Skills, checked, find_condition
+from finskillbench.cli.display import console
+from finskillbench.cli.options.kinds import JsonOutput, Skills, checked, find_condition
 
 if TYPE_CHECKING:
     from finskillbench.edition import Edition
@@ -17,55 +18,56 @@ if TYPE_CHECKING:
 
 EXAMPLE = """\b
 Examples:
-  finskillbench read editions/seven
-  finskillbench read editions/seven TASK_ID --condition curated
-  finskillbench read editions/seven TASK_ID --field covariance_matrix"""
+  finskillbench inspect editions/seven
+  finskillbench inspect editions/seven TASK_ID --condition curated
+  finskillbench inspect editions/seven TASK_ID --field covariance_matrix"""
 
 
-def read(
+def inspect(
     edition: Annotated[Path, typer.Argument(help="Folder of the edition.")],
     task_id: Annotated[str | None, typer.Argument(help="Task of the episode; left out, all are listed.")] = None,
     condition: Annotated[str, typer.Option(callback=checked(find_condition), help="As of run.")] = "no_skill",
     skills: Skills = None,
     field: Annotated[str | None, typer.Option(help="Print what get_task_data returns for this field.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Messages and tools as JSON, as a model gets them.")] = False,
+    as_json: JsonOutput = None,
 ) -> None:
     """Print what an agent sees of an episode: the prompt, the tools it is offered and the fields it can ask for."""
-    import orjson
-
     from finskillbench.edition import load_edition
     from finskillbench.errors import InputError
     from finskillbench.harness.conditions import mount_all, parse_condition
     from finskillbench.harness.episode_state import EpisodeState, Resources
     from finskillbench.harness.skills.user_skills import parse_skills, read_user_skills
-    from finskillbench.harness.trace import OURS
+    from finskillbench.harness.trace import BUILTIN_HARNESS
     from finskillbench.runs.execute.backend import prepare_episode
 
-    if task_id is None and (field is not None or as_json):
+    if task_id is None and (field is not None or as_json is not None):
         raise InputError("--field and --json are of one episode; name its task")
-    given = read_user_skills(parse_skills(skills or ()), run_here=False)
+    user_skills = read_user_skills(parse_skills(skills or ()), run_locally=False)
     loaded = load_edition(edition)
     if task_id is None:
         for each in loaded.episodes():
             typer.echo(f"{each.task_id}  {each.sub_task}  {each.difficulty}  {each.as_of_date}")
         return
     episode = _find(loaded, task_id)
-    arm = next(iter(given), parse_condition(condition))
-    mounted = mount_all([arm], given)[arm]
-    seat = EpisodeState(
-        "reader", OURS, prepare_episode(loaded, episode).spec(mounted), Resources(filings=loaded.filings)
+    arm = next(iter(user_skills), parse_condition(condition))
+    mounted = mount_all([arm], user_skills)[arm]
+    state = EpisodeState(
+        "reader", BUILTIN_HARNESS, prepare_episode(loaded, episode).spec(mounted), Resources(filings=loaded.filings)
     )
-    seat.append_remaining()
+    state.append_remaining()
     try:
         if field is not None:
-            typer.echo(asyncio.run(_field(seat, field)))
-        elif as_json:
-            seen = {"messages": [{"role": m.role, "content": m.content} for m in seat.messages], "tools": seat.tools}
-            typer.echo(orjson.dumps(seen, option=orjson.OPT_INDENT_2).decode())
-        else:
-            _print(seat, episode)
+            typer.echo(asyncio.run(_field(state, field)))
+        elif not console.json_printed(as_json, lambda: _to_json(state)):
+            _print(state, episode)
     finally:
-        seat.toolbox.close()
+        state.toolbox.close()
+
+
+def _to_json(state: EpisodeState) -> dict[str, object]:
+    """Return messages and tools as a model receives them."""
+    messages = [{"role": message.role, "content": message.content} for message in state.messages]
+    return {"messages": messages, "tools": state.tools}
 
 
 def _find(edition: Edition, task_id: str) -> Episode:
@@ -80,7 +82,7 @@ def _find(edition: Edition, task_id: str) -> Episode:
     return by_id[task_id]
 
 
-async def _field(seat: EpisodeState, name: str) -> str:
+async def _field(state: EpisodeState, name: str) -> str:
     """What an agent that asks for a field is answered.
 
     Raises
@@ -93,24 +95,24 @@ async def _field(seat: EpisodeState, name: str) -> str:
     from finskillbench.harness.model import ToolCall
 
     arguments = orjson.dumps({"field": name}).decode()
-    text, outcome, _ = await seat.serve(ToolCall("1", "get_task_data", arguments), seat.tools)
+    text, outcome, _ = await state.serve(ToolCall("1", "get_task_data", arguments), state.tools)
     if outcome != "ok":
-        told = orjson.loads(text)
+        answer = orjson.loads(text)
         raise InputError(
-            "; ".join([told["error"], *(f"{key}: {', '.join(told[key])}" for key in told if key != "error")])
+            "; ".join([answer["error"], *(f"{key}: {', '.join(answer[key])}" for key in answer if key != "error")])
         )
     return text
 
 
-def _print(seat: EpisodeState, episode: Episode) -> None:
+def _print(state: EpisodeState, episode: Episode) -> None:
     from finskillbench.runs.postprocess.show import printable
 
-    for message in seat.messages:
+    for message in state.messages:
         _heading(message.role)
         for line in message.content.splitlines():
             typer.echo(printable(line))
     _heading("tools")
-    for tool in seat.tools:
+    for tool in state.tools:
         typer.echo(f"{tool.name}({', '.join(tool.parameters['properties'])})")
         for line in tool.description.splitlines():
             typer.echo(f"    {printable(line)}")

@@ -1,4 +1,4 @@
-"""`finskillbench read`: what it prints is what a model gets."""
+"""`finskillbench inspect`: what it prints is what a model gets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from finskillbench.runs.store.journal import read_trajectory
 
 @pytest.fixture
 def task_id(edition: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    assert cli.main(["read", str(edition)]) == 0
+    assert cli.main(["inspect", str(edition)]) == 0
     return capsys.readouterr().out.split()[0]
 
 
@@ -27,11 +27,11 @@ def test_it_is_what_a_run_shows(edition, condition, tmp_path, capsys) -> None:
     trace = read_trajectory(path).trace
     task_id = trace.task_id
     capsys.readouterr()
-    assert cli.main(["read", str(edition), task_id, "--condition", condition, "--json"]) == 0
+    assert cli.main(["inspect", str(edition), task_id, "--condition", condition, "--json"]) == 0
     seen = json.loads(capsys.readouterr().out)
     assert [each["content"] for each in seen["messages"]] == [each.content for each in trace.messages[:2]]
     assert [each["name"] for each in seen["tools"]] == list(trace.tools)
-    assert cli.main(["read", str(edition), task_id, "--condition", condition]) == 0
+    assert cli.main(["inspect", str(edition), task_id, "--condition", condition]) == 0
     told = capsys.readouterr().out
     assert all(line in told for line in trace.messages[1].content.splitlines())
     assert all(f"\n{name}(" in told for name in trace.tools)
@@ -46,7 +46,7 @@ def test_it_is_what_a_run_shows(edition, condition, tmp_path, capsys) -> None:
     ],
 )
 def test_what_is_not_there_is_told_in_a_line(edition, task_id, more, words, capsys) -> None:
-    assert cli.main(["read", str(edition), *(task_id if each == "TASK" else each for each in more)]) == 2
+    assert cli.main(["inspect", str(edition), *(task_id if each == "TASK" else each for each in more)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert words in line
 
@@ -54,8 +54,8 @@ def test_what_is_not_there_is_told_in_a_line(edition, task_id, more, words, caps
 def test_a_field_is_what_the_tool_returns(synthetic_edition, capsys) -> None:
     path, episode = str(synthetic_edition.path), synthetic_edition.episodes()[0]
     field = next(iter(episode.input))
-    assert cli.main(["read", path, episode.task_id, "--field", field]) == 0
+    assert cli.main(["inspect", path, episode.task_id, "--field", field]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said == {"field": field, "value": synthetic_edition.full_input(episode)[field]}
-    assert cli.main(["read", path, episode.task_id, "--field", "nope"]) == 2
+    assert cli.main(["inspect", path, episode.task_id, "--field", "nope"]) == 2
     assert f"there is no field 'nope'; fields: {field}" in capsys.readouterr().err
